@@ -10,7 +10,8 @@
 //! | HIP's structures | bindgen over `src/sys/hip.h`: types alone, since the library is opened at run time |
 //! | internals | `src/sys/internal.c`: the only file that includes headers of IREE's drivers that are not part of its API |
 //!
-//! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the runtime that is shipped.
+//! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the
+//! runtime that is shipped.
 
 use std::{
     env,
@@ -35,15 +36,16 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("IREE_HAL_DRIVER_HIP", "ON"),
     ("IREE_HAL_DRIVER_LOCAL_SYNC", "ON"),
     ("IREE_HAL_DRIVER_LOCAL_TASK", "ON"),
-    // The compiler links CPU code as embedded ELF by default: the other loaders would be dead code, and the one for
-    // system libraries would let a vmfb write and dlopen files.
+    // The compiler links CPU code as embedded ELF by default: the other loaders would be dead code,
+    // and the one for system libraries would let a vmfb write and dlopen files.
     ("IREE_HAL_EXECUTABLE_LOADER_DEFAULTS", "OFF"),
     ("IREE_HAL_EXECUTABLE_LOADER_EMBEDDED_ELF", "ON"),
     ("IREE_HAL_EXECUTABLE_PLUGIN_DEFAULTS", "OFF"),
 ];
 
-/// Where bindgen and the compiler of its wrappers have to agree with the archive: the system allocator's control
-/// function is a macro that IREE's own build sets, and `NDEBUG` decides on status features and structure layouts.
+/// Where bindgen and the compiler of its wrappers have to agree with the archive: the system
+/// allocator's control function is a macro that IREE's own build sets, and `NDEBUG` decides on
+/// status features and structure layouts.
 const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl", "-DNDEBUG"];
 
 fn main() -> Result<()> {
@@ -67,7 +69,8 @@ struct Sdks {
     hip: PathBuf,
     /// Has `include/cuda.h`; with the feature `cuda`.
     cuda: Option<PathBuf>,
-    /// Stands in for headers that are included and not used. Searched last, so that a stub never hides a real header.
+    /// Stands in for headers that are included and not used. Searched last, so that a stub never
+    /// hides a real header.
     stubs: PathBuf,
 }
 
@@ -77,7 +80,8 @@ impl Sdks {
         fs::create_dir_all(&stubs)?;
         let hip = hip_headers()?;
         if !hip.join("hip/hip_fp16.h").is_file() {
-            // Included by a header that IREE includes, used by none, and missing from trimmed-down copies.
+            // Included by a header that IREE includes, used by none, and missing from trimmed-down
+            // copies.
             write_stub(&stubs, "hip/hip_fp16.h", "")?;
         }
         let cuda = match env::var_os("CARGO_FEATURE_CUDA") {
@@ -97,9 +101,10 @@ fn iree_source() -> Result<PathBuf> {
     let source = match env::var_os("ROTINI_IREE_SOURCE") {
         Some(path) => PathBuf::from(path),
         None => {
-            // The crate has no `links` key that would hand its path to dependents. Cargo wants every package of the workspace here, and
-            // has downloaded those that are being built: on a new machine the others, which tests need, are downloaded now, so no
-            // `--offline`. Packages of other platforms are left out.
+            // The crate has no `links` key that would hand its path to dependents. Cargo wants
+            // every package of the workspace here, and has downloaded those that are being built:
+            // on a new machine the others, which tests need, are downloaded now, so no `--offline`.
+            // Packages of other platforms are left out.
             let metadata = cargo_metadata::MetadataCommand::new()
                 .cargo_path(env::var("CARGO")?)
                 .manifest_path(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
@@ -141,7 +146,8 @@ fn build_runtime(source: &Path, sdks: &Sdks, out: &Path) -> Result<PathBuf> {
         config
             .define("IREE_HAL_DRIVER_CUDA", "ON")
             .env("IREE_CUDA_DEPS_DIR", root)
-            // Only the compiler's CUDA target uses libdevice, but CMake insists that the file exists.
+            // Only the compiler's CUDA target uses libdevice, but CMake insists that the file
+            // exists.
             .define("IREE_CUDA_LIBDEVICE_PATH", root.join("include/cuda.h"));
     } else {
         config.define("IREE_HAL_DRIVER_CUDA", "OFF");
@@ -178,8 +184,8 @@ fn hip_headers() -> Result<PathBuf> {
     .into())
 }
 
-/// IREE expects `ROOT/include` and needs `cuda.h` in it. Its NCCL headers include three more of CUDA's headers for a single
-/// type, and those include half of the compiler's: stubs do.
+/// IREE expects `ROOT/include` and needs `cuda.h` in it. Its NCCL headers include three more of
+/// CUDA's headers for a single type, and those include half of the compiler's: stubs do.
 fn cuda_root(out: &Path) -> Result<PathBuf> {
     println!("cargo:rerun-if-env-changed=ROTINI_CUDA_HEADERS");
     let header = env::var_os("ROTINI_CUDA_HEADERS")
@@ -199,7 +205,8 @@ fn cuda_root(out: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Writes only what differs: a new time stamp would make Ninja compile every user of the header again.
+/// Writes only what differs: a new time stamp would make Ninja compile every user of the header
+/// again.
 fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     if fs::read_to_string(&path).is_ok_and(|old| old == text) {
@@ -211,7 +218,8 @@ fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
     Ok(fs::write(path, text)?)
 }
 
-/// Writes `runtime.rs` and `hip.rs`, compiles the wrappers of static functions and the internals, and links it all.
+/// Writes `runtime.rs` and `hip.rs`, compiles the wrappers of static functions and the internals,
+/// and links it all.
 fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
     let includes = [
         source.join("iree/runtime/src"),
@@ -308,7 +316,8 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
         internal.include(root.join("include"));
     }
     internal.compile("rotini_iree_internal");
-    // The wrappers use the runtime, the runtime uses flatcc: the linker resolves from left to right.
+    // The wrappers use the runtime, the runtime uses flatcc: the linker resolves from left to
+    // right.
     println!("cargo:rustc-link-lib=static=eerie_runtime");
     println!("cargo:rustc-link-lib=static=flatcc_parsing");
     println!("cargo:rustc-link-lib=m");

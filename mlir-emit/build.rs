@@ -1,8 +1,9 @@
-//! Computes the fingerprint of everything that decides what a graph is lowered to. It is part of the cache's key, so code of an older
-//! lowering is never taken for code of this one.
+//! Computes the fingerprint of everything that decides what a graph is lowered to. It is part of
+//! the cache's key, so code of an older lowering is never taken for code of this one.
 //!
-//! The fingerprint covers the sources and manifests of this crate and of the crates `custom`, `graph` and `schedule`, and `Cargo.lock`, which
-//! has the exact versions of all dependencies. Tests and snapshots are not in it.
+//! The fingerprint covers the sources and manifests of this crate and of the crates `custom`,
+//! `graph` and `schedule`, and `Cargo.lock`, which has the exact versions of all dependencies.
+//! Tests and snapshots are not in it.
 
 use std::error::Error;
 use std::fs;
@@ -32,8 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The hash of [`SOURCES`] by names and contents, in hexadecimal. Where the directory lies plays no part, nor does the
-/// order in which the system lists files.
+/// The hash of [`SOURCES`] by names and contents, in hexadecimal. Where the directory lies plays no
+/// part, nor does the order in which the system lists files.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Compiles the function that calls the host's logging function: the one thing here that Rust cannot do.
+//! Compiles the function that calls the host's logging function: the one thing here that Rust
+//! cannot do.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,8 @@
 //! Measures `GetApplicableEngineIds` for conv+bias+relu, through the C ABI.
 //!
-//! A host asks every engine about every graph, and most answers are no. So the answer must be cheap: it may not compile, and may not open a
-//! compiler or a device. The peer is the least that any answer costs: decoding and validating the bytes.
+//! A host asks every engine about every graph, and most answers are no. So the answer must be
+//! cheap: it may not compile, and may not open a compiler or a device. The peer is the least that
+//! any answer costs: decoding and validating the bytes.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};

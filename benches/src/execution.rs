@@ -1,7 +1,8 @@
 //! What the plugin adds to an execution: a sum of 16 elements on local-sync, through the C ABI.
 //!
-//! The work is so small that all of the time is overhead: uids to arguments, checks, a lane of the pool, IREE's VM and HAL. The peer is a
-//! bare `iree_vm_invoke` of the same vmfb on the same buffers. The vmfb comes from the cache directory that the plugin has just filled.
+//! The work is so small that all of the time is overhead: uids to arguments, checks, a lane of the
+//! pool, IREE's VM and HAL. The peer is a bare `iree_vm_invoke` of the same vmfb on the same
+//! buffers. The vmfb comes from the cache directory that the plugin has just filled.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};
@@ -26,7 +27,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     let samples = interleave(
         500,
         timed(100, || {
-            // SAFETY: there is a buffer of its span for every tensor of the graph, and a workspace of the context's size.
+            // SAFETY: there is a buffer of its span for every tensor of the graph, and a workspace
+            // of the context's size.
             Ok(unsafe { context.execute(workspace, &pack) }?)
         }),
         timed(100, || Ok(bare.invoke()?)),
@@ -82,7 +84,8 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
             .iter()
             .find(|buffer| buffer.uid == *uid)
             .context("a tensor without a buffer")?;
-        // SAFETY: the buffers have the spans of their tensors, and live in the caller as long as the invocation.
+        // SAFETY: the buffers have the spans of their tensors, and live in the caller as long as
+        // the invocation.
         unsafe { invocation.bind(index, buffer.ptr) }?;
     }
     Ok(invocation)

@@ -1,7 +1,8 @@
 //! What a user of rotini waits for, each against a peer in the same run.
 //!
-//! A duration alone says more about the machine than about rotini. So every row has a peer: the least that the same answer can cost. If a row
-//! has a bar, it says whether the bar is met. The exit code is 1 if one is not.
+//! A duration alone says more about the machine than about rotini. So every row has a peer: the
+//! least that the same answer can cost. If a row has a bar, it says whether the bar is met. The
+//! exit code is 1 if one is not.
 //!
 //! | File | What it measures |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | `execution` | what the plugin adds to an execution |
 //! | `creation` | creating a context: compiled, from disk, from memory |
 //!
-//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this. What compares engines is
-//! `rotini bench`.
+//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and
+//! runs this. What compares engines is `rotini bench`.
 
 mod applicability;
 mod creation;
@@ -26,7 +27,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measures the plugin beside it (or the one that ROTINI_PLUGIN names) on the CPU, and what it compiles for an MI300.
+/// Measures the plugin beside it (or the one that ROTINI_PLUGIN names) on the CPU, and what it
+/// compiles for an MI300.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {

@@ -1,7 +1,8 @@
 //! Takes samples of two things in turn.
 //!
-//! Divan and criterion take all samples of one function and then all of the next. If clocks and neighbours change meanwhile, the ratio of
-//! the two blocks says little. Here each sample of ours has one of its peer beside it.
+//! Divan and criterion take all samples of one function and then all of the next. If clocks and
+//! neighbours change meanwhile, the ratio of the two blocks says little. Here each sample of ours
+//! has one of its peer beside it.
 
 use anyhow::Result;
 use std::hint::black_box;
@@ -26,7 +27,8 @@ impl Samples {
     }
 }
 
-/// Samples of ours and of its peer, in turn and in changing order, after a tenth more that is thrown away.
+/// Samples of ours and of its peer, in turn and in changing order, after a tenth more that is
+/// thrown away.
 ///
 /// # Errors
 ///
@@ -57,7 +59,8 @@ pub(crate) fn interleave(
     Ok((Samples(samples.0), Samples(samples.1)))
 }
 
-/// A sample that is the mean of `batch` calls, for what is short beside reading the clock. What the calls return is dropped in that time.
+/// A sample that is the mean of `batch` calls, for what is short beside reading the clock. What the
+/// calls return is dropped in that time.
 pub(crate) fn timed<T>(batch: u32, mut call: impl FnMut() -> Result<T>) -> impl FnMut() -> Result<Duration> {
     move || {
         let started = Instant::now();

@@ -6,9 +6,10 @@
 //! | result | [`compiler::CompileError`] | [`result`] | a status or an error object becomes a `Result`, its text copied and freed |
 //! | safe | [`compiler`] | [`runtime`] | ownership, lifetimes, threads |
 //!
-//! The runtime is compiled from source by `build.rs` and linked statically, with the HAL drivers local-sync, local-task and
-//! hip, and cuda by the feature of that name. GPU drivers open the vendor's library when a device is created, and report it
-//! missing as an error. The compiler is not linked: it is found and opened, or run, when it is needed.
+//! The runtime is compiled from source by `build.rs` and linked statically, with the HAL drivers
+//! local-sync, local-task and hip, and cuda by the feature of that name. GPU drivers open the
+//! vendor's library when a device is created, and report it missing as an error. The compiler is
+//! not linked: it is found and opened, or run, when it is needed.
 //!
 //! What is `unsafe` here, and why:
 //!

@@ -1,7 +1,8 @@
 //! From a C status to a `Result`.
 //!
-//! IREE's runtime returns a pointer whose low bits are a code and whose rest, if any, is an allocated message with the
-//! source location. [`check`] consumes it: the message is copied out and freed, on every path.
+//! IREE's runtime returns a pointer whose low bits are a code and whose rest, if any, is an
+//! allocated message with the source location. [`check`] consumes it: the message is copied out and
+//! freed, on every path.
 
 use std::{ffi::c_char, fmt, ptr, slice};
 
@@ -77,7 +78,8 @@ impl Code {
     }
 }
 
-/// A failed call into IREE's runtime: the code, and IREE's own text (source location, code and message).
+/// A failed call into IREE's runtime: the code, and IREE's own text (source location, code and
+/// message).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     code: Code,
@@ -128,8 +130,8 @@ pub unsafe fn check(status: sys::iree_status_t) -> Result<(), Status> {
     let code = Code::from_raw(status as usize as u32 & sys::IREE_STATUS_CODE_MASK);
     let mut text: *mut c_char = ptr::null_mut();
     let mut length = 0;
-    // SAFETY: the status is live by this function's contract and is not used after `iree_status_free`; the text was
-    // allocated by `allocator` and is freed by it, after the copy.
+    // SAFETY: the status is live by this function's contract and is not used after
+    // `iree_status_free`; the text was allocated by `allocator` and is freed by it, after the copy.
     let message = unsafe {
         let allocator = sys::iree_allocator_system();
         let message = if sys::iree_status_to_string(status, &allocator, &mut text, &mut length) {

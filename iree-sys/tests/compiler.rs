@@ -43,7 +43,8 @@ fn both_modes_make_the_same_bytes() {
     }
 }
 
-/// Whether the module calls IREE's allocation in the middle of a queue: the names of imports are in its bytes.
+/// Whether the module calls IREE's allocation in the middle of a queue: the names of imports are in
+/// its bytes.
 fn imports_alloca(vmfb: &[u8]) -> bool {
     let imports = |name: &[u8]| vmfb.windows(name.len()).any(|window| window == name);
     assert!(
@@ -67,8 +68,8 @@ fn a_module_of_the_right_form_computes_in_place() {
     }
 }
 
-/// The order that the function ABI must not have: workspace first, output second. The result is then allocated and
-/// copied, and the statistics have to give that away.
+/// The order that the function ABI must not have: workspace first, output second. The result is
+/// then allocated and copied, and the statistics have to give that away.
 #[test]
 fn statistics_show_a_module_that_allocates() {
     let swapped = MODULE

@@ -1,7 +1,8 @@
-//! Recordings of launches, on the emulated HIP library with kernels that do nothing: what they contain is compared with the programs
-//! that are written here.
+//! Recordings of launches, on the emulated HIP library with kernels that do nothing: what they
+//! contain is compared with the programs that are written here.
 //!
-//! `ROTINI_HIP_EMULATOR` names the library, else it is looked for beside this test. Without it everything here is skipped, and says so.
+//! `ROTINI_HIP_EMULATOR` names the library, else it is looked for beside this test. Without it
+//! everything here is skipped, and says so.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -44,7 +45,8 @@ fn device() -> Option<&'static HalDevice> {
     DEVICE
         .get_or_init(|| {
             let path = emulator()?;
-            // SAFETY: the first to come here, before the library is loaded; no test reads the environment.
+            // SAFETY: the first to come here, before the library is loaded; no test reads the
+            // environment.
             unsafe { std::env::set_var("HIPEMU_NOOP", "1") };
             let options = GpuOptions {
                 library: Some(path.to_str().unwrap().to_owned()),
@@ -177,7 +179,8 @@ fn what_is_no_kernel_is_a_copy_or_a_fill() {
     assert_eq!(recording.unwrap().commands(), [fill]);
 }
 
-/// Numbers that are passed by value are found again in what kernels are given; what is calculated of them on the host is refused.
+/// Numbers that are passed by value are found again in what kernels are given; what is calculated
+/// of them on the host is refused.
 #[test]
 fn numbers_are_words_of_kernels() {
     let Some(device) = device() else { return };
@@ -231,7 +234,8 @@ fn numbers_are_words_of_kernels() {
     assert!(error.contains("does not do the same thing every time"), "{error}");
 }
 
-/// Constants are uploaded when the session is created, in several pieces, and all of it is there afterwards.
+/// Constants are uploaded when the session is created, in several pieces, and all of it is there
+/// afterwards.
 #[test]
 fn constants_have_a_place_of_their_own() {
     let Some(device) = device() else { return };
@@ -273,7 +277,8 @@ fn constants_have_a_place_of_their_own() {
 #[test]
 fn what_a_plan_cannot_have_is_refused() {
     let Some(device) = device() else { return };
-    // No workspace is given for what is between the two matmuls, so the function allocates it each time.
+    // No workspace is given for what is between the two matmuls, so the function allocates it each
+    // time.
     let mlir = include_str!("shell.mlir")
         .replace(
             "    %t0 = hal.tensor.transients %a0 : tensor<16x8xf32> from %ws : !hal.buffer\n",

@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::stats::{Counters, Stats};
 use crate::trust::{DirectoryError, Purpose};
 
-/// How often a process that waits for another looks again: soon at first, since the other may be about to end.
+/// How often a process that waits for another looks again: soon at first, then less often.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LATER_LOOKS: Duration = Duration::from_millis(20);
 
@@ -32,20 +32,20 @@ pub struct CacheConfig {
     pub system_dirs: Vec<PathBuf>,
     /// The bound of the memory tier, in bytes.
     pub memory_bytes: u64,
-    /// The bound of the disk tier, in bytes. Other processes publish into the same directory, so it may be exceeded for a
-    /// short time; an entry larger than the bound is not stored.
+    /// The bound of the disk tier, in bytes. Other processes publish into the same directory, so it
+    /// may be exceeded for a short time; an entry larger than the bound is not stored.
     pub disk_bytes: u64,
-    /// Whether other users may read what is stored in `dir`: for a directory that is to be shipped. A directory that exists
-    /// keeps its mode.
+    /// Whether other users may read what is stored in `dir`: for a directory that is to be shipped.
+    /// A directory that exists keeps its mode.
     pub readable_by_all: bool,
-    /// How long to wait at most for another process that makes the same key. One that is stopped, or leaves its lock to
-    /// a child, would be waited for without end; after this time the waiter makes the entry itself.
+    /// How long to wait at most for another process that makes the same key, which may be stopped.
+    /// After this time the waiter makes the entry itself.
     pub patience: Duration,
 }
 
 impl Default for CacheConfig {
-    /// The user's cache directory, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and some ten thousand. Ten
-    /// minutes of patience: longer than any compilation.
+    /// The user's cache directory, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and
+    /// some ten thousand. Ten minutes of patience: longer than any compilation.
     fn default() -> Self {
         Self {
             dir: default_dir(),
@@ -58,8 +58,8 @@ impl Default for CacheConfig {
     }
 }
 
-/// The cache directory of this user as the XDG base directory specification has it: `$XDG_CACHE_HOME/rotini`, else
-/// `~/.cache/rotini`. `None` where the user has no home.
+/// The cache directory of this user as the XDG base directory specification has it:
+/// `$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`. `None` where the user has no home.
 pub fn default_dir() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "rotini").map(|dirs| dirs.cache_dir().to_owned())
 }
@@ -73,7 +73,7 @@ pub struct NewEntry {
     pub target: String,
     /// The features of that target which the code may use, as in `KeyInputs`.
     pub target_features: String,
-    /// The key of the module that was compiled. With it the entry is also found by [`Cache::find_content`].
+    /// The key of the compiled module, by which [`Cache::find_content`] finds the entry too.
     pub content: Option<ContentKey>,
     /// The device memory one execution needs besides its tensors, in bytes: exact.
     pub workspace_bytes: u64,
@@ -90,8 +90,7 @@ pub struct NewEntry {
 pub enum Creation {
     /// Something that was compiled now.
     New(NewEntry),
-    /// What [`Cache::find_content`] found: the code of another graph that became the same module. It is kept under the
-    /// new key too.
+    /// The code of another graph with the same module, which is kept under the new key too.
     Same(Arc<Entry>),
 }
 
@@ -127,12 +126,13 @@ pub enum CreateError<E> {
     /// The creation failed: this caller's, or that of the thread it waited for.
     #[error(transparent)]
     Failed(Arc<E>),
-    /// An earlier creation failed in a way that lasts, in this process or another, and was not repeated.
+    /// An earlier creation failed in a way that lasts, in any process, and was not repeated.
     #[error("{}", .0.reason)]
     Remembered(Arc<Failure>),
 }
 
-/// A cache of compiled kernels. Meant to be shared by reference or `Arc`: every method takes `&self` and may be called from any thread.
+/// A cache of compiled kernels. Meant to be shared by reference or `Arc`: every method takes
+/// `&self` and may be called from any thread.
 pub struct Cache {
     memory: Memory,
     failures: Failures,
@@ -158,9 +158,9 @@ enum Found {
 }
 
 impl Cache {
-    /// Opens the cache. A directory that cannot be made or trusted is reported with one warning, and the cache is then memory
-    /// only; [`Cache::disk_error`] says why. Where the cause is one that passes, such as no free descriptors, it is tried again
-    /// whenever the directory is needed.
+    /// Opens the cache. A directory that cannot be made or trusted is reported with one warning,
+    /// and the cache is then memory only; [`Cache::disk_error`] says why. If the cause may pass, as
+    /// a lack of descriptors does, each need of the directory tries again.
     pub fn open(config: CacheConfig) -> Self {
         let mode = if config.readable_by_all { 0o755 } else { 0o700 };
         let limit = config.disk_bytes;
@@ -198,13 +198,14 @@ impl Cache {
         self.disk.as_ref()?.get()
     }
 
-    /// The entry of `key` if there is one, from memory or verified from disk. Never creates and never waits for a creation.
+    /// The entry of `key` if there is one, from memory or verified from disk. Never creates and
+    /// never waits for a creation.
     pub fn peek(&self, key: &Key) -> Option<Arc<Entry>> {
         self.find_in_memory(key).or_else(|| self.find_on_disk(key))
     }
 
-    /// An entry that was compiled from the same module, from disk; memory is not searched, because one process has one
-    /// emitter. For use in a creation, which returns it as [`Creation::Same`].
+    /// An entry that was compiled from the same module, from disk; memory is not searched, because
+    /// one process has one emitter. For use in a creation, which returns it as [`Creation::Same`].
     pub fn find_content(&self, content: &ContentKey) -> Option<Arc<Entry>> {
         let own = self.disk();
         own.and_then(|disk| disk.load_content(content, &self.counters))
@@ -212,8 +213,8 @@ impl Cache {
             .map(Arc::new)
     }
 
-    /// Why `key` cannot be made, if an earlier creation failed for good and is still remembered. Never creates or waits; for
-    /// an entry that is in memory no system call is made.
+    /// Why `key` cannot be made, if an earlier creation failed for good and is still remembered.
+    /// Never creates or waits; for an entry that is in memory no system call is made.
     pub fn failure(&self, key: &Key) -> Option<Arc<Failure>> {
         if let Some(failure) = self.failures.get(key) {
             return Some(failure);
@@ -232,25 +233,27 @@ impl Cache {
 
     /// The entry of `key`: from memory, from disk, or made by `create` and then kept in both.
     ///
-    /// Threads that ask for the same key at the same time share one creation: the first runs its closure, the others wait
-    /// for that key alone, and no lock is held meanwhile that another key would need. The same holds for processes that
-    /// share the directory, where it has locks; if the process that creates dies, one that waits takes over. `create` must not
-    /// ask this cache for the same key: it would wait for itself.
+    /// Threads that ask for the same key at the same time share one creation: the first runs its
+    /// closure, the others wait for that key alone, and no lock is held meanwhile that another key
+    /// would need. The same holds for processes that share the directory, where it has locks; if
+    /// the process that creates dies, one that waits takes over. `create` must not ask this cache
+    /// for the same key: it would wait for itself.
     ///
-    /// `lasting` says of an error whether the same creation would fail again, why, and for how long. Such a failure is remembered,
-    /// 1024 of them at most, for an hour in memory and for a day in the directory at the longest, and returned at once to whoever asks
-    /// meanwhile.
+    /// `lasting` says of an error whether the same creation would fail again, why, and for how
+    /// long. Such a failure is remembered, 1024 of them at most, for an hour in memory and for a
+    /// day in the directory at the longest, and returned at once to whoever asks meanwhile.
     ///
     /// # Errors
     ///
-    /// [`CreateError::Failed`] is the error of `create`. The key decides what a creation does, so all threads that were
-    /// waiting get the same error instead of failing one after the other. A waiter whose own `E` is another type than the
-    /// leader's runs its own closure. [`CreateError::Remembered`] is an earlier one's.
+    /// [`CreateError::Failed`] is the error of `create`. The key decides what a creation does, so
+    /// all threads that were waiting get the same error instead of failing one after the other. A
+    /// waiter whose own `E` is another type than the leader's runs its own closure.
+    /// [`CreateError::Remembered`] is an earlier one's.
     ///
     /// # Panics
     ///
-    /// Only when `create` or `lasting` does. Its panic goes to its caller; of the waiters one takes over with its own
-    /// closure.
+    /// Only when `create` or `lasting` does. Its panic goes to its caller; of the waiters one takes
+    /// over with its own closure.
     pub fn get_or_create<F, C, E>(
         &self,
         key: &Key,
@@ -295,8 +298,9 @@ impl Cache {
         }
     }
 
-    /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that are intact and still turn
-    /// out to be useless, such as code that the runtime refuses to load. In a read-only directory it is passed over from now on.
+    /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that
+    /// are intact and still turn out to be useless, such as code that the runtime refuses to load.
+    /// In a read-only directory it is passed over from now on.
     pub fn reject(&self, key: &Key, reason: &(dyn Error + 'static)) {
         let content = self.peek(key).and_then(|entry| entry.content);
         self.memory.remove(key);
@@ -488,7 +492,7 @@ impl NewEntry {
     }
 }
 
-/// A clock before the epoch is the machine's mistake; nothing but the age shown to people depends on it.
+/// Zero for a clock before the epoch: only the age that people are shown depends on it.
 fn unix_seconds() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,6 +1,7 @@
 //! A compiled graph as bytes, in memory, on disk, and wherever else its user takes it.
 //!
-//! An entry is a payload, which this crate never looks into, its keys, and [`Metadata`] about it. On disk:
+//! An entry is a payload, which this crate never looks into, its keys, and [`Metadata`] about it.
+//! On disk:
 //!
 //! | Bytes | Content |
 //! |---|---|
@@ -11,18 +12,21 @@
 //! | 32 | BLAKE3 of everything before |
 //! | the rest | payload |
 //!
-//! Reading takes nothing on trust: a file that is truncated, extended, changed in any bit, of another format or stored
-//! under another key is a [`DecodeError`], never a panic and never an entry.
+//! Reading takes nothing on trust: a file that is truncated, extended, changed in any bit, of
+//! another format or stored under another key is a [`DecodeError`], never a panic and never an
+//! entry.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::key::{ContentKey, Key};
 
-/// The version of the layout above. It is also an input of every key, so entries of two formats never share a name.
+/// The version of the layout above. It is also an input of every key, so entries of two formats
+/// never share a name.
 pub const ENTRY_FORMAT: u32 = 2;
 
-/// The first byte is not ASCII and the last is a newline: a file that went through a text conversion is recognised.
+/// The first byte is not ASCII and the last is a newline: a file that went through a text
+/// conversion is recognised.
 const MAGIC: [u8; 8] = *b"\x89rotini\n";
 /// Headers are some hundred bytes. The bound keeps a forged length from being taken seriously.
 const MAX_HEADER: usize = 64 * 1024;
@@ -37,8 +41,9 @@ pub struct Metadata {
     pub producer: String,
     /// The architecture or product it was compiled for: what `KeyInputs` names.
     pub target: String,
-    /// The features of that target which the code may use: what `KeyInputs` names. Who loads an entry that did not come
-    /// through its key, from serialized bytes, decides by these two whether the code may run here.
+    /// The features of that target which the code may use: what `KeyInputs` names. Who loads an
+    /// entry that did not come through its key, from serialized bytes, decides by these two whether
+    /// the code may run here.
     pub target_features: String,
     /// The device memory one execution needs besides its tensors, in bytes: exact.
     pub workspace_bytes: u64,
@@ -46,12 +51,13 @@ pub struct Metadata {
     pub dispatches: u32,
     /// The time the compilation took, in microseconds.
     pub compile_micros: u64,
-    /// When the entry was made, in seconds since the Unix epoch. When it was last used is not in the entry, which never
-    /// changes, but is the modification time of its file.
+    /// When the entry was made, in seconds since the Unix epoch. When it was last used is not in
+    /// the entry, which never changes, but is the modification time of its file.
     pub created_unix: u64,
 }
 
-/// A cached compilation. Immutable and shared: the payload stays alive for as long as anyone holds a clone of it.
+/// A cached compilation. Immutable and shared: the payload stays alive for as long as anyone holds
+/// a clone of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key it is stored under.
@@ -65,7 +71,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry as one piece of memory, the same bytes as its file: complete, and verified by whoever reads it.
+    /// The entry as one piece of memory, the same bytes as its file: complete, and verified by
+    /// whoever reads it.
     ///
     /// # Errors
     ///
@@ -76,8 +83,8 @@ impl Entry {
         Ok(bytes)
     }
 
-    /// The entry that `bytes` are, verified as on every load. The payload shares their memory. Which key it is of, and which
-    /// target, is for the caller to look at.
+    /// The entry that `bytes` are, verified as on every load. The payload shares their memory.
+    /// Which key it is of, and which target, is for the caller to look at.
     ///
     /// # Errors
     ///
@@ -126,7 +133,8 @@ impl Entry {
         Ok(bytes)
     }
 
-    /// What the entry weighs in the memory tier, in bytes: payload, texts, and a little for the bookkeeping.
+    /// What the entry weighs in the memory tier, in bytes: payload, texts, and a little for the
+    /// bookkeeping.
     pub(crate) fn weight(&self) -> u64 {
         const BOOKKEEPING: usize = 320;
         let parts = [

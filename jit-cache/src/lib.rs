@@ -1,8 +1,9 @@
 //! A cache of compiled kernels: bytes under the hash of everything that made them.
 //!
-//! The crate owns the [`Key`], the format of an [`Entry`], and where entries live: a memory tier bounded by bytes and shared
-//! by all threads, a directory bounded by bytes and shared by all processes of a user, and directories that are only read. It
-//! knows nothing of graphs or compilers. What flows through is
+//! The crate owns the [`Key`], the format of an [`Entry`], and where entries live: a memory tier
+//! bounded by bytes and shared by all threads, a directory bounded by bytes and shared by all
+//! processes of a user, and directories that are only read. It knows nothing of graphs or
+//! compilers. What flows through is
 //!
 //! ```text
 //! KeyInputs ─ Key::of ─> Key ─ Cache::get_or_create ─> memory ─ miss ─> directories ─ miss ─> key's lock ─> the caller's closure
@@ -11,12 +12,14 @@
 //!                                 Arc<Entry>                                   temporary file, rename <─────┘
 //! ```
 //!
-//! A key is made once, however many threads and processes ask: the others wait for that key alone, and one of them takes
-//! over if the maker dies. A failure that lasts, as its error says, is remembered for a while, in memory and in the directory.
+//! A key is made once, however many threads and processes ask: the others wait for that key alone,
+//! and one of them takes over if the maker dies. A failure that lasts, as its error says, is
+//! remembered for a while, in memory and in the directory.
 //!
-//! A cache never makes anything fail that would work without it: trouble with the disk is one warning, and then memory is
-//! all there is. An entry is verified each time it is loaded from disk, against damage by its checksums and against
-//! strangers by the owner and the mode of file and directory; one that fails is renamed aside, reported and made again.
+//! A cache never makes anything fail that would work without it: trouble with the disk is one
+//! warning, and then memory is all there is. An entry is verified each time it is loaded from disk,
+//! against damage by its checksums and against strangers by the owner and the mode of file and
+//! directory; one that fails is renamed aside, reported and made again.
 //!
 //! ```
 //! use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};

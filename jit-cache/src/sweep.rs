@@ -1,7 +1,8 @@
 //! Keeps a directory within its bounds. Leftovers go first, then the least recently used entries.
 //!
-//! The modification time of a file is the time of its last use. Removing an entry harms nobody: entries are read into memory whole, and one
-//! that is in use was touched within the hour, so it goes last. An entry whose lock is held stays, and so does the lock.
+//! The modification time of a file is the time of its last use. Removing an entry harms nobody:
+//! entries are read into memory whole, and one that is in use was touched within the hour, so it
+//! goes last. An entry whose lock is held stays, and so does the lock.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -44,12 +45,13 @@ struct Candidate {
     names: Vec<(String, Option<Key>)>,
 }
 
-/// Removes what nobody needs, and then entries until at most `goal` bytes are left if they are more than `limit`. `None` if
-/// another process is at it.
+/// Removes what nobody needs, and then entries until at most `goal` bytes are left if they are more
+/// than `limit`. `None` if another process is at it.
 ///
 /// # Errors
 ///
-/// If the directory cannot be listed, or, after all that can be done was done, the first thing that could not be removed.
+/// If the directory cannot be listed, or, after all that can be done was done, the first thing that
+/// could not be removed.
 pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Result<Option<Swept>> {
     // Two at once would both make the same room. Where locks do not work that may happen.
     let _alone = match Lock::try_acquire(directory, SWEEP_LOCK.to_owned()) {
@@ -149,7 +151,8 @@ pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Re
     }
 }
 
-/// Removes every entry, bad entry and failure whose lock nobody holds, and what a sweep would remove.
+/// Removes every entry, bad entry and failure whose lock nobody holds, and what a sweep would
+/// remove.
 pub(crate) fn clear(directory: &Arc<Directory>) -> io::Result<Swept> {
     let mut cleared = Swept::default();
     let mut seen = HashSet::new();

@@ -1,5 +1,6 @@
-//! Snapshots of the modules of operations that are made of steps: gradients of convolutions, matmuls, reductions, normalizations.
-//! `snapshots.rs` has convolutions, pointwise operations and layouts.
+//! Snapshots of the modules of operations that are made of steps: gradients of convolutions,
+//! matmuls, reductions, normalizations. `snapshots.rs` has convolutions, pointwise operations and
+//! layouts.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -178,7 +179,8 @@ fn rms_norm_gradients() {
     insta::assert_snapshot!("rms_norm_backward", lowered(b.build(), "gfx942"));
 }
 
-/// A chain that stores every fourth tensor with gaps, and reads one of those before it again and again: no node is written out twice.
+/// A chain that stores every fourth tensor with gaps, and reads one of those before it again and
+/// again: no node is written out twice.
 #[test]
 fn what_is_emitted_grows_with_the_nodes() {
     let size = |nodes: usize| {

@@ -1,7 +1,8 @@
 //! Gives `librotini_plugin.so` the run path that an installation asks for.
 //!
-//! `ROTINI_PLUGIN_RPATH`: where libraries that the plugin opens by name are looked for first, such as `$ORIGIN/../..`. CMake sets it to
-//! the library directory that the plugin is installed below. Without it there is none.
+//! `ROTINI_PLUGIN_RPATH`: where libraries that the plugin opens by name are looked for first, such
+//! as `$ORIGIN/../..`. CMake sets it to the library directory that the plugin is installed below.
+//! Without it there is none.
 
 use std::env;
 

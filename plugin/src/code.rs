@@ -7,7 +7,8 @@ use rotini_cache::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Loaded code, which all contexts of its graph on its device share, and what another process needs to load it.
+/// Loaded code, which all contexts of its graph on its device share, and what another process needs
+/// to load it.
 pub(crate) struct Code {
     pub(crate) executable: Arc<dyn Executable>,
     pub(crate) portable: Portable,
@@ -33,8 +34,8 @@ impl Codes {
         let work = Work {
             operations: portable.operations,
         };
-        // SAFETY: the code comes from the compiler: directly, through a cache that only the user can write and that is verified, or
-        // through bytes that the host vouches for.
+        // SAFETY: the code comes from the compiler: directly, through a cache that only the user
+        // can write and that is verified, or through bytes that the host vouches for.
         let executable = unsafe { device.load(key, &portable.code, &portable.signature, work) }?;
         let code = Arc::new(Code { executable, portable });
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

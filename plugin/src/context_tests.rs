@@ -134,7 +134,8 @@ impl Drop for Slow {
     }
 }
 
-/// However long code that goes needs for it, and whatever it waits for: executions of shapes that are known go on, and they stay known.
+/// However long code that goes needs for it, and whatever it waits for: executions of shapes that
+/// are known go on, and they stay known.
 #[test]
 fn nobody_waits_for_code_that_goes() {
     const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 
-/// The engine's name. hipDNN derives the id from it and drops an engine whose name does not hash to its id.
+/// The engine's name. hipDNN derives the id from it and drops an engine whose name does not hash to
+/// its id.
 pub const NAME: &str = "ROTINI_ENGINE";
 
 /// The same, as the C boundary hands it out.

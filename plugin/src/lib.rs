@@ -2,9 +2,10 @@
 //!
 //! # What flows through
 //!
-//! hipDNN calls the C functions of [`abi`] with bytes and handles. The bytes become a graph (`rotini-wire`), the graph becomes a context: the
-//! [`pipeline`] is the only place that joins decoding, lowering, compiling, caching and loading. The
-//! [`context::ExecutionContext`] executes on a [`device::Device`].
+//! hipDNN calls the C functions of [`abi`] with bytes and handles. The bytes become a graph
+//! (`rotini-wire`), the graph becomes a context: the [`pipeline`] is the only place that joins
+//! decoding, lowering, compiling, caching and loading. The [`context::ExecutionContext`] executes
+//! on a [`device::Device`].
 //!
 //! Execution reads no global lock: what it needs hangs off the context.
 

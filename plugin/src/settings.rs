@@ -1,7 +1,7 @@
 //! The table of all settings: every variable that rotini, its build and its tests read.
 //!
-//! [`SETTINGS`] is the only list of names that begin with `ROTINI_`. [`document`] makes `docs/settings.md` from it, and a test compares the
-//! two.
+//! [`SETTINGS`] is the only list of names that begin with `ROTINI_`. [`document`] makes
+//! `docs/settings.md` from it, and a test compares the two.
 
 use std::fmt::Write as _;
 

@@ -23,7 +23,8 @@ fn the_page_on_settings_is_the_table() {
     );
 }
 
-/// Every name that any source mentions is in the table, and whatever the table has is mentioned somewhere else.
+/// Every name that any source mentions is in the table, and whatever the table has is mentioned
+/// somewhere else.
 #[test]
 fn the_table_has_every_name() {
     let mut found = BTreeSet::new();
@@ -39,7 +40,8 @@ fn the_table_has_every_name() {
     ] {
         collect(&root().join(directory), &mut found);
     }
-    // No variables: the engine's name, the C preprocessor's, CMake's, the end of one of TheRock's, and one that a test has to be unknown.
+    // No variables: the engine's name, the C preprocessor's, CMake's, the end of one of TheRock's,
+    // and one that a test has to be unknown.
     for other in [
         "ROTINI_CARGO_TARGET_DIR",
         "ROTINI_LINKER",

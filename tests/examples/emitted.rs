@@ -1,9 +1,9 @@
-//! Hashes of what is emitted, to prove that a change of the lowering changes nothing, or to list what
-//! it changes. No compiler is needed.
+//! Hashes of what is emitted, to prove that a change of the lowering changes nothing, or to list
+//! what it changes. No compiler is needed.
 //!
-//! Each case of the conformance suite and each of 2,000 random graphs has a line with its name and a
-//! hash of the module and the compiler's flags for each target of [`TARGETS`]. The first run writes
-//! the file that is named; later ones compare with it, and exit with 1 if anything differs.
+//! Each case of the conformance suite and each of 2,000 random graphs has a line with its name and
+//! a hash of the module and the compiler's flags for each target of [`TARGETS`]. The first run
+//! writes the file that is named; later ones compare with it, and exit with 1 if anything differs.
 
 #![expect(clippy::print_stdout, reason = "a command of developers")]
 

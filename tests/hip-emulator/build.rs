@@ -1,6 +1,8 @@
-//! Generates the types and prototypes of HIP's API from its headers, and the table of its errors' names.
+//! Generates the types and prototypes of HIP's API from its headers, and the table of its errors'
+//! names.
 //!
-//! The headers are found as `iree-sys` finds them: `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace root.
+//! The headers are found as `iree-sys` finds them: `ROTINI_HIP_HEADERS`, else ROCm's, else
+//! `.toolchain/hip/include` at the workspace root.
 
 use bindgen::callbacks::{EnumVariantCustomBehavior, EnumVariantValue, ParseCallbacks};
 use std::cell::RefCell;
@@ -16,10 +18,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in ["ROTINI_HIP_HEADERS", "ROCM_PATH"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
-    // IREE closes the library when its driver is released, while threads of streams still run in it and threads of the host still
-    // have counters to give back.
+    // IREE closes the library when its driver is released, while threads of streams still run in it
+    // and threads of the host still have counters to give back.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // Once it is loaded by its path, IREE finds it by its name. Copies loaded by theirs stay libraries of their own.
+    // Once it is loaded by its path, IREE finds it by its name. Copies loaded by theirs stay
+    // libraries of their own.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libamdhip64.so");
 
     let out = PathBuf::from(env::var("OUT_DIR")?);

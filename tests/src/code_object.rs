@@ -1,4 +1,5 @@
-//! Reads compiled AMD GPU code: what each kernel uses, from the metadata in its ELF notes and from its assembly.
+//! Reads compiled AMD GPU code: what each kernel uses, from the metadata in its ELF notes and from
+//! its assembly.
 
 use anyhow::{Context as _, Result, bail};
 use object::Endianness;
@@ -29,7 +30,8 @@ pub struct Kernel {
     pub mfma_f8: usize,
 }
 
-/// All kernels in a directory that the compiler dumped code objects (`.hsaco`) and assembly (`.rocmasm`) to.
+/// All kernels in a directory that the compiler dumped code objects (`.hsaco`) and assembly
+/// (`.rocmasm`) to.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Damages a serialized graph as a careless or hostile host could. `plugin/wire/tests/mutations.rs` includes this file too.
+//! Damages a serialized graph as a careless or hostile host could. `plugin/wire/tests/mutations.rs`
+//! includes this file too.
 
 use rand::RngExt as _;
 use rand::seq::IndexedRandom as _;
@@ -37,8 +38,9 @@ pub fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
         0 => bytes.truncate(at),
         1 => bytes[at] ^= 1 << rng.random_range(0..8),
         2 => bytes[at] = rng.random(),
-        // A number of any width, aligned as FlatBuffers aligns it: an edge, or what was there and a little more or less. Of the
-        // latter many a graph survives, with another extent, stride, uid, type or mode.
+        // A number of any width, aligned as FlatBuffers aligns it: an edge, or what was there and a
+        // little more or less. Of the latter many a graph survives, with another extent, stride,
+        // uid, type or mode.
         choice @ 3..=5 => {
             let width = *[1, 2, 4, 8].choose(rng).unwrap();
             let at = at - at % width;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Executions of a context: the second finds things as the first left them.
 const EXECUTIONS: usize = 2;
 
-/// Of the buffers' addresses, as hipDNN promises it.
+/// Alignment of the buffers' addresses that hipDNN promises, in bytes.
 const ALIGNMENT: usize = 16;
 
 /// Another engine on a handle.
@@ -72,8 +72,9 @@ impl Other {
     }
 }
 
-/// Executes a context of a case and judges it as `rotini run` judges: an output is right within hipDNN's tolerances, or within what a
-/// right kernel can make of it. rotini's own tests want the latter of every output, which is more than other engines promise.
+/// Executes a context of a case and judges it as `rotini run` judges: an output is right within
+/// hipDNN's tolerances, or within what a right kernel can make of it. rotini's own tests want the
+/// latter of every output, which is more than other engines promise.
 ///
 /// `inputs` are those of [`fill_all`](rotini_reference::fill_all), or [`finite`] for an engine that
 /// multiplies hidden values by 0.
@@ -123,8 +124,8 @@ pub fn judge(case: &Case, context: &Context, inputs: &Buffers) -> Result<()> {
 
 /// Returns the buffers of a seed, all numbers of which are finite. Unlike in those of
 /// [`fill_all`](rotini_reference::fill_all), the rows and mask elements that an attention hides are
-/// ordinary numbers: an engine that adds minus infinity to hidden scores turns NaN there into NaN in
-/// the output.
+/// ordinary numbers: an engine that adds minus infinity to hidden scores turns NaN there into NaN
+/// in the output.
 ///
 /// # Errors
 ///

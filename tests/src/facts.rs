@@ -206,7 +206,8 @@ pub const LAYOUTS: [&str; 6] = [
     "broadcast",
 ];
 
-/// How tensors lie in memory, by the one that is the least usual. Where they lie in both usual orders, it is the first.
+/// How tensors lie in memory, by the one that is the least usual. Where they lie in both usual
+/// orders, it is the first.
 fn layout(tensors: &[&Tensor]) -> &'static str {
     let repeats = |tensor: &&Tensor| {
         let mut axes = tensor.dims.iter().zip(&tensor.strides);

@@ -27,8 +27,8 @@ use rotini_reference::{Buffers, Profile, evaluate, fill_all, fill_all_with};
 use std::borrow::Borrow;
 use std::time::{Duration, Instant};
 
-/// Cases whose bounds say little of most elements: attention may round weights to the type of v, of which a step is a quarter of the
-/// value or more.
+/// Cases whose bounds say little of most elements: attention may round weights to the type of v, of
+/// which a step is a quarter of the value or more.
 const COARSE: [&str; 2] = ["lp_f8e5m2_sdpa", "lp_f4e2m1_sdpa"];
 
 /// The plugin on a device, with a cache directory of the tests' own.
@@ -44,7 +44,7 @@ pub struct Runner {
     executions: usize,
 }
 
-/// What one run told besides that it was right.
+/// What one run reports besides its verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Bytes of workspace asked for before anything was compiled.
@@ -83,7 +83,8 @@ impl Runner {
         Self::new(Place::Gpu(environment::gpu_with(environment::Workspace::TheTests)?))
     }
 
-    /// As [`Runner::gpu`], in a process of which this is the only one: all kernels are the compiler's own, none has a schedule.
+    /// As [`Runner::gpu`], in a process of which this is the only one: all kernels are the
+    /// compiler's own, none has a schedule.
     ///
     /// # Errors
     ///
@@ -93,9 +94,10 @@ impl Runner {
         Self::gpu()
     }
 
-    /// On the host a context is executed twice, since the second execution takes other ways than the first: what was bound is bound
-    /// already. On a GPU once: an execution replays a launch plan and leaves nothing behind for the next, as those cases prove that are
-    /// executed [more often](Self::executing_twice).
+    /// On the host a context is executed twice, since the second execution takes other ways than
+    /// the first: what was bound is bound already. On a GPU once: an execution replays a launch
+    /// plan and leaves nothing behind for the next, as those cases prove that are executed [more
+    /// often](Self::executing_twice).
     fn new(place: Place) -> Result<Self> {
         // SAFETY: the file is the plugin that this workspace builds.
         let plugin = unsafe { Plugin::load(crate::plugin::path()?) }?;
@@ -131,7 +133,8 @@ impl Runner {
         Runner { executions: 2, ..self }
     }
 
-    /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and tells which fail and why.
+    /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and tells which fail and
+    /// why.
     ///
     /// # Panics
     ///
@@ -154,7 +157,8 @@ impl Runner {
         watch.expect_none_slow();
     }
 
-    /// The same for graphs that somebody else encoded; what their bytes mean must be what they were made of.
+    /// The same for graphs that somebody else encoded; what their bytes mean must be what they were
+    /// made of.
     ///
     /// # Panics
     ///
@@ -229,8 +233,8 @@ impl Runner {
         self.engine
     }
 
-    /// Runs a case from its bytes to its outputs, on buffers whose addresses are multiples of `alignment` and of nothing larger, and
-    /// judges them.
+    /// Runs a case from its bytes to its outputs, on buffers whose addresses are multiples of
+    /// `alignment` and of nothing larger, and judges them.
     ///
     /// # Errors
     ///
@@ -239,7 +243,8 @@ impl Runner {
         self.run_encoded(case, &rotini_wire::encode(&case.graph), alignment)
     }
 
-    /// [`run`](Self::run) with bytes that the second encoder made, which must mean what they were made of.
+    /// [`run`](Self::run) with bytes that the second encoder made, which must mean what they were
+    /// made of.
     ///
     /// # Errors
     ///
@@ -311,7 +316,8 @@ impl Runner {
             .map(|judged| judged.worst)
     }
 
-    /// Executes a context with other shapes, which make a graph of its own, on data of a seed, and judges its outputs.
+    /// Executes a context with other shapes, which make a graph of its own, on data of a seed, and
+    /// judges its outputs.
     ///
     /// # Errors
     ///
@@ -332,8 +338,8 @@ impl Runner {
             .map(|judged| judged.worst)
     }
 
-    /// Runs a case on given buffers. Its outputs are judged if the reference gives the case a meaning on them; that nothing else is read
-    /// or written holds in any case.
+    /// Runs a case on given buffers. Its outputs are judged if the reference gives the case a
+    /// meaning on them; that nothing else is read or written holds in any case.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What the suites share: the cases and what each proves, graphs whose shapes change, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
+//! What the suites share: the cases and what each proves, graphs whose shapes change, a harness
+//! that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
 //!
 //! | Suite | What it asserts |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | `emulated` | on the emulated MI300: cases, random graphs, calls of HIP, memory, order on streams |
 //! | `process` | the C ABI; caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
 //!
-//! Each is one program, because linking them is most of what building them costs. Cases that were right before are
-//! [not executed each time](proven).
+//! Each is one program, because linking them is most of what building them costs. Cases that were
+//! right before are [not executed each time](proven).
 
 #![allow(
     rustdoc::private_intra_doc_links,
@@ -36,7 +37,8 @@ pub fn seed() -> u64 {
     text.parse().unwrap_or_default()
 }
 
-/// How much a mass test does: the first number, or the second in a full run (`ROTINI_TEST_SCALE=full`).
+/// How much a mass test does: the first number, or the second in a full run
+/// (`ROTINI_TEST_SCALE=full`).
 #[must_use]
 pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
     match std::env::var("ROTINI_TEST_SCALE").as_deref() {

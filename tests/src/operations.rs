@@ -1,8 +1,9 @@
 //! Writes `docs/operations.md` from what executed right.
 //!
-//! Two runs feed it, the conformance run on the CPU and the one on the emulated MI300. Each keeps what its cases prove in a file of
-//! `tests/operations`. The document joins both files and the declined graphs. A run fails if its facts differ from its file, or the
-//! document from the files. `scripts/operations` writes them.
+//! Two runs feed it, the conformance run on the CPU and the one on the emulated MI300. Each keeps
+//! what its cases prove in a file of `tests/operations`. The document joins both files and the
+//! declined graphs. A run fails if its facts differ from its file, or the document from the files.
+//! `scripts/operations` writes them.
 
 #![expect(clippy::expect_used, reason = "what cannot be compared has failed")]
 
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 /// The runs, by the files of their facts.
 const RUNS: [&str; 2] = ["cpu", "gfx942"];
 
-/// Compares what cases prove that all ran right with what is kept of this run, or keeps it if `ROTINI_OPERATIONS=write`.
+/// Compares what cases prove that all ran right with what is kept of this run, or keeps it if
+/// `ROTINI_OPERATIONS=write`.
 ///
 /// # Panics
 ///

@@ -21,7 +21,8 @@ pub fn emulator() -> Result<PathBuf> {
     built("ROTINI_HIP_EMULATOR", "libamdhip64.so", "rotini-hip-emulator")
 }
 
-/// Another engine than rotini's, of those in `benches`: `reference`, `faulty` or `onnxruntime`, as Cargo built it beside this test.
+/// Another engine than rotini's, of those in `benches`: `reference`, `faulty` or `onnxruntime`, as
+/// Cargo built it beside this test.
 ///
 /// # Errors
 ///

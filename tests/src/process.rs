@@ -1,6 +1,8 @@
-//! Tests of several processes: a test starts itself again, and the environment tells the child its part.
+//! Tests of several processes: a test starts itself again, and the environment tells the child its
+//! part.
 //!
-//! No test spells its own name for that: the standard test harness runs each test on a thread with the test's name.
+//! No test spells its own name for that: the standard test harness runs each test on a thread with
+//! the test's name.
 
 use anyhow::{Context as _, Result, ensure};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
@@ -15,8 +17,8 @@ use std::time::{Duration, Instant};
 /// In a child: the part that it plays in its test, which is the only one that it runs.
 const CHILD: &str = "ROTINI_TEST_CHILD";
 
-/// The part that this process plays in its test; `None` in the process that started it all. A part ends with the test that started it,
-/// also when that fails.
+/// The part that this process plays in its test; `None` in the process that started it all. A part
+/// ends with the test that started it, also when that fails.
 #[must_use]
 pub fn part() -> Option<String> {
     let part = std::env::var(CHILD).ok()?;
@@ -134,7 +136,8 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Lines that processes leave for each other in a file. One small append is one write: lines do not mix.
+/// Lines that processes leave for each other in a file. One small append is one write: lines do not
+/// mix.
 #[derive(Clone, Debug)]
 pub struct Notes(PathBuf);
 

@@ -1,9 +1,11 @@
 //! Verdicts: which cases were right before, and need not be executed again.
 //!
-//! `tests/proven` has one line for each case and device: its name, and a hash of everything that the result depends on. The hash covers the
-//! compiler's input (MLIR, flags, target) and build; the graph as the judge reads it, its inputs and how it is executed; and the sources of
-//! the judge, of the execution path and of the emulator ([`sources`]). It does not cover the emitter's sources: if a changed lowering emits
-//! the same MLIR for a case, the verdict holds. If a line's hash no longer fits, the case is executed.
+//! `tests/proven` has one line for each case and device: its name, and a hash of everything that
+//! the result depends on. The hash covers the compiler's input (MLIR, flags, target) and build; the
+//! graph as the judge reads it, its inputs and how it is executed; and the sources of the judge, of
+//! the execution path and of the emulator ([`sources`]). It does not cover the emitter's sources:
+//! if a changed lowering emits the same MLIR for a case, the verdict holds. If a line's hash no
+//! longer fits, the case is executed.
 //!
 //! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
 //! |---|---|---|
@@ -32,7 +34,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// One in so many proven cases is executed all the same.
+/// One in this many proven cases is executed anyway.
 const AGAIN: u64 = 20;
 
 /// How a case is executed and judged.
@@ -46,7 +48,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) inputs: Option<&'a Buffers>,
     /// What the harness fills in, if not what consumers ask for.
     pub(crate) profile: Option<Profile>,
-    /// Of the buffers' addresses.
+    /// Alignment of the buffers' addresses, in bytes.
     pub(crate) alignment: usize,
     /// How often it is executed.
     pub(crate) executions: usize,
@@ -103,7 +105,8 @@ struct Ground {
 }
 
 impl Ground {
-    /// The device of this process, which is set up for it, and the compiler that the plugin will find.
+    /// The device of this process, which is set up for it, and the compiler that the plugin will
+    /// find.
     fn of_this_process(on_gpu: bool) -> Result<Self> {
         let runtime = Runtime::new(Config::from_env())?;
         let device = runtime.default_device()?;
@@ -218,7 +221,8 @@ impl Verdicts {
         }))
     }
 
-    /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is executed, and told.
+    /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is
+    /// executed, and printed.
     pub(crate) fn hash(&self, trial: &Trial<'_>) -> Option<String> {
         self.ground.hash(trial).ok()
     }
@@ -230,7 +234,8 @@ impl Verdicts {
         self.mode.trusts && was_right && !(self.mode.repeats && is_again(self.seed, &name))
     }
 
-    /// Writes which trials are proven now, by what was executed or before; the others of the run are no more.
+    /// Writes which trials are proven now, by what was executed or before; the others of the run
+    /// are no more.
     pub(crate) fn record(&self, trials: Vec<(Trial<'_>, Option<String>)>) -> Result<()> {
         if !self.mode.writes {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Normalizations over rows of any length, as frameworks send them: sizes that nobody chose for a compiler.
+//! Normalizations over rows of any length, as frameworks send them: sizes that nobody chose for a
+//! compiler.
 
 use crate::cases::{Case, Norm, Order, softmax, spread};
 use rand_chacha::ChaCha8Rng;
@@ -187,8 +188,8 @@ impl FromStr for Rows {
 
 /// Rows from a seed: every family and type in turn, and the more lengths the more there are.
 ///
-/// A quarter of the lengths is below 64, half of them below 1101 and a quarter above; a third of the rows lies along two axes where
-/// that is possible.
+/// A quarter of the lengths is below 64, half of them below 1101 and a quarter above; a third of
+/// the rows lies along two axes where that is possible.
 #[must_use]
 pub fn sample(seed: u64, count: usize) -> Vec<Rows> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -1,4 +1,5 @@
-//! Graphs of hipDNN's own samples. Their hosts differ from others: they execute with a null workspace and never ask how much is needed.
+//! Graphs of hipDNN's own samples. Their hosts differ from others: they execute with a null
+//! workspace and never ask how much is needed.
 
 use rotini_graph::{Batchnorm, BatchnormBackward, DataType, Graph, GraphBuilder, Scalar, TensorId};
 

@@ -1,6 +1,7 @@
 //! Graphs that are declared for the largest shapes, and the same graphs for smaller ones.
 //!
-//! Both are built here from their extents, virtual tensors included. So a test can compare what the plugin infers.
+//! Both are built here from their extents, virtual tensors included. So a test can compare what the
+//! plugin infers.
 
 use crate::harness::Runner;
 use anyhow::{Context as _, Result, ensure};
@@ -37,7 +38,8 @@ impl Family {
         self.extents.iter().skip(1).map(|extents| (self.build)(extents))
     }
 
-    /// Makes one context and executes all shapes with it, each of them twice, and the declared ones before and after.
+    /// Makes one context and executes all shapes with it, each of them twice, and the declared ones
+    /// before and after.
     ///
     /// # Errors
     ///

@@ -47,8 +47,8 @@ impl Device {
             Api::Hip => ["hipMemcpyHtoD", "hipMemcpyDtoH", "hipStreamSynchronize"],
             Api::Cuda => ["cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuStreamSynchronize"],
         };
-        // SAFETY: the library of this name is the API's, or so the environment says; the types are those of its header, where pointers of
-        // the device are as wide as any.
+        // SAFETY: the library of this name is the API's, or so the environment says; the types are
+        // those of its header, where pointers of the device are as wide as any.
         unsafe {
             let driver = Driver::load(api, library.map(OsStr::new))?;
             Ok(Device {

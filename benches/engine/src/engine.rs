@@ -58,8 +58,8 @@ pub trait Execution: Send + Sync {
     ///
     /// # Safety
     ///
-    /// The buffers have the spans of the graph's tensors, the workspace has its size, and all are where the engine works.
-    /// Nothing else writes them meanwhile.
+    /// The buffers have the spans of the graph's tensors, the workspace has its size, and all are
+    /// where the engine works. Nothing else writes them meanwhile.
     unsafe fn execute(&self, buffers: Buffers<'_>, workspace: *mut c_void, stream: *mut c_void) -> Result<(), String>;
 }
 

@@ -1,6 +1,7 @@
 //! The exported symbols of a plugin.
 
-/// Makes the crate a plugin's library: exports every function of the engine plugin ABI for one [`Engine`](crate::Engine).
+/// Makes the crate a plugin's library: exports every function of the engine plugin ABI for one
+/// [`Engine`](crate::Engine).
 #[macro_export]
 macro_rules! export_engine {
     ($engine:ty) => {
@@ -73,7 +74,8 @@ macro_rules! export_engine {
             ///
             /// # Safety
             ///
-            /// As hipDNN's header asks: pointers are null or valid, handles and contexts are this plugin's and alive.
+            /// As hipDNN's header asks: pointers are null or valid, handles and contexts are this
+            /// plugin's and alive.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $symbol($($argument: $type),*) -> i32 {
                 // SAFETY: by this function's contract.

@@ -1,8 +1,10 @@
-//! The plain engine: evaluates graphs with `rotini-reference`, in the process's memory or, by copying, in a GPU's.
+//! The plain engine: evaluates graphs with `rotini-reference`, in the process's memory or, by
+//! copying, in a GPU's.
 //!
-//! Where it works is what rotini's setting `ROTINI_DEVICE` says: `cpu`, `hip` or `cuda`. If it says nothing, that is a GPU if the process
-//! has loaded HIP, else the process's memory. On a GPU it works on the first one. It waits for the stream, copies, evaluates on the CPU and
-//! copies back: its results are worth having there, its times are not.
+//! Where it works is what rotini's setting `ROTINI_DEVICE` says: `cpu`, `hip` or `cuda`. If it says
+//! nothing, that is a GPU if the process has loaded HIP, else the process's memory. On a GPU it
+//! works on the first one. It waits for the stream, copies, evaluates on the CPU and copies back:
+//! its results are worth having there, its times are not.
 
 use crate::Buffers;
 use crate::device::Device;
@@ -15,10 +17,12 @@ use std::sync::Arc;
 /// Elements of all tensors of a graph, at most: each is a binary64 while it is evaluated.
 const MOST_ELEMENTS: i64 = 1 << 25;
 
-/// Multiplications and such of a graph, at most: seconds for products, more for what takes more than an addition each.
+/// Multiplications and such of a graph, at most: seconds for products, more for what takes more
+/// than an addition each.
 const MOST_WORK: i64 = 1 << 33;
 
-/// Up to here a graph is evaluated to see whether the reference knows all of it: that takes milliseconds.
+/// Up to here a graph is evaluated to see whether the reference knows all of it: that takes
+/// milliseconds.
 const TRIED_WORK: i64 = 1 << 20;
 
 /// Where the plain engine works.
@@ -113,7 +117,8 @@ impl Plan {
         self.inputs.iter().chain(&self.outputs)
     }
 
-    /// Evaluates the graph, lets `change` do something to its buffers, and writes those back that are others then.
+    /// Evaluates the graph, lets `change` do something to its buffers, and writes those back that
+    /// are others then.
     ///
     /// # Errors
     ///
@@ -146,7 +151,8 @@ impl Plan {
             if let (Some(before), Some(after)) = (before.get(&tensor.uid), after.get(&tensor.uid))
                 && before != after
             {
-                // SAFETY: as above; `change` cannot make more bytes of them, and where it does, they are left out.
+                // SAFETY: as above; `change` cannot make more bytes of them, and where it does,
+                // they are left out.
                 unsafe {
                     self.write(
                         tensor,

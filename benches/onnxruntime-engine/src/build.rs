@@ -32,7 +32,8 @@ pub(crate) fn build(network: &Network, settings: &Settings, weights: &Weights) -
     }
     for (port, bytes) in weights.contents() {
         let mut tensor = DynTensor::new(&Allocator::default(), element_type(port), port.shape.clone())?;
-        // SAFETY: the tensor has as many bytes as the buffer of its extents and type, which these are a copy of.
+        // SAFETY: the tensor has as many bytes as the buffer of its extents and type, which these
+        // are a copy of.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr_mut().cast(), bytes.len()) };
         graph.add_initializer(&port.name, tensor, false)?;
     }

@@ -1,4 +1,5 @@
-//! libonnxruntime_engine.so: executes graphs on the CPU through ONNX Runtime, for comparison with rotini.
+//! libonnxruntime_engine.so: executes graphs on the CPU through ONNX Runtime, for comparison with
+//! rotini.
 //!
 //! | Module | What it owns |
 //! |---|---|
@@ -11,14 +12,19 @@
 //!
 //! What makes the comparison fair, and where its limits are:
 //!
-//! - Executions read and write the caller's buffers. Nothing is copied but what ONNX Runtime itself copies.
-//! - Weights are given at each execution, as hipDNN's interface has it. So ONNX Runtime cannot pack them beforehand, and neither can
-//!   rotini. `ONNXRUNTIME_ENGINE_CONSTANTS=1` is the promise that they stay as they are: then they are part of the model, as they are where
-//!   ONNX Runtime is used otherwise. The first execution builds that model.
-//! - A tensor in another memory order than that of its dims passes through a `Transpose`, which ONNX Runtime's optimizer moves, merges or
-//!   removes. It has no convolution in f32 on NHWC on the CPU.
-//! - Tensors of 16 bits are converted to f32 and back, which is what ONNX Runtime does with such models on x86.
-//! - Threads do not spin after a run, since engines that take turns would be slowed by that. `ONNXRUNTIME_ENGINE_SPIN=1` lets them.
+//! - Executions read and write the caller's buffers. Nothing is copied but what ONNX Runtime itself
+//!   copies.
+//! - Weights are given at each execution, as hipDNN's interface has it. So ONNX Runtime cannot pack
+//!   them beforehand, and neither can rotini. `ONNXRUNTIME_ENGINE_CONSTANTS=1` is the promise that
+//!   they stay as they are: then they are part of the model, as they are where ONNX Runtime is used
+//!   otherwise. The first execution builds that model.
+//! - A tensor in another memory order than that of its dims passes through a `Transpose`, which
+//!   ONNX Runtime's optimizer moves, merges or removes. It has no convolution in f32 on NHWC on the
+//!   CPU.
+//! - Tensors of 16 bits are converted to f32 and back, which is what ONNX Runtime does with such
+//!   models on x86.
+//! - Threads do not spin after a run, since engines that take turns would be slowed by that.
+//!   `ONNXRUNTIME_ENGINE_SPIN=1` lets them.
 //!
 //! | Variable | Default | Meaning |
 //! |---|---|---|

@@ -171,8 +171,9 @@ impl Plan {
         let bound = unsafe { self.bind(buffers) }?;
         let inputs: Vec<*const sys::OrtValue> = bound.inputs.iter().map(|value| value.raw.cast_const()).collect();
         let mut outputs: Vec<*mut sys::OrtValue> = bound.outputs.iter().map(|value| value.raw).collect();
-        // SAFETY: the session is alive, and runs may be concurrent. All arrays have as many entries as is said, and the values are over
-        // memory of their size. There are values for all outputs, so none are made.
+        // SAFETY: the session is alive, and runs may be concurrent. All arrays have as many entries
+        // as is said, and the values are over memory of their size. There are values for all
+        // outputs, so none are made.
         let done = unsafe {
             let status = (ort::api().Run)(
                 self.session.ptr().cast_mut(),
@@ -197,7 +198,8 @@ struct Value {
     buffer: *mut c_void,
 }
 
-// SAFETY: a value belongs to nobody but its owner, and ONNX Runtime does not care which thread that is.
+// SAFETY: a value belongs to nobody but its owner, and ONNX Runtime does not care which thread that
+// is.
 unsafe impl Send for Value {}
 
 impl Value {
@@ -211,8 +213,9 @@ impl Value {
             Element::Bf16 => Number::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
         };
         let (mut memory, mut raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places are valid for writes, the shape has as many entries as is said; the buffer by this function's contract. The
-        // description of the memory is copied into the value.
+        // SAFETY: the places are valid for writes, the shape has as many entries as is said; the
+        // buffer by this function's contract. The description of the memory is copied into the
+        // value.
         unsafe {
             let api = ort::api();
             let status = (api.CreateCpuMemoryInfo)(

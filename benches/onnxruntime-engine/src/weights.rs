@@ -1,7 +1,8 @@
-//! Weights that are part of the model, because the setting says that they stay as they are: what ONNX Runtime can then do beforehand is
-//! most of what models gain by it.
+//! Weights that are part of the model, because the setting says that they stay as they are: what
+//! ONNX Runtime can then do beforehand is most of what models gain by it.
 //!
-//! They are looked at all the same. A buffer that was not seen before is compared in full, one that was at a few places.
+//! They are looked at all the same. A buffer that was not seen before is compared in full, one that
+//! was at a few places.
 
 use crate::network::{Network, Port};
 use rotini_engine_kit::Buffers;

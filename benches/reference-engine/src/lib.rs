@@ -1,5 +1,5 @@
-//! libreference_engine.so: the plain engine, which evaluates graphs with `rotini-reference`. See [`rotini_engine_kit::reference`] for
-//! where it works.
+//! libreference_engine.so: the plain engine, which evaluates graphs with `rotini-reference`. See
+//! [`rotini_engine_kit::reference`] for where it works.
 
 use rotini_engine_kit::reference::{Plan, Reference};
 use rotini_engine_kit::{Buffers, Engine, Execution, Graph, export_engine};

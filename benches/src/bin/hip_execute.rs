@@ -1,8 +1,11 @@
-//! The host's side of an execution on a GPU: how long a call takes until it returns, beside the driver call that it needs.
+//! The host's side of an execution on a GPU: how long a call takes until it returns, beside the
+//! driver call that it needs.
 //!
-//! It runs on the emulated HIP library with kernels that do nothing, so it needs no GPU. The peer is a loop over `hipModuleLaunchKernel`
-//! with the same kernel on the same stream. Batches of ours and of the peer alternate. The difference of the two is the plugin's cost. Each
-//! thread has its own handle, stream and context, as hosts have; they share the loaded code. The program fails if a bar is missed.
+//! It runs on the emulated HIP library with kernels that do nothing, so it needs no GPU. The peer
+//! is a loop over `hipModuleLaunchKernel` with the same kernel on the same stream. Batches of ours
+//! and of the peer alternate. The difference of the two is the plugin's cost. Each thread has its
+//! own handle, stream and context, as hosts have; they share the loaded code. The program fails if
+//! a bar is missed.
 //!
 //! ```text
 //! cargo build --release --package rotini-artifact --package rotini-hip-emulator --package rotini-benches
@@ -42,7 +45,8 @@ const P99_BAR: f64 = 3.0;
 /// The median with several threads, as a multiple of that with one.
 const FLAT_BAR: f64 = 1.5;
 
-/// Calls of one kind in a row; the stream is waited for after each batch, so that no queue fills up.
+/// Calls of one kind in a row; the stream is waited for after each batch, so that no queue fills
+/// up.
 const BATCH: usize = 50;
 
 /// `hipModuleLaunchKernel`.
@@ -65,7 +69,8 @@ fn main() -> Result<()> {
     // SAFETY: nothing reads the environment yet: this is the only thread.
     unsafe { std::env::set_var("HIPEMU_NOOP", "1") };
     let gpu = harness::gpu()?;
-    // SAFETY: the file is the plugin that this workspace builds, or what the user named in its stead.
+    // SAFETY: the file is the plugin that this workspace builds, or what the user named in its
+    // stead.
     let plugin = unsafe { Plugin::load(rotini_tests::plugin::path()?) }?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);
     let kernel = Kernel::load(gpu.driver(), &graph)?;
@@ -188,11 +193,13 @@ impl Lane {
         // The first tenth is thrown away.
         for batch in 0..batches + batches.div_ceil(10) {
             let mut execute = || {
-                // SAFETY: the buffers have the spans of their tensors and outlive the work, which is waited for.
+                // SAFETY: the buffers have the spans of their tensors and outlive the work, which
+                // is waited for.
                 Ok(unsafe { self.context.execute(std::ptr::null_mut(), &self.pack) }?)
             };
             let mut launch = || kernel.launch(&self.stream, &self.pack);
-            // What runs second finds the caches as the first left them: each has that half of the time.
+            // What runs second finds the caches as the first left them: each has that half of the
+            // time.
             if batch % 2 == 0 {
                 time(&mut ours, &mut execute)?;
                 self.stream.synchronize()?;

@@ -130,7 +130,8 @@ fn forbid_programs(end: bool) {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: the filter outlives the calls, of which the second applies it to all threads of this process.
+    // SAFETY: the filter outlives the calls, of which the second applies it to all threads of this
+    // process.
     let result = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::syscall(

@@ -1,4 +1,5 @@
-//! The real worker with the real compiler. Other runs of this program play hosts that misbehave or die.
+//! The real worker with the real compiler. Other runs of this program play hosts that misbehave or
+//! die.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 

@@ -6,8 +6,9 @@
 //! | [`InProcess`] | the C API of `libIREECompiler.so`, opened at run time (up to 0.1 s once) | ends this process |
 //! | [`Worker`] | the C API, in processes that are kept for the next request | is an error; so is too much time or memory |
 //!
-//! All make the same bytes from the same request and report the same [`identity`](Compiler::identity), so what one has compiled the
-//! others need not. [`find_program`], [`find_library`] and [`find_worker`] look for an installation.
+//! All make the same bytes from the same request and report the same
+//! [`identity`](Compiler::identity), so what one has compiled the others need not.
+//! [`find_program`], [`find_library`] and [`find_worker`] look for an installation.
 //!
 //! Text is what crosses over: whoever writes it needs no MLIR.
 
@@ -30,7 +31,8 @@ pub use worker::{Worker, WorkerOptions};
 
 /// Something that compiles. All methods may be called from several threads at once.
 pub trait Compiler: Send + Sync {
-    /// The exact build: the library's build id, or a hash of its bytes where it has none. Two compilers with the same identity make the same vmfb, so this belongs into a cache key.
+    /// The exact build: the library's build id, or a hash of its bytes where it has none. Two
+    /// compilers with the same identity make the same vmfb, so this belongs into a cache key.
     fn identity(&self) -> &str;
 
     /// Path, mode and version, for people. May run the compiler for its version.
@@ -40,8 +42,8 @@ pub trait Compiler: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`CompileError::Rejected`] with the compiler's diagnostics when it does not accept the module or a flag; other
-    /// variants when the compiler itself fails.
+    /// [`CompileError::Rejected`] with the compiler's diagnostics when it does not accept the
+    /// module or a flag; other variants when the compiler itself fails.
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError>;
 }
 
@@ -50,12 +52,13 @@ pub trait Compiler: Send + Sync {
 pub struct CompileRequest<'a> {
     /// MLIR text, UTF-8 without NUL.
     pub mlir: &'a str,
-    /// What the source is called, a plain file name. It is part of the vmfb, so it must not vary where the output shall
-    /// not.
+    /// What the source is called, a plain file name. It is part of the vmfb, so it must not vary
+    /// where the output shall not.
     pub name: &'a str,
     /// `iree-compile` flags, one per element. Paths in them have to be absolute.
     pub flags: &'a [String],
-    /// A directory that receives code objects, assembly and LLVM IR of each executable. The vmfb stays the same.
+    /// A directory that receives code objects, assembly and LLVM IR of each executable. The vmfb
+    /// stays the same.
     pub dump_executables: Option<&'a Path>,
 }
 
@@ -71,7 +74,8 @@ impl CompileRequest<'_> {
             let directory = directory.to_str().ok_or_else(|| {
                 CompileError::Request(format!("the dump directory {} is not UTF-8", directory.display()))
             })?;
-            // Not `--iree-hal-dump-executable-files-to`: that also writes benchmarks, whose path ends up in the vmfb.
+            // Not `--iree-hal-dump-executable-files-to`: that also writes benchmarks, whose path
+            // ends up in the vmfb.
             flags.push(format!("--iree-hal-dump-executable-binaries-to={directory}"));
             flags.push(format!("--iree-hal-dump-executable-intermediates-to={directory}"));
         }

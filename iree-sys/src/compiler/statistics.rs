@@ -13,8 +13,8 @@ pub struct Statistics {
     pub copies: u64,
     /// Buffer fills outside kernels.
     pub fills: u64,
-    /// Bytes that the module allocates by itself in each invocation (`queue.alloca`). Memory from the caller's workspace
-    /// does not count, so a module that respects its workspace has 0.
+    /// Bytes that the module allocates by itself in each invocation (`queue.alloca`). Memory from
+    /// the caller's workspace does not count, so a module that respects its workspace has 0.
     pub allocated_bytes: u64,
     /// Bytes of constants that are uploaded once per session.
     pub constant_bytes: u64,

@@ -9,7 +9,8 @@ use crate::{result::check, sys::runtime as sys};
 /// [`Error::Misaligned`]. Code for the CPU is compiled for it, so this is not a matter of speed.
 pub const HOST_ALIGNMENT: usize = sys::IREE_HAL_HEAP_BUFFER_ALIGNMENT as usize;
 
-/// Element types as compiled functions see them. MLIR's integers have no sign, so `u8` and `i8` are one type there.
+/// Element types as compiled functions see them. MLIR's integers have no sign, so `u8` and `i8` are
+/// one type there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ElementType {
@@ -100,7 +101,8 @@ impl TensorType {
 
     /// A view of `buffer` as this type.
     pub(super) fn view(&self, buffer: &Buffer) -> Result<Handle<sys::iree_hal_buffer_view_t>> {
-        // SAFETY: the shape is read during the call; on success one owned reference is stored, which retains the buffer.
+        // SAFETY: the shape is read during the call; on success one owned reference is stored,
+        // which retains the buffer.
         unsafe {
             Handle::create(|out| {
                 sys::iree_hal_buffer_view_create(
@@ -125,30 +127,33 @@ impl TensorType {
 #[derive(Debug)]
 pub struct Buffer(pub(super) Handle<sys::iree_hal_buffer_t>);
 
-// SAFETY: a HAL buffer is immutable but for its contents, and all that reaches those is unsafe: whoever does so keeps other threads and
-// queued work away.
+// SAFETY: a HAL buffer is immutable but for its contents, and all that reaches those is unsafe:
+// whoever does so keeps other threads and queued work away.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Uses `bytes` bytes of the caller's memory in place: host memory on host devices, device memory on GPUs.
+    /// Uses `bytes` bytes of the caller's memory in place: host memory on host devices, device
+    /// memory on GPUs.
     ///
     /// Costs about 0.1 µs on host devices; nothing is copied or registered.
     ///
     /// # Errors
     ///
-    /// [`Error::Misaligned`] when a host pointer is not a multiple of [`HOST_ALIGNMENT`], [`Error::Null`] for a null
-    /// pointer with a size, [`Error::Buffer`] when the driver refuses.
+    /// [`Error::Misaligned`] when a host pointer is not a multiple of [`HOST_ALIGNMENT`],
+    /// [`Error::Null`] for a null pointer with a size, [`Error::Buffer`] when the driver refuses.
     ///
     /// # Safety
     ///
-    /// The memory is valid for reads and writes of `bytes` bytes until this buffer and everything that was made from it
-    /// (arguments of an [`Invocation`](super::Invocation), queued work) is gone, and belongs to `device`'s address space.
+    /// The memory is valid for reads and writes of `bytes` bytes until this buffer and everything
+    /// that was made from it (arguments of an [`Invocation`](super::Invocation), queued work) is
+    /// gone, and belongs to `device`'s address space.
     pub unsafe fn import(device: &HalDevice, pointer: *mut c_void, bytes: usize) -> Result<Self> {
         let host = device.kind().is_host();
         if pointer.is_null() && bytes != 0 {
             return Err(Error::Null(bytes));
         }
-        // IREE checks too, but only after an allocation and with a message that takes a microsecond to make.
+        // IREE checks too, but only after an allocation and with a message that takes a microsecond
+        // to make.
         if host && !pointer.addr().is_multiple_of(HOST_ALIGNMENT) {
             return Err(Error::Misaligned {
                 address: pointer.addr(),
@@ -166,8 +171,8 @@ impl Buffer {
             external.type_ = sys::IREE_HAL_EXTERNAL_BUFFER_TYPE_DEVICE_ALLOCATION;
             external.handle.device_allocation.ptr = pointer.addr() as u64;
         }
-        // SAFETY: the device is alive and `external` describes memory that outlives the buffer by this function's
-        // contract; no callback, since the memory is not the buffer's.
+        // SAFETY: the device is alive and `external` describes memory that outlives the buffer by
+        // this function's contract; no callback, since the memory is not the buffer's.
         unsafe {
             Handle::create(|out| {
                 sys::iree_hal_allocator_import_buffer(
@@ -220,9 +225,11 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// Nothing writes to the bytes meanwhile: no other thread, and no work that was queued with the buffer.
+    /// Nothing writes to the bytes meanwhile: no other thread, and no work that was queued with the
+    /// buffer.
     pub unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
-        // SAFETY: the buffer is alive and checks the range; `target` is valid for its length; nothing writes by this function's contract.
+        // SAFETY: the buffer is alive and checks the range; `target` is valid for its length;
+        // nothing writes by this function's contract.
         unsafe {
             check(sys::iree_hal_buffer_map_read(
                 self.0.as_ptr(),
@@ -245,9 +252,11 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// Nothing reads or writes the bytes meanwhile: no other thread, and no work that was queued with the buffer.
+    /// Nothing reads or writes the bytes meanwhile: no other thread, and no work that was queued
+    /// with the buffer.
     pub unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
-        // SAFETY: the buffer is alive and checks the range; `source` is valid for its length; the rest by this function's contract.
+        // SAFETY: the buffer is alive and checks the range; `source` is valid for its length; the
+        // rest by this function's contract.
         unsafe {
             check(sys::iree_hal_buffer_map_write(
                 self.0.as_ptr(),
@@ -263,7 +272,8 @@ impl Buffer {
     }
 }
 
-/// What compiled functions assert of their arguments: device-visible memory for dispatches and transfers.
+/// What compiled functions assert of their arguments: device-visible memory for dispatches and
+/// transfers.
 fn params(device: &HalDevice) -> sys::iree_hal_buffer_params_t {
     let host_visible = if device.kind().is_host() {
         sys::IREE_HAL_MEMORY_TYPE_HOST_VISIBLE

@@ -6,7 +6,8 @@ use crate::result::Status;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A device could not be created. For HIP and CUDA the source names the driver libraries that were tried.
+    /// A device could not be created. For HIP and CUDA the source names the driver libraries that
+    /// were tried.
     #[error("cannot create a {driver} device: {source}")]
     Device {
         /// The HAL driver.
@@ -19,7 +20,8 @@ pub enum Error {
     #[error("not a loadable vmfb: {0}")]
     Load(#[source] Status),
 
-    /// A module could not be set up on a device, for instance because it was compiled for another one.
+    /// A module could not be set up on a device, for instance because it was compiled for another
+    /// one.
     #[error("cannot start the module on {device}: {source}")]
     Session {
         /// The device's driver.
@@ -41,7 +43,8 @@ pub enum Error {
     Signature {
         /// The function.
         function: String,
-        /// Its calling convention: `0`, a letter per parameter, `_`, a letter per result; `r` is a reference, `v` nothing.
+        /// Its calling convention: `0`, a letter per parameter, `_`, a letter per result; `r` is a
+        /// reference, `v` nothing.
         found: String,
         /// The convention that the declared parameters need.
         expected: String,

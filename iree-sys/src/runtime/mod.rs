@@ -15,13 +15,15 @@
 //! | [`Recording`] | what a function does on a GPU, as a list of commands | shared |
 //! | [`Buffer`] | a reference to device or host memory | shared |
 //!
-//! Everything is reference counted underneath, so the order in which values are dropped does not matter.
+//! Everything is reference counted underneath, so the order in which values are dropped does not
+//! matter.
 //!
 //! # Executing
 //!
-//! A function takes buffer views, a workspace buffer and two fences, writes its results into views it was given and
-//! returns nothing (the shell in `tests/runtime.rs`). An [`Invocation`] holds that list; [`Invocation::bind`] replaces
-//! one pointer, and [`Invocation::invoke`] allocates nothing on this side of the C API. What the two fences mean:
+//! A function takes buffer views, a workspace buffer and two fences, writes its results into views
+//! it was given and returns nothing (the shell in `tests/runtime.rs`). An [`Invocation`] holds that
+//! list; [`Invocation::bind`] replaces one pointer, and [`Invocation::invoke`] allocates nothing on
+//! this side of the C API. What the two fences mean:
 //!
 //! | Device | Fences | When `invoke` returns |
 //! |---|---|---|
@@ -29,7 +31,8 @@
 //! | local-task | null, signal | the work is queued; [`Invocation::invoke_blocking`] waits for it |
 //! | hip, cuda | null, signal | the work is queued on a stream of IREE's own, ordered with nothing else |
 //!
-//! On a GPU, whoever has a stream to order work on takes a [`Recording`] of the function instead and replays it there.
+//! On a GPU, whoever has a stream to order work on takes a [`Recording`] of the function instead
+//! and replays it there.
 
 mod buffer;
 mod device;

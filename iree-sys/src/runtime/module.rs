@@ -29,17 +29,19 @@ struct ModuleInner {
 unsafe impl Sync for ModuleInner {}
 
 impl Module {
-    /// Loads a vmfb. The bytes are kept, not copied, until the last user of the module is gone; they need no alignment.
+    /// Loads a vmfb. The bytes are kept, not copied, until the last user of the module is gone;
+    /// they need no alignment.
     ///
     /// # Errors
     ///
-    /// [`Error::Load`] when the structure is corrupt or the version does not fit. The structure is verified, so
-    /// arbitrary bytes are refused, not executed.
+    /// [`Error::Load`] when the structure is corrupt or the version does not fit. The structure is
+    /// verified, so arbitrary bytes are refused, not executed.
     ///
     /// # Safety
     ///
-    /// The vmfb is one that the compiler made. Verification covers the container and the bytecode, not the machine code
-    /// in it, which runs with all rights of this process: a crafted vmfb can do anything the process can.
+    /// The vmfb is one that the compiler made. Verification covers the container and the bytecode,
+    /// not the machine code in it, which runs with all rights of this process: a crafted vmfb can
+    /// do anything the process can.
     pub unsafe fn load(instance: &Instance, vmfb: Arc<[u8]>) -> Result<Self> {
         let contents = sys::iree_const_byte_span_t {
             data: vmfb.as_ptr(),
@@ -50,8 +52,9 @@ impl Module {
             self_: owner.cast(),
             ctl: Some(release_archive),
         };
-        // SAFETY: on success one owned reference is stored, and the module calls `release_archive` once with `owner` when
-        // it is destroyed. On failure it never does, so the box is taken back here.
+        // SAFETY: on success one owned reference is stored, and the module calls `release_archive`
+        // once with `owner` when it is destroyed. On failure it never does, so the box is taken
+        // back here.
         let module = unsafe {
             Handle::create(|out| {
                 sys::iree_vm_bytecode_module_create(
@@ -74,7 +77,8 @@ impl Module {
         })))
     }
 
-    /// The reflection attribute `key` of an exported function; `None` when it has none of that name.
+    /// The reflection attribute `key` of an exported function; `None` when it has none of that
+    /// name.
     ///
     /// # Errors
     ///
@@ -86,12 +90,13 @@ impl Module {
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// The bytes of workspace that `function` needs, as the compiler worked them out; 0 for a single dispatch.
+    /// The bytes of workspace that `function` needs, as the compiler worked them out; 0 for a
+    /// single dispatch.
     ///
     /// # Errors
     ///
-    /// [`Error::NoFunction`]; [`Error::WorkspaceUnknown`] when the function was not written with a workspace
-    /// (`hal.tensor.transients`), or its size depends on the arguments.
+    /// [`Error::NoFunction`]; [`Error::WorkspaceUnknown`] when the function was not written with a
+    /// workspace (`hal.tensor.transients`), or its size depends on the arguments.
     pub fn workspace_bytes(&self, function: &str) -> Result<usize> {
         let unknown = |reason: String| Error::WorkspaceUnknown {
             function: function.to_owned(),
@@ -105,7 +110,8 @@ impl Module {
 
     pub(super) fn function(&self, name: &str) -> Result<sys::iree_vm_function_t> {
         let mut function = sys::iree_vm_function_t::default();
-        // SAFETY: the module is alive; `function` is written on success and refers to the module without retaining it.
+        // SAFETY: the module is alive; `function` is written on success and refers to the module
+        // without retaining it.
         let status = unsafe {
             check(sys::iree_vm_module_lookup_function_by_name(
                 self.0.module.as_ptr(),
@@ -123,7 +129,8 @@ impl Module {
 
     /// The calling convention of `function`: `0`, one letter per parameter, `_`, one per result.
     pub(super) fn convention(&self, function: &sys::iree_vm_function_t) -> String {
-        // SAFETY: the function belongs to the module, which is alive; the text lives in the module and is copied.
+        // SAFETY: the function belongs to the module, which is alive; the text lives in the module
+        // and is copied.
         unsafe { text(sys::iree_vm_function_signature(function).calling_convention).into_owned() }
     }
 }
@@ -136,7 +143,8 @@ unsafe extern "C" fn release_archive(
     _pointer: *mut *mut c_void,
 ) -> sys::iree_status_t {
     if command == sys::IREE_ALLOCATOR_COMMAND_FREE {
-        // SAFETY: `owner` is the box that `Module::load` gave away, and the module frees its bytes once.
+        // SAFETY: `owner` is the box that `Module::load` gave away, and the module frees its bytes
+        // once.
         drop(unsafe { Box::from_raw(owner.cast::<Arc<[u8]>>()) });
         return ptr::null_mut();
     }
@@ -159,8 +167,8 @@ unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
 
 /// A module's state on one device: its code, loaded there, and its globals.
 ///
-/// Creating one runs the module's initialiser, which loads the code and its constants. One thread at a time; make one session per thread
-/// that is to run the same module at the same time.
+/// Creating one runs the module's initialiser, which loads the code and its constants. One thread
+/// at a time; make one session per thread that is to run the same module at the same time.
 #[derive(Debug)]
 pub struct Session {
     // Fields drop in this order; each context retains its modules anyway.
@@ -174,14 +182,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::ForeignInstance`] when the two were made with different instances; [`Error::Session`] when the module was
-    /// compiled for another device or its code cannot be loaded.
+    /// [`Error::ForeignInstance`] when the two were made with different instances;
+    /// [`Error::Session`] when the module was compiled for another device or its code cannot be
+    /// loaded.
     pub fn new(device: &HalDevice, module: &Module) -> Result<Self> {
         if device.instance().vm() != module.0.instance.vm() {
             return Err(Error::ForeignInstance);
         }
         let mut modules = [device.module(), module.0.module.as_ptr()];
-        // SAFETY: all objects are alive, the context retains them; on success one owned reference is stored.
+        // SAFETY: all objects are alive, the context retains them; on success one owned reference
+        // is stored.
         let create = || unsafe {
             Handle::create(|out| {
                 sys::iree_vm_context_create_with_modules(
@@ -194,7 +204,8 @@ impl Session {
                 )
             })
         };
-        // On a GPU the initialiser queues the upload of constants, on a stream that no caller knows.
+        // On a GPU the initialiser queues the upload of constants, on a stream that no caller
+        // knows.
         let context = front::setup(create).map_err(|source| Error::Session {
             device: device.kind().name(),
             source,

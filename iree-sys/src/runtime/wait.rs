@@ -1,10 +1,12 @@
 //! Waits for a semaphore, asleep.
 //!
-//! IREE's own wait spins at its end, until the thread that woke it has left a callback. On few cores the thread that wakes up often takes
-//! the other one's core: then it spins until the scheduler lets the other one go on. A convolution of 1.6 ms took 2.5 ms on two cores.
-//! Here the callback touches nothing of the waiting thread's after what ends the wait.
+//! IREE's own wait spins at its end, until the thread that woke it has left a callback. On few
+//! cores the thread that wakes up often takes the other one's core: then it spins until the
+//! scheduler lets the other one go on. A convolution of 1.6 ms took 2.5 ms on two cores. Here the
+//! callback touches nothing of the waiting thread's after what ends the wait.
 //!
-//! A futex, not the standard library's parking, which leaves a destructor on the thread that waits: the host could not unload the plugin.
+//! A futex, not the standard library's parking, which leaves a destructor on the thread that waits:
+//! the host could not unload the plugin.
 
 use std::{
     cell::UnsafeCell,
@@ -48,8 +50,9 @@ pub(super) unsafe fn wait(semaphore: *mut sys::iree_hal_semaphore_t, value: u64)
         done: AtomicU32::new(0),
     };
     let timepoint = waiter.timepoint.get();
-    // SAFETY: nobody else has the timepoint yet. It stays where it is until the callback has been called: this function does not return
-    // before, unless IREE has not taken it. A HAL semaphore begins with IREE's asynchronous one.
+    // SAFETY: nobody else has the timepoint yet. It stays where it is until the callback has been
+    // called: this function does not return before, unless IREE has not taken it. A HAL semaphore
+    // begins with IREE's asynchronous one.
     unsafe {
         (*timepoint).callback = Some(reached);
         (*timepoint).user_data = (&raw const waiter).cast_mut().cast();
@@ -60,7 +63,8 @@ pub(super) unsafe fn wait(semaphore: *mut sys::iree_hal_semaphore_t, value: u64)
         ))?;
     }
     while waiter.done.load(Ordering::Acquire) != DONE {
-        // Ends when woken, by a signal, or at once if the value has changed: in each case the value says what to do.
+        // Ends when woken, by a signal, or at once if the value has changed: in each case the value
+        // says what to do.
         let _ = futex::wait(&waiter.done, futex::Flags::PRIVATE, 0, None);
     }
     // SAFETY: the callback got the status to keep.
@@ -81,8 +85,8 @@ unsafe extern "C" fn reached(
         waiter.done.store(DONE, Ordering::Release);
         address
     };
-    // SAFETY: the kernel takes the address as the name of a queue and reads nothing there. Whoever else waits there by now looks at its own
-    // value again, as after any other waking.
+    // SAFETY: the kernel takes the address as the name of a queue and reads nothing there. Whoever
+    // else waits there by now looks at its own value again, as after any other waking.
     unsafe {
         libc::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
     }

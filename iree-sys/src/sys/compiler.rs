@@ -1,8 +1,9 @@
-//! The part of the compiler's C API (`iree/compiler/embedding_api.h`, API version 1) that this crate calls.
+//! The part of the compiler's C API (`iree/compiler/embedding_api.h`, API version 1) that this
+//! crate calls.
 //!
-//! A table written by hand, because the library is opened at run time and bindgen's own loader is made for another
-//! version of libloading. Wherever the header says `enum`, the type here is [`c_uint`], so that a value that this crate does
-//! not know is no undefined behaviour.
+//! A table written by hand, because the library is opened at run time and bindgen's own loader is
+//! made for another version of libloading. Wherever the header says `enum`, the type here is
+//! [`c_uint`], so that a value that this crate does not know is no undefined behaviour.
 
 #![allow(non_camel_case_types, non_snake_case, reason = "the header's names")]
 
@@ -61,7 +62,8 @@ macro_rules! table {
             ///
             /// # Safety
             ///
-            /// `library` is an IREE compiler library of API version 1, and the table is not used after it is closed.
+            /// `library` is an IREE compiler library of API version 1, and the table is not used
+            /// after it is closed.
             pub unsafe fn resolve(library: &libloading::Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
                     $(

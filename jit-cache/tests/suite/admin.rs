@@ -223,7 +223,8 @@ fn what_is_missing_or_damaged_is_not_exported() {
     assert!(admin::export(directory.path(), None, Vec::new()).is_err());
 }
 
-/// An archive from anywhere: paths that lead out, links, other keys' entries, damage, an end that is missing.
+/// An archive from anywhere: paths that lead out, links, other keys' entries, damage, an end that
+/// is missing.
 #[test]
 fn archives_are_not_believed() {
     let directory = filled(3);

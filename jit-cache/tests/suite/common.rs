@@ -59,7 +59,8 @@ pub(crate) fn open(dir: &Path) -> Cache {
     })
 }
 
-/// Gets or creates entry `number` with a payload of 1000 bytes, checks what came, and says where from.
+/// Gets or creates entry `number` with a payload of 1000 bytes, checks what came, and says where
+/// from.
 pub(crate) fn fetch(cache: &Cache, number: u64) -> Origin {
     let create = || Ok::<_, Infallible>(new_entry(number, 1000));
     let (entry, origin) = cache.get_or_create(&key(number), create, never).expect("infallible");

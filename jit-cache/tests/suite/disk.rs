@@ -54,7 +54,8 @@ fn peek_reads_memory_and_disk_and_creates_nothing() {
     assert_eq!(names(directory.path(), "entry").len(), 1);
 }
 
-/// Every byte of the file in turn, so that each region is hit: magic, format, lengths, metadata, checksums, payload.
+/// Every byte of the file in turn, so that each region is hit: magic, format, lengths, metadata,
+/// checksums, payload.
 #[test]
 fn damaged_entries_are_set_aside_with_one_warning_and_made_again() {
     let directory = tempdir();
@@ -97,8 +98,8 @@ fn entry_under_another_name_is_not_believed() {
     assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk);
 }
 
-/// What is not a plain file of ours is not opened as one: a link, a pipe that would block for ever, a directory, a file that
-/// others can write.
+/// What is not a plain file of ours is not opened as one: a link, a pipe that would block for ever,
+/// a directory, a file that others can write.
 #[test]
 fn only_plain_files_that_nobody_else_can_write_are_loaded() {
     let directory = tempdir();
@@ -242,7 +243,8 @@ fn unusable_directories_degrade_to_memory_with_one_warning() {
     }
 }
 
-/// The directory becomes unusable after it was opened: a file takes its place, so that even root cannot write into it.
+/// The directory becomes unusable after it was opened: a file takes its place, so that even root
+/// cannot write into it.
 #[test]
 fn directory_lost_while_running_is_one_warning_and_recovers() {
     let directory = tempdir();
@@ -399,7 +401,8 @@ fn several_may_make_the_directory_at_once() {
     }
 }
 
-/// Where nothing can be stored, nobody waits for another's turn: there would be nothing to find after it.
+/// Where nothing can be stored, nobody waits for another's turn: there would be nothing to find
+/// after it.
 #[test]
 fn nobody_waits_for_what_will_not_be_stored() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! Creations that failed and would fail again: they are remembered in memory and in the directory, up to a number and for a time.
+//! Creations that failed and would fail again: they are remembered in memory and in the directory,
+//! up to a number and for a time.
 
 use std::convert::Infallible;
 use std::fs;
@@ -56,7 +57,8 @@ fn other_processes_know_of_a_failure_for_a_day() {
     assert!(attempt(&open(directory.path()), 1, true));
 }
 
-/// A failure that counts for a moment, in memory and in the directory: this process and another try again after it.
+/// A failure that counts for a moment, in memory and in the directory: this process and another try
+/// again after it.
 #[test]
 fn a_failure_counts_for_as_long_as_it_says() {
     const SHORT: Duration = Duration::from_secs(2);
@@ -75,7 +77,8 @@ fn a_failure_counts_for_as_long_as_it_says() {
     assert!(attempt(&other, 1, true));
 }
 
-/// The time counts that is in the file, under its checksum. It is written here by hand, as the module documents it.
+/// The time counts that is in the file, under its checksum. It is written here by hand, as the
+/// module documents it.
 #[test]
 fn failures_expire() {
     #[derive(serde::Serialize)]

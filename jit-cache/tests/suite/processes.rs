@@ -1,5 +1,5 @@
-//! Processes that share a directory: one creation per key, nobody waits for another's key, and a waiter takes over if its leader dies or
-//! hangs.
+//! Processes that share a directory: one creation per key, nobody waits for another's key, and a
+//! waiter takes over if its leader dies or hangs.
 //!
 //! The processes are this test program, started again with a role in the environment.
 
@@ -84,7 +84,8 @@ fn cache_of(directory: &Path) -> PathBuf {
     directory.join("cache")
 }
 
-/// Notes a creation where all processes can see it. One small append is one write: notes do not mix.
+/// Notes a creation where all processes can see it. One small append is one write: notes do not
+/// mix.
 fn note(directory: &Path, text: &str) {
     OpenOptions::new()
         .create(true)

@@ -1,4 +1,5 @@
-//! Directories that come with a system: searched after the user's own, never written, trusted no more than any other.
+//! Directories that come with a system: searched after the user's own, never written, trusted no
+//! more than any other.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -101,7 +102,8 @@ fn system_directories_are_trusted_like_any_other_and_never_made() {
     assert!(!missing.exists());
 }
 
-/// A directory that is to be shipped can be read by all, whatever the mask of the process that fills it.
+/// A directory that is to be shipped can be read by all, whatever the mask of the process that
+/// fills it.
 #[test]
 fn directories_to_be_shipped_are_readable_by_all() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! The grammar. Every choice is made by the next word, nothing is read twice, and nothing nests but the body of `linalg.generic`, in which
-//! nothing nests: there is no recursion.
+//! The grammar. Every choice is made by the next word, nothing is read twice, and nothing nests but
+//! the body of `linalg.generic`, in which nothing nests: there is no recursion.
 
 use crate::body::{Element, Loop, MOST_AXES, TensorType, Type};
 use crate::refusal::Fault;

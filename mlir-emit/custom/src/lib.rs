@@ -1,8 +1,9 @@
 //! Bodies of custom operations: MLIR that a caller wrote, and that no parser of MLIR ever sees.
 //!
-//! [`read`] parses the documented subset (`docs/custom-op.md`) and verifies all of it: names, types, shapes, maps and numbers. What comes
-//! out is a small typed tree of values that are numbered, from which the operations are built. What is allowed reads and writes
-//! nothing but tensors, at places that depend on the shapes alone, and ends.
+//! [`read`] parses the documented subset (`docs/custom-op.md`) and verifies all of it: names,
+//! types, shapes, maps and numbers. What comes out is a small typed tree of values that are
+//! numbered, from which the operations are built. What is allowed reads and writes nothing but
+//! tensors, at places that depend on the shapes alone, and ends.
 //!
 //! | File | What it has |
 //! |---|---|

@@ -17,7 +17,8 @@ impl ConvGeometry {
     }
 }
 
-/// Collects tensors and nodes of a graph. Uids count from 1; nothing is checked until [`Graph::validate`].
+/// Collects tensors and nodes of a graph. Uids count from 1; nothing is checked until
+/// [`Graph::validate`].
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     graph: Graph,

@@ -1,6 +1,7 @@
 //! Shapes that follow from an operation's inputs.
 
-/// The shape of two operands broadcast against each other as NumPy does, right-aligned; `None` if they do not fit.
+/// The shape of two operands broadcast against each other as NumPy does, right-aligned; `None` if
+/// they do not fit.
 #[must_use]
 pub fn broadcast_dims(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
@@ -21,9 +22,11 @@ pub fn broadcast_dims(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// The extent of a convolution's output along one spatial axis; `None` if the filter does not fit or the numbers overflow.
+/// The extent of a convolution's output along one spatial axis; `None` if the filter does not fit
+/// or the numbers overflow.
 ///
-/// floor((input + pre + post - dilation (filter - 1) - 1) / stride) + 1, as hipDNN's reference computes it.
+/// floor((input + pre + post - dilation (filter - 1) - 1) / stride) + 1, as hipDNN's reference
+/// computes it.
 #[must_use]
 pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: i64, dilation: i64) -> Option<i64> {
     let padded = input.checked_add(pre)?.checked_add(post)?;
@@ -35,11 +38,13 @@ pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: 
     (slack / stride).checked_add(1)
 }
 
-/// The first of the axes over which an RMSNorm with a scale of these dims normalizes; `None` if the scale does not tell.
+/// The first of the axes over which an RMSNorm with a scale of these dims normalizes; `None` if the
+/// scale does not tell.
 ///
-/// They are the longest run of trailing axes in which the scale has the extents of x, but never axis 0, which is the batch; in
-/// all axes before them the scale has extent 1. This is the rule of hipDNN's front end (`node/detail/Utilities.hpp`). A scale of fewer
-/// axes than x has the last ones of x, and 1 before them.
+/// They are the longest run of trailing axes in which the scale has the extents of x, but never
+/// axis 0, which is the batch; in all axes before them the scale has extent 1. This is the rule of
+/// hipDNN's front end (`node/detail/Utilities.hpp`). A scale of fewer axes than x has the last ones
+/// of x, and 1 before them.
 #[must_use]
 pub fn rms_normalized_axis(x: &[i64], scale: &[i64]) -> Option<usize> {
     let missing = x.len().checked_sub(scale.len())?;

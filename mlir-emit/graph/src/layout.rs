@@ -1,15 +1,15 @@
 //! What a tensor's strides say about its memory.
 //!
-//! The lowering speaks about memory order: it passes each tensor as a row-major array in the order of its strides, so that no
-//! transpose is ever needed to go from logical to physical.
+//! The lowering speaks about memory order: it passes each tensor as a row-major array in the order
+//! of its strides, so that no transpose is ever needed to go from logical to physical.
 
 /// How the elements of a tensor lie in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The stored elements fill their span without gaps: a row-major array over `order`.
     Dense {
-        /// The logical axes from the slowest to the fastest in memory. Axes that are repeated by stride 0 are not stored and
-        /// are left out.
+        /// The logical axes from the slowest to the fastest in memory. Axes that are repeated by
+        /// stride 0 are not stored and are left out.
         order: Vec<usize>,
     },
     /// Anything else: gaps, or elements that share addresses.
@@ -17,10 +17,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a tensor with these extents and strides (in elements), which must be of one length.
+    /// The layout of a tensor with these extents and strides (in elements), which must be of one
+    /// length.
     ///
-    /// The stride of an axis of extent 1 has no meaning; such axes go where the nearest common layout has them (channels first,
-    /// then channels last, then slowest).
+    /// The stride of an axis of extent 1 has no meaning; such axes go where the nearest common
+    /// layout has them (channels first, then channels last, then slowest).
     #[must_use]
     pub fn of(dims: &[i64], strides: &[i64]) -> Layout {
         let axes: Vec<usize> = (0..dims.len()).collect();
@@ -70,7 +71,8 @@ fn is_packed(order: &[usize], dims: &[i64], strides: &[i64]) -> bool {
     true
 }
 
-/// The number of elements from the first to the last address that a tensor touches; `None` if it overflows.
+/// The number of elements from the first to the last address that a tensor touches; `None` if it
+/// overflows.
 ///
 /// This is what a caller must have allocated: 1 + sum of (extent - 1) stride.
 #[must_use]

@@ -1,8 +1,10 @@
-//! The normal form of a graph: what is left when everything is gone that does not change the result.
+//! The normal form of a graph: what is left when everything is gone that does not change the
+//! result.
 //!
-//! Tensors are numbered by first use, inputs and outputs get *slots* in that order, names, uids and ids are dropped, strides that
-//! mean nothing are zeroed and absent parameters are written out. Two graphs with the same normal form are one kernel; the
-//! [`Bindings`] tell which of the caller's uids fills which slot.
+//! Tensors are numbered by first use, inputs and outputs get *slots* in that order, names, uids and
+//! ids are dropped, strides that mean nothing are zeroed and absent parameters are written out. Two
+//! graphs with the same normal form are one kernel; the [`Bindings`] tell which of the caller's
+//! uids fills which slot.
 
 use crate::{DataType, Graph, Op, PointwiseMode, Scalar, TensorId, TensorKind};
 use serde::{Deserialize, Serialize};
@@ -67,7 +69,8 @@ pub enum SlotRole {
     Output,
 }
 
-/// Which uid fills which slot, in the order of the kernel's arguments: all inputs, then all scalars, then all outputs.
+/// Which uid fills which slot, in the order of the kernel's arguments: all inputs, then all
+/// scalars, then all outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Bindings {
     /// The caller's uid of each slot.
@@ -118,7 +121,8 @@ impl NormalGraph {
             .chain(of(NormalKind::Output, SlotRole::Output))
     }
 
-    /// The bytes that identify the graph: equal exactly for graphs that are one kernel. Postcard's format, which is specified.
+    /// The bytes that identify the graph: equal exactly for graphs that are one kernel. Postcard's
+    /// format, which is specified.
     ///
     /// # Errors
     ///
@@ -129,7 +133,8 @@ impl NormalGraph {
 }
 
 impl Graph {
-    /// The normal form of a validated graph, and which uid fills which slot. Tensors that no node uses are left out.
+    /// The normal form of a validated graph, and which uid fills which slot. Tensors that no node
+    /// uses are left out.
     #[must_use]
     pub fn normalise(&self) -> (NormalGraph, Bindings) {
         let mut numbers: Vec<Option<TensorId>> = vec![None; self.tensors.len()];
@@ -188,7 +193,8 @@ impl Graph {
                 NormalKind::Virtual | NormalKind::Constant(_) => {}
             }
             bindings.tensor_labels.push(tensor.to_string());
-            // Strides mean nothing on axes of extent 1, and nothing at all where there is no memory of the caller's.
+            // Strides mean nothing on axes of extent 1, and nothing at all where there is no memory
+            // of the caller's.
             let stored = matches!(kind, NormalKind::Input | NormalKind::Output | NormalKind::Virtual);
             let strides = tensor
                 .dims
@@ -235,7 +241,8 @@ impl Graph {
     }
 }
 
-/// Writes absent parameters out where their default is a number, so that saying the default and leaving it out are one graph.
+/// Writes absent parameters out where their default is a number, so that saying the default and
+/// leaving it out are one graph.
 fn write_out_defaults(op: &mut Op) {
     let Op::Pointwise(op) = op else { return };
     match op.mode {

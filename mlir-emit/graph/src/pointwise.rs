@@ -8,8 +8,9 @@ macro_rules! modes {
     ($($value:literal $name:literal $variant:ident $arity:literal $doc:literal,)*) => {
         /// What a pointwise operation computes, with x, y, z for its operands in order.
         ///
-        /// The gradients take (dy, x) in this order, see `BACKWARD_OPERANDS` in the lowering for the evidence;
-        /// `SELECT_OPERANDS` and `ADD_SQUARE_OPERANDS` there have that of two other modes.
+        /// The gradients take (dy, x) in this order, see `BACKWARD_OPERANDS` in the lowering for
+        /// the evidence; `SELECT_OPERANDS` and `ADD_SQUARE_OPERANDS` there have that of two other
+        /// modes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum PointwiseMode {
             $(#[doc = concat!($doc, ".")] $variant,)*

@@ -1,8 +1,9 @@
 //! Proves a graph well formed and puts its nodes in topological order.
 //!
-//! Once [`Graph::validate`] passes, every tensor position is in range, every extent and span fits an `i64`, every read tensor has
-//! one definition before its use, and shapes and attributes of every operation agree, custom operations excepted. Later stages
-//! rely on this and may decline, but need not doubt.
+//! Once [`Graph::validate`] passes, every tensor position is in range, every extent and span fits
+//! an `i64`, every read tensor has one definition before its use, and shapes and attributes of
+//! every operation agree, custom operations excepted. Later stages rely on this and may decline,
+//! but need not doubt.
 
 use crate::{
     Graph, GraphError, MAX_GRAPH_SIZE, MAX_RANK, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind,
@@ -13,8 +14,8 @@ use crate::{
 const MAX_TENSOR_BYTES: i64 = 1 << 46;
 
 impl Graph {
-    /// Checks everything that can be known without lowering, and sorts the nodes topologically (stable: nodes keep their order
-    /// where it is free).
+    /// Checks everything that can be known without lowering, and sorts the nodes topologically
+    /// (stable: nodes keep their order where it is free).
     ///
     /// # Errors
     ///
@@ -159,10 +160,12 @@ impl Graph {
         Ok(())
     }
 
-    /// Names a node of a cycle, given what is left of `waits_for` once every node that can run has run.
+    /// Names a node of a cycle, given what is left of `waits_for` once every node that can run has
+    /// run.
     fn cycle(&self, waits_for: &[usize], writer: &dyn Fn(TensorId) -> Option<usize>) -> GraphError {
         let is_stuck = |position: usize| waits_for.get(position).is_some_and(|waits| *waits > 0);
-        // A stuck node may only wait behind a cycle. Each waits for another stuck one: going back, a node comes twice.
+        // A stuck node may only wait behind a cycle. Each waits for another stuck one: going back,
+        // a node comes twice.
         let mut visited = vec![false; waits_for.len()];
         let mut position = waits_for.iter().position(|waits| *waits > 0).unwrap_or_default();
         while let Some(seen @ false) = visited.get_mut(position) {
@@ -357,7 +360,8 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
             });
         }
     }
-    // Both the span in memory and the number of elements (larger where strides repeat) must be addressable.
+    // Both the span in memory and the number of elements (larger where strides repeat) must be
+    // addressable.
     let elements = tensor
         .dims
         .iter()
@@ -394,8 +398,8 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Whether two elements may share an address. Exact for layouts whose strides nest, which is all that anyone writes to; anything
-/// else counts as overlapping.
+/// Whether two elements may share an address. Exact for layouts whose strides nest, which is all
+/// that anyone writes to; anything else counts as overlapping.
 fn overlaps(dims: &[i64], strides: &[i64]) -> bool {
     let mut axes: Vec<(i64, i64)> = dims
         .iter()

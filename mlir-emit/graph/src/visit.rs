@@ -61,7 +61,8 @@ macro_rules! visitors {
 }
 pub(crate) use visitors;
 
-/// Declares the struct of an operation from the fields it reads, those it writes and its attributes.
+/// Declares the struct of an operation from the fields it reads, those it writes and its
+/// attributes.
 macro_rules! operation {
     ($(#[$doc:meta])* $name:ident
         reads { $($input:ident: $input_ty:ty),* $(,)? }

@@ -1,5 +1,5 @@
-//! Which graphs are malformed, and which only break rules of today: what a newer hipDNN may mean is declined, as hipDNN asks the next engine
-//! only then.
+//! Which graphs are malformed, and which only break rules of today: what a newer hipDNN may mean is
+//! declined, as hipDNN asks the next engine only then.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -223,7 +223,8 @@ fn of_reductions_and_pooling() {
     check("no step", pool(&x, &y, |op| op.stride[0] = 0), MALFORMED);
 }
 
-/// Versions add what these rules forbid: lengths of other types, masks of other ranks, statistics of some kinds alone.
+/// Versions add what these rules forbid: lengths of other types, masks of other ranks, statistics
+/// of some kinds alone.
 #[test]
 fn of_normalizations_and_attention() {
     let norm = |dims: [&[i64]; 5]| {

@@ -1,4 +1,5 @@
-//! Shapes of virtual tensors that follow from those of an execution. What is executed is compared with more in the suites.
+//! Shapes of virtual tensors that follow from those of an execution. What is executed is compared
+//! with more in the suites.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 

@@ -260,12 +260,13 @@ impl Context {
     ///
     /// # Safety
     ///
-    /// The buffers are valid for the spans of their tensors and the workspace for its size, in the device's memory, until the work is
-    /// done.
+    /// The buffers are valid for the spans of their tensors and the workspace for its size, in the
+    /// device's memory, until the work is done.
     pub unsafe fn execute(&self, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), HostError> {
         let plugin = self.handle.plugin();
         let count = u32::try_from(buffers.len()).unwrap_or(u32::MAX);
-        // SAFETY: handle and context are alive, `count` buffers are there; the rest by this function's contract.
+        // SAFETY: handle and context are alive, `count` buffers are there; the rest by this
+        // function's contract.
         let status =
             unsafe { (plugin.symbols().execute)(self.handle.0.raw, self.raw, workspace, buffers.as_ptr(), count) };
         plugin.check("ExecuteOpGraph", status)
@@ -299,7 +300,8 @@ impl Context {
         let ranks: Vec<u32> = overrides.iter().map(|shape| length(shape.dims.len())).collect();
         let dims: Vec<*const i64> = overrides.iter().map(|shape| shape.dims.as_ptr()).collect();
         let strides: Vec<*const i64> = overrides.iter().map(|shape| shape.strides.as_ptr()).collect();
-        // SAFETY: handle and context are alive, all arrays are as long as is said; the rest by this function's contract.
+        // SAFETY: handle and context are alive, all arrays are as long as is said; the rest by this
+        // function's contract.
         let status = unsafe {
             (plugin.symbols().execute_with_overrides)(
                 self.handle.0.raw,

@@ -1,8 +1,8 @@
-//! hipDNN's side of the plugin ABI: loads a plugin's shared library as a host does and drives it, for the `rotini` command, tests and
-//! benches.
+//! hipDNN's side of the plugin ABI: loads a plugin's shared library as a host does and drives it,
+//! for the `rotini` command, tests and benches.
 //!
-//! It shares no code with the plugin: types and symbols are declared here again, from the header's facts, so that a mistake on one
-//! side does not cancel itself on the other.
+//! It shares no code with the plugin: types and symbols are declared here again, from the header's
+//! facts, so that a mistake on one side does not cancel itself on the other.
 
 mod error;
 pub mod gpu;

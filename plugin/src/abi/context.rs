@@ -1,4 +1,5 @@
-//! The functions of an engine plugin about execution contexts: create, serialize, execute, destroy (`EnginePluginApi.h`).
+//! The functions of an engine plugin about execution contexts: create, serialize, execute, destroy
+//! (`EnginePluginApi.h`).
 
 use super::given::{destroy, give, take_back};
 use super::guard::{guard, own, place, reference};
@@ -12,8 +13,8 @@ use rotini_graph::ShapeOverride;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 
-/// Tells the workspace that a graph will need: exactly if it is cached, else an upper bound. It is no more than the config's limit, because a
-/// graph that needs more than that gets no context.
+/// Tells the workspace that a graph will need: exactly if it is cached, else an upper bound. It is
+/// no more than the config's limit, because a graph that needs more than that gets no context.
 ///
 /// # Safety
 ///
@@ -77,7 +78,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
 ///
 /// # Safety
 ///
-/// `handle` is null or valid; `context` is null or was created by this plugin, is not used any more and not destroyed yet.
+/// `handle` is null or valid; `context` is null or was created by this plugin, is not used any more
+/// and not destroyed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginDestroyExecutionContext(
     handle: *const Handle,
@@ -86,7 +88,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroyExecutionContext(
     guard("hipdnnEnginePluginDestroyExecutionContext", || {
         // SAFETY: by this function's contract.
         unsafe { reference(handle, "handle") }?;
-        // SAFETY: it came from `Box::into_raw` in `CreateExecutionContext`, and is given back once by this function's contract.
+        // SAFETY: it came from `Box::into_raw` in `CreateExecutionContext`, and is given back once
+        // by this function's contract.
         unsafe { destroy(context, "execution context") }
     })
 }
@@ -130,7 +133,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginSerializeExecutionContext(
     })
 }
 
-/// Writes a context as bytes that `DestroySerializedExecutionContext` frees; newer hosts name the engine.
+/// Writes a context as bytes that `DestroySerializedExecutionContext` frees; newer hosts name the
+/// engine.
 ///
 /// # Safety
 ///
@@ -172,8 +176,9 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroySerializedExecutionContext(
 ///
 /// # Safety
 ///
-/// `handle` and `bytes` are null or valid, `context` is null or valid for a write. Intact bytes hold machine code that runs with all
-/// rights of this process: they were made by this plugin, and kept where nobody else could change them.
+/// `handle` and `bytes` are null or valid, `context` is null or valid for a write. Intact bytes
+/// hold machine code that runs with all rights of this process: they were made by this plugin, and
+/// kept where nobody else could change them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
     handle: *const Handle,
@@ -189,7 +194,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
                 place(context, "execution context")?,
             )
         };
-        // Hosts of an older generation have other arguments here: until the bytes are known to be a context, nothing is written.
+        // Hosts of an older generation have other arguments here: until the bytes are known to be a
+        // context, nothing is written.
         let context = handle.runtime().load_context(&handle.device()?, bytes)?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
@@ -200,8 +206,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
 ///
 /// # Safety
 ///
-/// `handle` and `context` are null or valid, `buffers` is null or valid for `count` reads; the buffers of the graph's tensors and the
-/// workspace are valid until the work is done.
+/// `handle` and `context` are null or valid, `buffers` is null or valid for `count` reads; the
+/// buffers of the graph's tensors and the workspace are valid until the work is done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
     handle: *const Handle,
@@ -224,13 +230,14 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
     })
 }
 
-/// Executes a context on the handle's stream with other shapes of some of its buffers. The argument order is that of the header
-/// (`EnginePluginApi.h`); the design document (RFC 0008) has another.
+/// Executes a context on the handle's stream with other shapes of some of its buffers. The argument
+/// order is that of the header (`EnginePluginApi.h`); the design document (RFC 0008) has another.
 ///
 /// # Safety
 ///
-/// As [`hipdnnEnginePluginExecuteOpGraph`], with the spans that the buffers have with these shapes. `uids`, `ranks`, `shapes` and
-/// `strides` are null or valid for `overrides` reads, each entry of the last two is null or valid for as many reads as its rank.
+/// As [`hipdnnEnginePluginExecuteOpGraph`], with the spans that the buffers have with these shapes.
+/// `uids`, `ranks`, `shapes` and `strides` are null or valid for `overrides` reads, each entry of
+/// the last two is null or valid for as many reads as its rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
     handle: *const Handle,
@@ -293,7 +300,8 @@ unsafe fn array<'a, T>(entries: *const T, count: u32, what: &'static str) -> Res
     } else if entries.is_null() {
         Err(Error::Null(what))
     } else {
-        // SAFETY: not null, and valid by this function's contract; a u32 of entries of at most 16 bytes fits an `isize`.
+        // SAFETY: not null, and valid by this function's contract; a u32 of entries of at most 16
+        // bytes fits an `isize`.
         Ok(unsafe { std::slice::from_raw_parts(entries, count as usize) })
     }
 }

@@ -1,5 +1,5 @@
-//! The functions of an engine plugin about itself, its handles and which graphs it takes (`EnginePluginApi.h`). Those about contexts are in
-//! [`super::context`].
+//! The functions of an engine plugin about itself, its handles and which graphs it takes
+//! (`EnginePluginApi.h`). Those about contexts are in [`super::context`].
 
 use super::given::{destroy, give, take_back};
 use super::guard::{caught, guard, own, place, reference};
@@ -73,7 +73,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreate(handle: *mut *mut Handle) -> i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
     guard("hipdnnEnginePluginDestroy", || {
-        // SAFETY: it came from `Box::into_raw` in `Create`, and is given back once by this function's contract.
+        // SAFETY: it came from `Box::into_raw` in `Create`, and is given back once by this
+        // function's contract.
         unsafe { destroy(handle, "handle") }
     })
 }
@@ -91,12 +92,14 @@ pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stre
     })
 }
 
-/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no error, whatever is wrong: an error ends the
-/// search in all other plugins too. That goes for a bug of ours and for a handle from before a `fork`.
+/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no
+/// error, whatever is wrong: an error ends the search in all other plugins too. That goes for a bug
+/// of ours and for a handle from before a `fork`.
 ///
 /// # Safety
 ///
-/// `handle` and `graph` are null or valid; `ids` is null or valid for `max` writes, `count` is null or valid for a write.
+/// `handle` and `graph` are null or valid; `ids` is null or valid for `max` writes, `count` is null
+/// or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
     handle: *const Handle,
@@ -174,7 +177,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
 ///
 /// # Safety
 ///
-/// `handle` is null or valid; `details` is null or what `GetEngineDetails` wrote, unchanged, or zeroed.
+/// `handle` is null or valid; `details` is null or what `GetEngineDetails` wrote, unchanged, or
+/// zeroed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginDestroyEngineDetails(handle: *const Handle, details: *mut Bytes) -> i32 {
     guard("hipdnnEnginePluginDestroyEngineDetails", || {

@@ -7,7 +7,8 @@ use std::ffi::c_char;
 const CAPACITY: usize = 2048;
 
 thread_local! {
-    // A plain array: a thread-local with a destructor would keep the library mapped after it is closed.
+    // A plain array: a thread-local with a destructor would keep the library mapped after it is
+    // closed.
     static TEXT: UnsafeCell<[u8; CAPACITY]> = const { UnsafeCell::new([0; CAPACITY]) };
 }
 
@@ -24,7 +25,8 @@ pub(super) fn set(message: &str) {
         .map(|byte| if byte == 0 { b'?' } else { byte })
         .chain([0]);
     let _ = TEXT.try_with(|text| {
-        // SAFETY: the array belongs to this thread, and no reference to it outlives this closure; C code reads it between calls.
+        // SAFETY: the array belongs to this thread, and no reference to it outlives this closure; C
+        // code reads it between calls.
         let text = unsafe { &mut *text.get() };
         for (slot, byte) in text.iter_mut().zip(bytes) {
             *slot = byte;

@@ -1,7 +1,8 @@
 //! The C ABI: what hipDNN calls.
 //!
-//! Every exported function is a thin shell: a guard that catches panics, checks of its pointers, a call of safe Rust, and the result as a
-//! status. The text of an error is kept per thread until the next one (`last_error`).
+//! Every exported function is a thin shell: a guard that catches panics, checks of its pointers, a
+//! call of safe Rust, and the result as a status. The text of an error is kept per thread until the
+//! next one (`last_error`).
 
 pub mod base;
 pub mod context;
@@ -14,7 +15,8 @@ pub mod types;
 
 pub use types::{Bytes, LogSeverity};
 
-/// The engine API that is implemented: 1.4.0. Hosts offer graphs by this version alone, so it is raised only with what it promises:
-/// shapes at execution (1.1), scalars at execution (1.2), ragged tensors and alignments (1.3), engine names (1.4). What of them is not
-/// executed is declined, graph by graph.
+/// The engine API that is implemented: 1.4.0. Hosts offer graphs by this version alone, so it is
+/// raised only with what it promises: shapes at execution (1.1), scalars at execution (1.2), ragged
+/// tensors and alignments (1.3), engine names (1.4). What of them is not executed is declined,
+/// graph by graph.
 pub const API_VERSION: [u32; 3] = [1, 4, 0];

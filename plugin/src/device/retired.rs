@@ -1,9 +1,11 @@
-//! Code whose last context is gone. It may be wanted again, and on a GPU it may still be running, so it stays loaded for a while.
+//! Code whose last context is gone. It may be wanted again, and on a GPU it may still be running,
+//! so it stays loaded for a while.
 
 use rotini_cache::Key;
 use std::collections::VecDeque;
 
-/// The bytes of programs that stay loaded on a device after their last context: code, constants, and the memory of captured executions.
+/// The bytes of programs that stay loaded on a device after their last context: code, constants,
+/// and the memory of captured executions.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Programs in the order in which they were retired.
@@ -42,8 +44,8 @@ impl<T> Retired<T> {
         self.entries.len() > self.limit || self.bytes > MAX_BYTES
     }
 
-    /// If there are too many, takes the older half of them, to be unloaded once the device has finished with them; many at a time,
-    /// because on a GPU it is the waiting that costs.
+    /// If there are too many, takes the older half of them, to be unloaded once the device has
+    /// finished with them; many at a time, because on a GPU it is the waiting that costs.
     pub(super) fn excess(&mut self) -> Vec<(Key, usize, T)> {
         let mut batch = Vec::new();
         if self.is_excess() {

@@ -12,16 +12,18 @@ const MAX_TABLES: usize = 1 + MAX_GRAPH_SIZE + 2 * MAX_GRAPH_SIZE;
 
 /// Reads a graph and [validates](Graph::validate) it.
 ///
-/// A node without a compute type computes in the graph's; a tensor without a type has the graph's intermediate type if it is
-/// virtual and its input-output type if not. A tensor that holds a value is a constant even if a caller may pass one at
-/// execution: the value wins, as in hipDNN. Constants are rounded to their tensor's type.
+/// A node without a compute type computes in the graph's; a tensor without a type has the graph's
+/// intermediate type if it is virtual and its input-output type if not. A tensor that holds a value
+/// is a constant even if a caller may pass one at execution: the value wins, as in hipDNN.
+/// Constants are rounded to their tensor's type.
 ///
-/// Unknown trailing fields cannot be seen; a caller checks [`Graph::min_api_version`] to know that there are none with a
-/// meaning.
+/// Unknown trailing fields cannot be seen; a caller checks [`Graph::min_api_version`] to know that
+/// there are none with a meaning.
 ///
 /// # Errors
 ///
-/// When the bytes are no graph, the graph is not valid, or it is more than rotini knows; see [`DecodeError`].
+/// When the bytes are no graph, the graph is not valid, or it is more than rotini knows; see
+/// [`DecodeError`].
 pub fn decode(bytes: &[u8]) -> Result<Graph, DecodeError> {
     let root = wire::root_as_graph_with_opts(&verifier_options(MAX_TABLES), bytes)?;
     let wire_tensors = root.tensors().unwrap_or_default();
@@ -55,8 +57,8 @@ pub fn decode(bytes: &[u8]) -> Result<Graph, DecodeError> {
     Ok(graph)
 }
 
-/// The version of the engine API that a graph says it needs; `None` of bytes that are no graph. A graph that needs a newer one than a reader has
-/// may look malformed to it.
+/// The version of the engine API that a graph says it needs; `None` of bytes that are no graph. A
+/// graph that needs a newer one than a reader has may look malformed to it.
 #[must_use]
 pub fn required_api_version(bytes: &[u8]) -> Option<[u32; 3]> {
     let root = wire::root_as_graph_with_opts(&verifier_options(MAX_TABLES), bytes).ok()?;

@@ -6,7 +6,8 @@ use crate::{operation, value};
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use rotini_graph::{Graph, Node, Tensor, TensorKind};
 
-/// Writes a graph as a hipDNN host would, for tests and tools. The graph need not be valid, so that tests can write bad ones.
+/// Writes a graph as a hipDNN host would, for tests and tools. The graph need not be valid, so that
+/// tests can write bad ones.
 ///
 /// Every node and tensor states its own type; the graph's default types stay unset.
 #[must_use]

@@ -15,7 +15,8 @@ pub struct EngineConfig {
     pub engine_id: i64,
     /// The knobs that were set, by id; any other has the default that the engine's details tell.
     pub knobs: Vec<(String, KnobValue)>,
-    /// The knobs that were set to a value of a kind that the schema does not have: a newer one's, for another engine.
+    /// The knobs that were set to a value of a kind that the schema does not have: a newer one's,
+    /// for another engine.
     pub unreadable: Vec<String>,
 }
 
@@ -66,7 +67,8 @@ pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
     Ok(config)
 }
 
-/// Writes an engine config as a hipDNN host would, for tests and tools. An unreadable knob is written without a value.
+/// Writes an engine config as a hipDNN host would, for tests and tools. An unreadable knob is
+/// written without a value.
 #[must_use]
 pub fn encode(config: &EngineConfig) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();

@@ -114,7 +114,8 @@ pub enum EngineDetailsError {
         /// The knob's position.
         position: usize,
     },
-    /// A knob without a default, or a default or constraint of a kind that the schema does not know.
+    /// A knob without a default, or a default or constraint of a kind that the schema does not
+    /// know.
     #[error("the {what} of knob '{knob}' has kind {kind}, which is not known")]
     UnknownKind {
         /// The knob's id.

@@ -6,16 +6,16 @@ use thiserror::Error;
 
 /// Why bytes did not become a graph.
 ///
-/// Some graphs are wrong, others only newer or larger than what rotini knows: [`is_malformed`](DecodeError::is_malformed) tells
-/// them apart.
+/// Some graphs are wrong, others only newer or larger than what rotini knows:
+/// [`is_malformed`](DecodeError::is_malformed) tells them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The verifier refuses the bytes.
     #[error("the bytes are not a hipDNN graph")]
     NotAGraph(#[source] InvalidFlatbuffer),
-    /// A node has a kind without attributes or attributes without a kind. In hipDNN's first generation they came one field earlier, so its
-    /// graphs look like this; so do damaged ones.
+    /// A node has a kind without attributes or attributes without a kind. In hipDNN's first
+    /// generation they came one field earlier, so its graphs look like this; so do damaged ones.
     #[error(
         "a node's attributes are not where they belong: the graph is damaged, or of a hipDNN that is too old, whose nodes have no compute \
          type. The oldest that works has rocm-libraries#2323, \"Add compute type to node\", of the end of 2025"
@@ -24,7 +24,8 @@ pub enum DecodeError {
     /// The buffer has more tables, deeper tables or more bytes than any real graph.
     #[error("the graph is beyond the limits of what is read")]
     TooLarge(#[source] InvalidFlatbuffer),
-    /// An enum value or a union member that the schema does not know: the graph is of a newer generation.
+    /// An enum value or a union member that the schema does not know: the graph is of a newer
+    /// generation.
     #[error("{place}: {what} {value} is not known")]
     Unknown {
         /// The tensor or node.

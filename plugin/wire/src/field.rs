@@ -64,8 +64,8 @@ pub(crate) struct Writer<'graph, 'buffer> {
 }
 
 impl Writer<'_, '_> {
-    /// The uid of a tensor. A position outside the graph becomes a uid far from those that people give, which is unknown when
-    /// it is read.
+    /// The uid of a tensor. A position outside the graph becomes a uid far from those that people
+    /// give, which is unknown when it is read.
     pub(crate) fn uid(&self, id: TensorId) -> i64 {
         self.graph
             .tensor(id)

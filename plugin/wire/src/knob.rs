@@ -14,7 +14,8 @@ pub enum KnobValue {
     Text(String),
 }
 
-/// Reads the union of values from any of the tables that have it. Gives `Err` with the union's type if it is unset or unknown.
+/// Reads the union of values from any of the tables that have it. Gives `Err` with the union's type
+/// if it is unset or unknown.
 macro_rules! read {
     ($table:expr, $kind:ident, $integer:ident, $float:ident, $text:ident) => {{
         let table = $table;

@@ -1,12 +1,14 @@
 //! hipDNN's wire format: FlatBuffers in, [`rotini_graph::Graph`] out, and back.
 //!
-//! [`decode()`] is the only way in for graphs that a host passes. The verifier proves that the bytes are a graph at all, each table
-//! is translated into the IR, and [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so whoever holds the result
-//! need not doubt it. [`encode()`] is the way back, for tests and tools. [`engine_config`] is what a host asks of an engine, and
-//! [`engine_details`] is what an engine says about itself.
+//! [`decode()`] is the only way in for graphs that a host passes. The verifier proves that the
+//! bytes are a graph at all, each table is translated into the IR, and
+//! [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so whoever holds the result
+//! need not doubt it. [`encode()`] is the way back, for tests and tools. [`engine_config`] is what
+//! a host asks of an engine, and [`engine_details`] is what an engine says about itself.
 //!
-//! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and defaults. The code generated from
-//! it stays private. Bytes from outside cost little, whatever they are: see [`MAX_APPARENT_SIZE`].
+//! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and
+//! defaults. The code generated from it stays private. Bytes from outside cost little, whatever
+//! they are: see [`MAX_APPARENT_SIZE`].
 //!
 //! ```
 //! use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
@@ -38,8 +40,9 @@ pub use encode::encode;
 pub use error::DecodeError;
 pub use knob::KnobValue;
 
-/// The most bytes that a buffer may amount to when everything that it refers to is counted each time it is referred to: a small
-/// buffer whose tables share their vectors could otherwise cost without bound. Real graphs have kilobytes.
+/// The most bytes that a buffer may amount to when everything that it refers to is counted each
+/// time it is referred to: a small buffer whose tables share their vectors could otherwise cost
+/// without bound. Real graphs have kilobytes.
 pub const MAX_APPARENT_SIZE: usize = 16 << 20;
 
 /// How deep tables nest: graph, node, attributes. Engine details: details, knob, constraint.

@@ -1,7 +1,7 @@
 //! The operations: which table each is on the wire, and which of its fields is which of the IR's.
 //!
-//! One list serves both directions. It is checked against samples that hipDNN itself serialized and against the ids of the fields
-//! on the wire, which the tests state once more.
+//! One list serves both directions. It is checked against samples that hipDNN itself serialized and
+//! against the ids of the fields on the wire, which the tests state once more.
 
 use crate::error::DecodeError;
 use crate::field::{Field, Place, Writer};
@@ -14,8 +14,9 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes `read` and `write` from lines of `IR type = wire table, its arguments, its accessor { IR field: wire field }`. A
-/// `+ geometry` adds the fields that the convolutions share.
+/// Makes `read` and `write` from lines of
+/// `IR type = wire table, its arguments, its accessor { IR field: wire field }`. A `+ geometry`
+/// adds the fields that the convolutions share.
 macro_rules! operations {
     ($($op:ident = $table:ident, $args:ident, $accessor:ident {
         $($field:ident: $wire_field:ident),* $(,)?

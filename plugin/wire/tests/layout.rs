@@ -1,8 +1,9 @@
 //! Every field is where hipDNN has it.
 //!
-//! The ids of fields are stated here once more, apart from the schema, and each value is found in the encoded bytes without the
-//! generated code: by following offsets as FlatBuffers' format lays them. So neither a field in the wrong place of the schema nor
-//! one mixed up in the translation goes unseen.
+//! The ids of fields are stated here once more, apart from the schema, and each value is found in
+//! the encoded bytes without the generated code: by following offsets as FlatBuffers' format lays
+//! them. So neither a field in the wrong place of the schema nor one mixed up in the translation
+//! goes unseen.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +20,9 @@ use serde_json::Value;
 
 /// The operation's member of the union, and the IR's names of its fields in the order of their ids.
 ///
-/// A name alone is a tensor. `:T` marks lists of tensors, `:l` and `:i` integers of 64 and 32 bits, `:L` and `:I` lists of them,
-/// `:f` a binary32, `:b` a flag, `:e` an enum, `:s` a text, `:B` bytes.
+/// A name alone is a tensor. `:T` marks lists of tensors, `:l` and `:i` integers of 64 and 32 bits,
+/// `:L` and `:I` lists of them, `:f` a binary32, `:b` a flag, `:e` an enum, `:s` a text, `:B`
+/// bytes.
 const LAYOUTS: [(u8, &str, &str); common::OPERATIONS] = [
     (1, "BatchnormInference", "x mean inv_variance scale bias y"),
     (
@@ -107,7 +109,8 @@ const LAYOUTS: [(u8, &str, &str); common::OPERATIONS] = [
     (23, "MoeGroupedMatmulBwd", "doutput token first_token_offset dweight"),
 ];
 
-/// The numbers of enum members, by operation (any where empty), field and the IR's name of the member.
+/// The numbers of enum members, by operation (any where empty), field and the IR's name of the
+/// member.
 const ENUMS: [(&str, &str, &str); 11] = [
     ("Conv", "mode", "Convolution=1 CrossCorrelation=2"),
     ("", "phase", "Inference=1 Training=2"),

@@ -1,7 +1,8 @@
 //! No bytes whatever make decoding, normalising or keying a graph panic.
 //!
-//! 100,000 graphs are damaged as a careless or hostile host could damage them, from fixed seeds; a failure prints the round, and
-//! the same round fails again. What still decodes must survive encoding, so that damage never yields a graph of unclear meaning.
+//! 100,000 graphs are damaged as a careless or hostile host could damage them, from fixed seeds; a
+//! failure prints the round, and the same round fails again. What still decodes must survive
+//! encoding, so that damage never yields a graph of unclear meaning.
 
 #![allow(
     clippy::unwrap_used,

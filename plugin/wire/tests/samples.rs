@@ -1,6 +1,7 @@
 //! Graphs that hipDNN's own schema serialized decode to what their description says.
 //!
-//! This is the independent evidence for the schema in `schema/`: neither the bytes nor the descriptions come from this repository.
+//! This is the independent evidence for the schema in `schema/`: neither the bytes nor the
+//! descriptions come from this repository.
 
 #![allow(
     clippy::unwrap_used,

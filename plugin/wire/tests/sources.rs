@@ -1,4 +1,5 @@
-//! Every number of the wire was read somewhere public: `schema/sources.toml` says where, and the generated code has the same numbers.
+//! Every number of the wire was read somewhere public: `schema/sources.toml` says where, and the
+//! generated code has the same numbers.
 
 #![allow(
     clippy::unwrap_used,
@@ -81,7 +82,8 @@ fn generated() -> BTreeMap<&'static str, Numbers> {
     }
 }
 
-/// No enumeration of the schema's text is missing from what is compared, and the text says what the generated code has.
+/// No enumeration of the schema's text is missing from what is compared, and the text says what the
+/// generated code has.
 #[test]
 fn the_schema_is_what_was_generated() {
     let text: BTreeMap<String, Numbers> = enumerations::schema()

@@ -1,6 +1,8 @@
-//! A number that the schema does not know is what a newer hipDNN may mean: the graph is not supported, and neither damaged nor misread.
+//! A number that the schema does not know is what a newer hipDNN may mean: the graph is not
+//! supported, and neither damaged nor misread.
 //!
-//! The fields are those of the schema's text, so that no enumeration is left out. `process::abi::unknown` shows what a host sees of it.
+//! The fields are those of the schema's text, so that no enumeration is left out.
+//! `process::abi::unknown` shows what a host sees of it.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +57,8 @@ fn unknown_numbers_of_every_enumeration_are_not_supported() {
     assert_eq!(&expected - &tried, defaults.into(), "fields that were not tried");
 }
 
-/// A knob of a newer kind is for another engine: the config is read without it, and the plugin warns.
+/// A knob of a newer kind is for another engine: the config is read without it, and the plugin
+/// warns.
 #[test]
 fn unknown_kinds_of_knobs_are_told_apart() {
     let schema = schema();

@@ -1,4 +1,5 @@
-//! `scripts/upstream`: what it finds in schemas and headers that were written for this test, and its exit codes.
+//! `scripts/upstream`: what it finds in schemas and headers that were written for this test, and
+//! its exit codes.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Bytes to graph, normal form and cache key, and back: whatever the bytes, nothing panics, and a graph keeps its meaning.
+//! Bytes to graph, normal form and cache key, and back: whatever the bytes, nothing panics, and a
+//! graph keeps its meaning.
 //!
 //! It ends before the lowering, which the tests of damaged bytes reach.
 #![no_main]

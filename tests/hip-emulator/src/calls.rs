@@ -1,6 +1,8 @@
-//! Wraps every exported function: counts calls, injects failures, writes the trace, stops unwinding, keeps the last error.
+//! Wraps every exported function: counts calls, injects failures, writes the trace, stops
+//! unwinding, keeps the last error.
 //!
-//! Counting must not disturb what it counts: a call costs one access to thread-local storage and one relaxed load.
+//! Counting must not disturb what it counts: a call costs one access to thread-local storage and
+//! one relaxed load.
 
 use crate::config;
 use crate::status::{self, Result};
@@ -16,7 +18,8 @@ use std::time::Instant;
 
 /// Exports functions of HIP's API.
 ///
-/// Each is compared with its prototype in HIP's header when the crate is compiled. The body returns [`Result`].
+/// Each is compared with its prototype in HIP's header when the crate is compiled. The body returns
+/// [`Result`].
 macro_rules! hip {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -258,7 +261,8 @@ pub(crate) fn enter(
     match result {
         Ok(()) => sys::hipSuccess,
         Err(error) => {
-            // A query that finds something unfinished has not failed, and who takes the last error gets no new one.
+            // A query that finds something unfinished has not failed, and who takes the last error
+            // gets no new one.
             if error != sys::hipErrorNotReady && function != Function::hipGetLastError {
                 let _ = THREAD.try_with(|thread| thread.last_error.set(error));
             }
@@ -339,7 +343,8 @@ pub(crate) fn last_error(take: bool) -> hipError_t {
     .unwrap_or(sys::hipSuccess)
 }
 
-/// Calls of a function since the last reset, of all threads or the calling one; of all functions without a name.
+/// Calls of a function since the last reset, of all threads or the calling one; of all functions
+/// without a name.
 ///
 /// `u64::MAX` if there is no such function, so that a misspelt name is no zero.
 pub(crate) fn count(name: Option<&str>, this_thread: bool) -> u64 {

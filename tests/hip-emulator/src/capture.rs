@@ -1,7 +1,7 @@
 //! Captures streams: what is submitted to a stream becomes nodes of a graph instead.
 //!
-//! A capture begins in one stream and spreads to others that wait for its events. Each stream in it has a [`Branch`]: the nodes that its
-//! next one comes after.
+//! A capture begins in one stream and spreads to others that wait for its events. Each stream in it
+//! has a [`Branch`]: the nodes that its next one comes after.
 
 use crate::calls;
 use crate::graph::{Graph, Step};
@@ -66,11 +66,13 @@ pub(crate) fn not_captured(stream: &Stream) -> Result {
     }
 }
 
-/// Adds work to the capture that a stream takes part in. `false` if there is none, and the work is to be done.
+/// Adds work to the capture that a stream takes part in. `false` if there is none, and the work is
+/// to be done.
 ///
 /// # Errors
 ///
-/// If the capture is invalid, or if the stream is the null stream and a stream that waits for it is captured.
+/// If the capture is invalid, or if the stream is the null stream and a stream that waits for it is
+/// captured.
 pub(crate) fn append(stream: &Stream, work: &Work) -> Result<bool> {
     let mut own = branch(stream);
     if let Some(own) = own.as_mut() {
@@ -84,7 +86,8 @@ pub(crate) fn append(stream: &Stream, work: &Work) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks that work in a stream makes no captured stream wait for the null stream; a capture that would is invalid from now on.
+/// Checks that work in a stream makes no captured stream wait for the null stream; a capture that
+/// would is invalid from now on.
 pub(crate) fn implicit(stream: &Stream) -> Result {
     match entangled(stream) {
         None => Ok(()),
@@ -140,7 +143,8 @@ fn check_disturbing() -> Result {
     }
 }
 
-/// Checks a call that waits for a whole device. As ROCm's own library has it, no capture survives that: of any device, thread and mode.
+/// Checks a call that waits for a whole device. As ROCm's own library has it, no capture survives
+/// that: of any device, thread and mode.
 pub(crate) fn disturbing_device() -> Result {
     if any() {
         let captures = captures();
@@ -207,7 +211,8 @@ pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
     let graph = graph_of(&capture)?;
     let branches = close(&capture);
     let result = capture.check().and_then(|()| {
-        // Everything that other streams captured has to come before what the origin's next node would come after.
+        // Everything that other streams captured has to come before what the origin's next node
+        // would come after.
         let nodes = graph.nodes();
         let mut joined = vec![false; nodes.len()];
         let mut open = tails;

@@ -1,4 +1,5 @@
-//! Reads what a code object says about itself, whatever its architecture: which one that is, and its kernels.
+//! Reads what a code object says about itself, whatever its architecture: which one that is, and
+//! its kernels.
 //!
 //! The bytes come from a caller: what does not fit is an error.
 
@@ -70,7 +71,8 @@ pub(crate) enum Hidden {
     Dimensions,
     /// Bytes of LDS that the launch adds.
     DynamicLds,
-    /// Zero: offsets and remainders of grids, which HIP's have not, and services that are not there, as printing.
+    /// Zero: offsets and remainders of grids, which HIP's have not, and services that are not
+    /// there, as printing.
     Zero,
 }
 

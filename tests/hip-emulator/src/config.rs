@@ -1,4 +1,5 @@
-//! Sets the emulator up: from environment variables, or from the same names through `hipemu_set` before the first call.
+//! Sets the emulator up: from environment variables, or from the same names through `hipemu_set`
+//! before the first call.
 
 use crate::calls::Failure;
 use rotini_gfx::Sample;
@@ -58,7 +59,8 @@ pub(crate) struct Config {
 static OVERRIDES: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Sets a variable as the environment would, and instead of it. `false` if it is too late or there is no such variable.
+/// Sets a variable as the environment would, and instead of it. `false` if it is too late or there
+/// is no such variable.
 pub(crate) fn set(name: &str, value: &str) -> bool {
     if CONFIG.get().is_some() || !NAMES.contains(&name) {
         return false;

@@ -1,4 +1,5 @@
-//! Owns the emulated GPUs: their names and properties, what failed on them, their contexts and memory pools.
+//! Owns the emulated GPUs: their names and properties, what failed on them, their contexts and
+//! memory pools.
 
 use crate::config;
 use crate::handle::{Handle, Kind};
@@ -149,7 +150,8 @@ impl Kind for Context {
     const INVALID: hipError_t = sys::hipErrorInvalidContext;
 }
 
-/// A memory pool. It holds no memory back: what is allocated from it comes from its device and returns there.
+/// A memory pool. It holds no memory back: what is allocated from it comes from its device and
+/// returns there.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) device: &'static Device,
@@ -165,7 +167,8 @@ impl Kind for Pool {
 }
 
 impl Device {
-    /// Reads an entry of `HIPEMU_DEVICES`: an architecture, with features and `=name` if not the usual ones.
+    /// Reads an entry of `HIPEMU_DEVICES`: an architecture, with features and `=name` if not the
+    /// usual ones.
     pub(crate) fn parse(ordinal: usize, text: &str, memory: u64) -> Result<Self, String> {
         let (architecture, name) = match text.split_once('=') {
             Some((architecture, name)) => (architecture, Some(name)),
@@ -231,7 +234,8 @@ impl Device {
         self.faults().first().map(|fault| fault.text.clone())
     }
 
-    /// What failed first of a thread's commands. They are its own from then on: nobody else is told. The device stays as it is.
+    /// What failed first of a thread's commands. They are its own from then on: nobody else is
+    /// told. The device stays as it is.
     pub(crate) fn take_fault(&self, submitter: Submitter) -> Option<String> {
         let mut faults = self.faults();
         let own = faults.extract_if(.., |fault| fault.submitter == submitter);

@@ -121,8 +121,8 @@ fn run_copy(copy: &Copy, runtime: &Runtime) -> Result<(), Failed> {
         Place::Staged(bytes) => bytes.as_ptr(),
     };
     for row in 0..copy.rows {
-        // SAFETY: known memory has that many bytes and keeps its backing mapped, staged bytes were made for this copy, and the host
-        // vouched for its own when it called. The two may overlap.
+        // SAFETY: known memory has that many bytes and keeps its backing mapped, staged bytes were
+        // made for this copy, and the host vouched for its own when it called. The two may overlap.
         unsafe {
             std::ptr::copy(from.add(row * copy.from_pitch), to.add(row * copy.to_pitch), copy.width);
         }

@@ -38,7 +38,8 @@ pub(crate) struct Node {
     pub(crate) index: usize,
 }
 
-/// A graph that can be launched: its nodes, each with those it comes after, which are all before it.
+/// A graph that can be launched: its nodes, each with those it comes after, which are all before
+/// it.
 #[derive(Debug)]
 pub(crate) struct Plan(Vec<(Step, Vec<usize>)>);
 

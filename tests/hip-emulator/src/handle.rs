@@ -1,7 +1,8 @@
 //! Owns the handles that HIP's opaque pointers point to.
 //!
-//! A handle's memory is never given back: a destroyed stream or event is recognised when it is used again, where HIP would crash or,
-//! worse, not notice. What a handle holds that is large is dropped when it is destroyed.
+//! A handle's memory is never given back: a destroyed stream or event is recognised when it is used
+//! again, where HIP would crash or, worse, not notice. What a handle holds that is large is dropped
+//! when it is destroyed.
 
 use crate::status::Result;
 use crate::sys::{self, hipError_t};

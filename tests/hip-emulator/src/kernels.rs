@@ -1,4 +1,5 @@
-//! Runs kernels: shows rotini-gfx the emulator's memory, turns faults into HIP's errors, writes reports.
+//! Runs kernels: shows rotini-gfx the emulator's memory, turns faults into HIP's errors, writes
+//! reports.
 
 use crate::config;
 use crate::device::Device;

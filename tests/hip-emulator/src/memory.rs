@@ -8,8 +8,9 @@
 //! | backing | read and write | the bytes of device memory, at a fixed distance |
 //! | pinned | where allocated | `hipHostMalloc` and managed memory, the same address for host and device |
 //!
-//! Addresses are given once, so that a freed one stays recognisable. New memory holds [`FRESH`] and freed memory [`FREED`], both NaN as
-//! f16, bf16 and f32; the poison of freed device memory goes when more than `HIPEMU_QUARANTINE` bytes wait.
+//! Addresses are given once, so that a freed one stays recognisable. New memory holds [`FRESH`] and
+//! freed memory [`FREED`], both NaN as f16, bf16 and f32; the poison of freed device memory goes
+//! when more than `HIPEMU_QUARANTINE` bytes wait.
 
 use crate::config;
 use crate::device::Device;
@@ -60,7 +61,8 @@ pub(crate) struct Allocation {
     pub(crate) flags: u32,
 }
 
-// SAFETY: the pointer is an address of memory that any thread may use; whoever does so has its own reasons why that is sound.
+// SAFETY: the pointer is an address of memory that any thread may use; whoever does so has its own
+// reasons why that is sound.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -239,7 +241,8 @@ impl Memory {
         })
     }
 
-    /// Takes a live allocation out of the table if it starts at the address and its use is one of these.
+    /// Takes a live allocation out of the table if it starts at the address and its use is one of
+    /// these.
     pub(crate) fn remove(&self, address: u64, uses: &[Use]) -> Result<Allocation> {
         self.change(|table| {
             let at = table
@@ -279,7 +282,8 @@ impl Memory {
                 while state.poisoned_bytes > self.quarantine
                     && let Some((address, bytes)) = state.poisoned.pop_front()
                 {
-                    // The backing stays accessible, for a kernel that should not run any more but does.
+                    // The backing stays accessible, for a kernel that should not run any more but
+                    // does.
                     discard(address + DEVICE, bytes);
                     state.poisoned_bytes -= bytes;
                 }
@@ -328,8 +332,9 @@ fn poison(host: u64, bytes: u64, pattern: u16) {
     };
     let start: *mut u8 = std::ptr::with_exposed_provenance_mut(host);
     let [low, high] = pattern.to_le_bytes();
-    // SAFETY: the range is one of the backing or the pinned region that was made accessible and belongs to one allocation, which is
-    // not yet, or no more, in the table; raw writes do not mind who else writes there against the rules.
+    // SAFETY: the range is one of the backing or the pinned region that was made accessible and
+    // belongs to one allocation, which is not yet, or no more, in the table; raw writes do not mind
+    // who else writes there against the rules.
     unsafe {
         let words = start.cast::<u16>();
         for at in 0..bytes / 2 {
@@ -359,7 +364,8 @@ fn discard(address: u64, bytes: u64) {
     let (Ok(start), Ok(length)) = (usize::try_from(address), usize::try_from(bytes)) else {
         return;
     };
-    // SAFETY: the range lies in our reservation and belongs to an allocation that was freed. Only memory is lost if it fails.
+    // SAFETY: the range lies in our reservation and belongs to an allocation that was freed. Only
+    // memory is lost if it fails.
     unsafe {
         libc::madvise(
             std::ptr::with_exposed_provenance_mut(start),

@@ -39,7 +39,8 @@ impl Kind for Function {
 
 impl Module {
     pub(crate) fn load(device: &'static Device, image: &[u8]) -> Result<&'static Handle<Module>> {
-        // The caller's image may lie anywhere, and reading an ELF file wants it aligned, as memory of the allocator is.
+        // The caller's image may lie anywhere, and reading an ELF file wants it aligned, as memory
+        // of the allocator is.
         let image = Vec::from(image);
         let code = Code::parse(&image).map_err(|error| {
             let mut text = format!("a code object cannot be loaded: {error}");
@@ -65,7 +66,8 @@ impl Module {
     }
 }
 
-/// The bytes of an ELF file whose length the caller does not tell: up to the end of its section headers, which LLD writes last.
+/// The bytes of an ELF file whose length the caller does not tell: up to the end of its section
+/// headers, which LLD writes last.
 ///
 /// # Safety
 ///

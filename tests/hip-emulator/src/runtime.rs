@@ -1,4 +1,5 @@
-//! Starts the emulator and holds its devices and memory. Finds the device and the streams that the calling thread means.
+//! Starts the emulator and holds its devices and memory. Finds the device and the streams that the
+//! calling thread means.
 
 use crate::calls;
 use crate::config;
@@ -27,7 +28,8 @@ static RUNTIME: OnceLock<Option<&'static Runtime>> = OnceLock::new();
 ///
 /// # Errors
 ///
-/// `hipErrorNotInitialized` if the set-up is wrong, which is told on stderr, and `hipErrorNoDevice` if there is no device.
+/// `hipErrorNotInitialized` if the set-up is wrong, with a message on stderr, and `hipErrorNoDevice`
+/// if there is no device.
 pub(crate) fn get() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.get() {
         Some(runtime) => *runtime,
@@ -51,7 +53,8 @@ thread_local! {
     static PER_THREAD: RefCell<Vec<&'static Handle<Stream>>> = RefCell::default();
 }
 
-/// The stream that a caller's handle means: the current device's null stream, the thread's own, or one that was created.
+/// The stream that a caller's handle means: the current device's null stream, the thread's own, or
+/// one that was created.
 ///
 /// # Safety
 ///

@@ -5,12 +5,15 @@
 //! | plain | one thread per stream, started by its first command | a stream's own; streams run side by side |
 //! | seeded | one thread for all | a stream's own; the generator picks among the streams whose next command may run |
 //!
-//! Commands wait for points in other streams, which were all submitted earlier: waiting cannot be circular. The null stream's rule is
-//! such points: its commands wait for all blocking streams of its device, and theirs for it.
+//! Commands wait for points in other streams, which were all submitted earlier: waiting cannot be
+//! circular. The null stream's rule is such points: its commands wait for all blocking streams of
+//! its device, and theirs for it.
 //!
-//! The seeded mode runs as little as the API allows. Submitting sometimes lets a few commands run, and returns when they have; whoever
-//! waits for the device lets it run until what he waits for is done; and some milliseconds without progress let one command run, for programs that
-//! look at memory instead. One thread's calls therefore give one order per seed; with several threads it also depends on them.
+//! The seeded mode runs as little as the API allows. Submitting sometimes lets a few commands run,
+//! and returns when they have; whoever waits for the device lets it run until what he waits for is
+//! done; and some milliseconds without progress let one command run, for programs that look at
+//! memory instead. One thread's calls therefore give one order per seed; with several threads it
+//! also depends on them.
 
 use crate::config;
 use crate::device::{Device, Submitter};
@@ -28,7 +31,8 @@ use std::time::Duration;
 /// Points that a command waits for.
 pub(crate) type Points = SmallVec<[Point; 2]>;
 
-/// How long a stream's thread looks for more before it sleeps: some ten microseconds, less than waking it costs its submitter.
+/// How long a stream's thread looks for more before it sleeps: some ten microseconds, less than
+/// waking it costs its submitter.
 const SPINS: u32 = 300;
 /// Without any progress for that long, the seeded mode lets a command run.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -75,7 +79,8 @@ struct Seeded {
     favour: HashMap<u64, u32>,
     /// Identifies the order so far.
     order: u64,
-    /// Streams by their first command since the seed was set, so that an order's identity is the same in every run.
+    /// Streams by their first command since the seed was set, so that an order's identity is the
+    /// same in every run.
     names: HashMap<u64, u64>,
 }
 
@@ -204,7 +209,8 @@ impl Scheduler {
         }
     }
 
-    /// Someone looked whether something is done and found that it is not: he may look again and again.
+    /// Someone looked whether something is done and found that it is not: he may look again and
+    /// again.
     pub(crate) fn polled(&self) {
         if self.is_seeded() {
             self.grant(self.lock());
@@ -441,8 +447,8 @@ fn take(state: &mut State) -> Option<(&'static Stream, Command)> {
         .filter(|(_, queue)| queue.is_ready())
         .map(|(id, _)| *id)
         .collect();
-    // Pure chance rarely starves a stream for long, and a stream that is starved is what shows a missing wait: three times in four the
-    // stream in favour runs, and favour changes now and then.
+    // Pure chance rarely starves a stream for long, and a stream that is starved is what shows a
+    // missing wait: three times in four the stream in favour runs, and favour changes now and then.
     let random = &mut seeded.random;
     for id in &ready {
         let new = !seeded.favour.contains_key(id);

@@ -1,7 +1,7 @@
 //! Owns streams and events, and the part that a stream has in a capture.
 //!
-//! A stream is a queue of commands and two counters: how many were submitted and how many are complete. A [`Point`] in a stream is what
-//! events record and what commands wait for.
+//! A stream is a queue of commands and two counters: how many were submitted and how many are
+//! complete. A [`Point`] in a stream is what events record and what commands wait for.
 
 use crate::device::Device;
 use crate::handle::{Handle, Kind};
@@ -75,7 +75,8 @@ impl Stream {
         self.completed.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
 
-    /// Whether a command submitted now would have nothing to wait for, so that one that takes no time may as well be complete.
+    /// Whether a command submitted now would have nothing to wait for, so that one that takes no
+    /// time may as well be complete.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.is_idle()

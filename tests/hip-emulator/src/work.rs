@@ -38,7 +38,8 @@ pub(crate) enum Work {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserData(pub(crate) *mut c_void);
 
-// SAFETY: it is only handed back, to a function that its owner said may be called from another thread.
+// SAFETY: it is only handed back, to a function that its owner said may be called from another
+// thread.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}

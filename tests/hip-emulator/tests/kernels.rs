@@ -78,7 +78,8 @@ fn shapes_that_no_device_takes_are_refused() {
     assert_ne!(launch(1, 64, 65 << 10), SUCCESS, "LDS");
 }
 
-/// A kernel that runs out of its buffer makes the next waiting call fail, and every use of the device after it.
+/// A kernel that runs out of its buffer makes the next waiting call fail, and every use of the
+/// device after it.
 #[test]
 fn a_fault_is_reported_and_stays() {
     let hip = Emulator::open(&[]);
@@ -218,7 +219,7 @@ fn samples_have_records() {
     }
 }
 
-/// Of other architectures the emulator knows the metadata, not the instructions.
+/// The emulator knows the metadata of other architectures, not their instructions.
 #[test]
 fn other_architectures_load_and_do_not_run() {
     let hip = Emulator::open(&[("HIPEMU_DEVICES", "gfx90a")]);

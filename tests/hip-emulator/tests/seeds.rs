@@ -6,8 +6,8 @@ use common::*;
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
-/// A producer, a stage and a consumer on three streams, with the waits that make it right or without the second one; what the consumer
-/// read.
+/// A producer, a stage and a consumer on three streams, with the waits that make it right or
+/// without the second one; what the consumer read.
 fn pipeline(hip: &Emulator, waits: bool) -> u32 {
     let streams = [(); 3].map(|()| hip.stream(NON_BLOCKING));
     let (_, function) = hip.add_one();
@@ -81,7 +81,8 @@ fn a_seed_gives_one_order() {
     assert!(orders[0].iter().collect::<HashSet<_>>().len() > 30);
 }
 
-/// What returns before it is done does so under a seed: a copy that reads the result without waiting finds it old.
+/// What returns before it is done does so under a seed: a copy that reads the result without
+/// waiting finds it old.
 #[test]
 fn the_host_returns_early() {
     let hip = Emulator::open(&[]);
@@ -122,7 +123,8 @@ fn something_happens_without_a_wait() {
     }
 }
 
-/// Functions of the host run in other threads, and may wait for what the submitting thread does next.
+/// Functions of the host run in other threads, and may wait for what the submitting thread does
+/// next.
 #[test]
 fn functions_of_the_host_do_not_stop_the_scheduler() {
     for seed in 0..20 {

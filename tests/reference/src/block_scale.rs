@@ -44,7 +44,8 @@ pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Re
         let (x_error, raw_error) = (at(&x.errors, flat), at(&scale.errors, position));
         let (factor, factor_error) = if op.is_negative_scale {
             let factor = (-raw).exp2();
-            // A power with a whole exponent is exact, any other approximated as pointwise functions are.
+            // A power with a whole exponent is exact, any other approximated as pointwise functions
+            // are.
             let own = if raw.fract() == 0.0 {
                 0.0
             } else {
@@ -69,9 +70,11 @@ pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Re
     })
 }
 
-/// The scale of each block along an axis, rounded up, such that the block's largest magnitude becomes the output type's largest number,
-/// and x divided by it (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK: the quotient of magnitude and largest number in
-/// binary64, NaN passed over, a binary32 scale rounded to nearest; 0 where the scale is 0).
+/// The scale of each block along an axis, rounded up, such that the block's largest magnitude
+/// becomes the output type's largest number, and x divided by it
+/// (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK: the quotient of magnitude and
+/// largest number in binary64, NaN passed over, a binary32 scale rounded to nearest; 0 where the
+/// scale is 0).
 pub(crate) fn quantize(
     context: &Context<'_>,
     op: &BlockScaleQuantize,
@@ -152,7 +155,8 @@ pub(crate) fn quantize(
     ])
 }
 
-/// The least number of a type that is not below `value`, or the largest finite one if only infinity is; binary32 to nearest.
+/// The least number of a type that is not below `value`, or the largest finite one if only infinity
+/// is; binary32 to nearest.
 fn rounded_up(codec: Codec, value: f64) -> f64 {
     let nearest = codec.round(value);
     match codec {

@@ -42,11 +42,11 @@ pub struct Report {
     pub elements: usize,
     /// Elements that are not as wanted.
     pub wrong: usize,
-    /// Elements for which anything would have been accepted, because nothing is known about them (their sum may overflow the
-    /// compute type, for one). 0 from [`compare`].
+    /// Elements for which anything would have been accepted, because nothing is known about them
+    /// (their sum may overflow the compute type, for one). 0 from [`compare`].
     pub unbounded: usize,
-    /// Elements whose bounds say little: those of unknown values, and those that may be off by more than a sixteenth of the largest
-    /// magnitude in the tensor before they are rounded to its type.
+    /// Elements whose bounds say little: those of unknown values, and those that may be off by more
+    /// than a sixteenth of the largest magnitude in the tensor before they are rounded to its type.
     pub blunt: usize,
     /// The largest difference.
     pub max_absolute: f64,
@@ -112,11 +112,12 @@ pub enum Mismatch {
     Reference(#[from] ReferenceError),
 }
 
-/// hipDNN's tolerance for an output of a graph, by the operations that lead to it and the coarsest type among the inputs, the
-/// compute types and the output itself. Integers are exact.
+/// hipDNN's tolerance for an output of a graph, by the operations that lead to it and the coarsest
+/// type among the inputs, the compute types and the output itself. Integers are exact.
 ///
-/// Intermediates do not count, since they are not rounded, but for those of eight bits and less. Values are those of hipDNN's `test_sdk`; where its table has none
-/// (convolutions and others in f64), the pointwise row's.
+/// Intermediates do not count, since they are not rounded, but for those of eight bits and less.
+/// Values are those of hipDNN's `test_sdk`; where its table has none (convolutions and others in
+/// f64), the pointwise row's.
 ///
 /// # Errors
 ///
@@ -155,7 +156,8 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
         .filter_map(|codec| Some((codec.precision()?, codec)))
         .min_by_key(|(precision, _)| *precision)
         .map_or(Codec::F64, |(_, codec)| codec);
-    // The table has none of the types for storage alone: one step of each that is rounded to on the way.
+    // The table has none of the types for storage alone: one step of each that is rounded to on the
+    // way.
     let step = needed.iter().try_fold(Tolerance::EXACT, |tolerance, id| {
         Ok::<_, ReferenceError>(match Codec::of(tensor_of(graph, *id)?.dtype) {
             Codec::Narrow(format) if written.contains(id) => tolerance.or(Tolerance {
@@ -196,7 +198,8 @@ fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Toleranc
         Op::RmsNorm(_) | Op::RmsNormBackward(_) => Ok(table([4e-3, 4e-3, 4e-3, 8e-3])),
         Op::Layernorm(_) | Op::LayernormBackward(_) => Ok(table([1e-5, 1e-4, 1e-3, 1e-2])),
         Op::Sdpa(_) | Op::SdpaBackward(_) => Ok(table([finest, 1e-5, 1e-2, 1e-2])),
-        // The table has no pooling, for which hipDNN's tests use these numbers, and nothing for block scales, which are products and quotients.
+        // The table has no pooling, for which hipDNN's tests use these numbers, and nothing for
+        // block scales, which are products and quotients.
         Op::Pointwise(_)
         | Op::ResampleFwd(_)
         | Op::ResampleBwd(_)
@@ -227,7 +230,8 @@ fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Toleranc
 
 /// Compares the bytes of one output with those of the reference, which started from the same bytes.
 ///
-/// NaN and infinities must be the same, integers equal, and every byte that is no element's must be untouched.
+/// NaN and infinities must be the same, integers equal, and every byte that is no element's must be
+/// untouched.
 ///
 /// # Errors
 ///
@@ -257,12 +261,14 @@ pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -
 }
 
 impl Evaluation<'_> {
-    /// Decides whether `got` may be the output of a kernel that keeps the graph's meaning: one that computes in the compute types,
-    /// in any order and with fused multiplications, keeps intermediates in them and rounds each stored element once.
+    /// Decides whether `got` may be the output of a kernel that keeps the graph's meaning: one that
+    /// computes in the compute types, in any order and with fused multiplications, keeps
+    /// intermediates in them and rounds each stored element once.
     ///
-    /// Each element has to be between the rounded ends of the interval that such a kernel can reach. For sums of products that are
-    /// exact in the compute type, as [`fill`](crate::fill()) makes them, this is one value. `before` are the output's bytes before
-    /// execution: all that are no element's must still be there.
+    /// Each element has to be between the rounded ends of the interval that such a kernel can
+    /// reach. For sums of products that are exact in the compute type, as [`fill`](crate::fill())
+    /// makes them, this is one value. `before` are the output's bytes before execution: all that
+    /// are no element's must still be there.
     ///
     /// # Errors
     ///
@@ -289,8 +295,9 @@ impl Evaluation<'_> {
     }
 }
 
-/// Whether an output's zeros have the signs that the graph gives them: it is made of what is read by pointwise operations alone. Sums start
-/// from a zero of either sign, and which of two zeros is the larger one is open.
+/// Whether an output's zeros have the signs that the graph gives them: it is made of what is read
+/// by pointwise operations alone. Sums start from a zero of either sign, and which of two zeros is
+/// the larger one is open.
 fn tells_zeros(graph: &Graph, output: TensorId) -> bool {
     let writer = |id: TensorId| {
         graph.nodes.iter().find(|node| {
@@ -314,7 +321,8 @@ fn tells_zeros(graph: &Graph, output: TensorId) -> bool {
     true
 }
 
-/// Compares one element with the interval of `error` around the unrounded `want`; with `tells_zeros` an exact zero with its sign.
+/// Compares one element with the interval of `error` around the unrounded `want`; with
+/// `tells_zeros` an exact zero with its sign.
 fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, bool)) -> Element {
     let value = want.to_f64();
     let special = !value.is_finite();
@@ -376,7 +384,8 @@ struct Element {
     allowed: f64,
     accepted: bool,
     unbounded: bool,
-    /// What it may be off by before it is rounded to the tensor's type, which may be coarse: 0 where only one value is accepted.
+    /// What it may be off by before it is rounded to the tensor's type, which may be coarse: 0
+    /// where only one value is accepted.
     bound: f64,
 }
 
@@ -399,7 +408,8 @@ fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result
         if element.want.is_finite() {
             largest = largest.max(element.want.abs());
         }
-        // An accepted difference is at most what is allowed, a wrong one more, whatever the quotient of infinities is.
+        // An accepted difference is at most what is allowed, a wrong one more, whatever the
+        // quotient of infinities is.
         let ratio = match element.difference / element.allowed {
             _ if element.difference == 0.0 => 0.0,
             ratio if element.accepted => ratio.min(1.0),

@@ -13,9 +13,11 @@ pub enum Precision {
     /// In binary64, whatever the compute type: the value that the graph means.
     #[default]
     F64,
-    /// Operands and result of every node are rounded to its compute type, so that comparisons, thresholds and overflows fall as
-    /// they do in a kernel. Rounding twice does no harm: sums, products, quotients and square roots are those of the compute type
-    /// itself, because binary64 has more than twice its bits. A convolution still sums in binary64 and is rounded as a whole.
+    /// Operands and result of every node are rounded to its compute type, so that comparisons,
+    /// thresholds and overflows fall as they do in a kernel. Rounding twice does no harm: sums,
+    /// products, quotients and square roots are those of the compute type itself, because binary64
+    /// has more than twice its bits. A convolution still sums in binary64 and is rounded as a
+    /// whole.
     Compute,
 }
 
@@ -24,8 +26,8 @@ pub enum Precision {
 pub struct Options {
     /// In what precision float nodes compute.
     pub precision: Precision,
-    /// Rounds every virtual float tensor to this type. **This is wrong on purpose**: it is the kernel that stores its
-    /// intermediates, which a test must be able to tell from a right one.
+    /// Rounds every virtual float tensor to this type. **This is wrong on purpose**: it is the
+    /// kernel that stores its intermediates, which a test must be able to tell from a right one.
     pub round_intermediates: Option<DataType>,
 }
 
@@ -69,8 +71,9 @@ impl<'a> Context<'a> {
         Ok(self.value(id)?.floats(self.compute, rounded))
     }
 
-    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero, and matrix instructions need 16-bit floats
-    /// as such: one that no memory holds may be rounded to its type.
+    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero, and
+    /// matrix instructions need 16-bit floats as such: one that no memory holds may be rounded to
+    /// its type.
     pub(crate) fn factors(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
         let mut operand = self.floats(id)?;
         let narrow = self.narrow(id)?;
@@ -85,7 +88,8 @@ impl<'a> Context<'a> {
         Ok(operand)
     }
 
-    /// The type to which a factor of products may be rounded: 16 bits, where the products are in f32 or in a type that is computed in f32.
+    /// The type to which a factor of products may be rounded: 16 bits, where the products are in
+    /// f32 or in a type that is computed in f32.
     pub(crate) fn narrow(&self, id: TensorId) -> Result<Option<Codec>, ReferenceError> {
         let codec = self.codec(id)?;
         let is_half = |codec| matches!(codec, Codec::F16 | Codec::Bf16);
@@ -97,7 +101,8 @@ impl<'a> Context<'a> {
         Ok(self.value(id)?.integers(self.compute))
     }
 
-    /// An operand of a node that computes in integers, none of which depends on how a float was rounded.
+    /// An operand of a node that computes in integers, none of which depends on how a float was
+    /// rounded.
     pub(crate) fn exact_integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
         let operand = self.integers(id)?;
         if operand
@@ -111,7 +116,8 @@ impl<'a> Context<'a> {
         Ok(operand)
     }
 
-    /// The elements of a tensor that holds positions rather than quantities, whatever the node computes in.
+    /// The elements of a tensor that holds positions rather than quantities, whatever the node
+    /// computes in.
     pub(crate) fn positions(&self, id: TensorId) -> Result<Vec<i64>, ReferenceError> {
         let value = self.value(id)?;
         let uncertain = value.errors.iter().flatten().any(|&error| error > 0.0);

@@ -1,5 +1,5 @@
-//! Convolutions: forward as patches of the input against the filters, block by block of output positions; the gradients as its
-//! transposes, which pair the same elements.
+//! Convolutions: forward as patches of the input against the filters, block by block of output
+//! positions; the gradients as its transposes, which pair the same elements.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -15,11 +15,14 @@ const BLOCK: usize = 128;
 /// Which of the three tensors of a convolution is computed from the other two.
 #[derive(Clone, Copy, Debug)]
 enum Direction {
-    /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\], per group of channels.
+    /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\],
+    /// per group of channels.
     Fprop,
-    /// The transpose of fprop as a map of x: dx\[n, c, i\] = sum over k, t of dy\[n, k, o\] w\[k, c, t\] where o and t lead to i.
+    /// The transpose of fprop as a map of x: dx\[n, c, i\] = sum over k, t of dy\[n, k, o\] w\[k,
+    /// c, t\] where o and t lead to i.
     Dgrad,
-    /// The transpose of fprop as a map of w: dw\[k, c, t\] = sum over n, o of x\[n, c, i\] dy\[n, k, o\] where o and t lead to i.
+    /// The transpose of fprop as a map of w: dw\[k, c, t\] = sum over n, o of x\[n, c, i\] dy\[n,
+    /// k, o\] where o and t lead to i.
     Wgrad,
 }
 
@@ -59,8 +62,8 @@ pub(crate) fn wgrad(context: &Context<'_>, op: &rotini_graph::ConvWgrad) -> Resu
     )
 }
 
-/// Padding is zeros, which fprop multiplies like any element and which the gradients do not reach. Float sums are in binary64,
-/// integer sums wrap in the compute type.
+/// Padding is zeros, which fprop multiplies like any element and which the gradients do not reach.
+/// Float sums are in binary64, integer sums wrap in the compute type.
 fn convolution(
     context: &Context<'_>,
     direction: Direction,
@@ -251,7 +254,8 @@ impl Problem {
         }
     }
 
-    /// For each filter tap, the output positions with the input positions that it pairs them with; none in the padding.
+    /// For each filter tap, the output positions with the input positions that it pairs them with;
+    /// none in the padding.
     fn pairs(&self) -> Vec<Vec<(usize, usize)>> {
         let [depth, height, width] = &self.axes;
         let mut pairs = Vec::with_capacity(self.taps());
@@ -272,7 +276,8 @@ impl Problem {
         pairs
     }
 
-    /// Calls `visit` with the indices of each image, its channels and the filters that read them: (n, c, k) and c within its group.
+    /// Calls `visit` with the indices of each image, its channels and the filters that read them:
+    /// (n, c, k) and c within its group.
     fn for_each_channel_pair(&self, mut visit: impl FnMut(usize, usize, usize, usize)) {
         for image in 0..self.batch {
             for group in 0..self.groups {
@@ -370,7 +375,8 @@ impl Problem {
         sums
     }
 
-    /// For each channel and filter tap, a row of the elements that it meets at each position of the range; 0 in the padding.
+    /// For each channel and filter tap, a row of the elements that it meets at each position of the
+    /// range; 0 in the padding.
     fn patches<T: Sum>(&self, x: &[T], range: Range<usize>) -> Vec<T> {
         let [depth, height, width] = &self.axes;
         let mut patches = Vec::with_capacity(self.channels * self.taps() * range.len());

@@ -1,7 +1,7 @@
 //! Custom operations: known bodies, by the name in the comment that they begin with.
 //!
-//! A body is MLIR, which nothing here reads. Each body's meaning is written down again, mostly as the operation of the schema that it
-//! repeats.
+//! A body is MLIR, which nothing here reads. Each body's meaning is written down again, mostly as
+//! the operation of the schema that it repeats.
 
 use crate::context::Context;
 use crate::element::Codec;
@@ -10,7 +10,7 @@ use crate::value::{Numbers, Value, rounding_error};
 use crate::{ReferenceError, matmul, pointwise, reduction};
 use rotini_graph::{CustomOp, Matmul, Pointwise, PointwiseMode, Reduction, ReductionMode, TensorId};
 
-/// Computes one node. Its operands are rounded to their tensors' types, as the body gets them; `context` has them so.
+/// Computes one node. The operands in `context` are rounded to their tensors' types.
 pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let text = String::from_utf8_lossy(&op.data);
     let name = text
@@ -37,7 +37,7 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
         ("gelu", &[x], &[y]) => {
             let (y, mut value) = element_wise(&in_f32, PointwiseMode::GeluFwd, x, None, y)?;
             if let Some(errors) = &mut value.errors {
-                // The body says x / 2 times 1 + erf, in f32: what is left of 1 + erf near -1 is off by steps of 1.
+                // The body computes x / 2 · (1 + erf) in f32: near erf = -1 it is off by steps of 1.
                 let x = in_f32.floats(x)?;
                 for (error, x) in errors.iter_mut().zip(x.numbers.iter()) {
                     *error += 4.0 * f64::from(f32::EPSILON) * x.abs();
@@ -173,7 +173,7 @@ fn computed(
     Ok(vec![(y, value)])
 }
 
-/// The elements of a matrix in other places: `from` tells the row and column of each, from the matrix's extents.
+/// A matrix with moved elements: `from` says the row and column of each, from the extents.
 fn moved(
     context: &Context<'_>,
     x: TensorId,
@@ -234,7 +234,7 @@ fn paired(
     Ok(vec![(y, value)])
 }
 
-/// Rows whose halves are turned: the cosines and sines have the rows' last axes but half of the last one.
+/// Rows with rotated halves. Cosines and sines have the rows' last axes, the last one halved.
 fn rotary(
     context: &Context<'_>,
     [x, cosines, sines]: [TensorId; 3],
@@ -295,7 +295,8 @@ fn joined(
 
 type Outputs = Result<Vec<(TensorId, Value)>, ReferenceError>;
 
-/// The outputs of a body that meets a defect of the compiler in the form that it is written in, or nothing if it has another name.
+/// The outputs of a body that meets a defect of the compiler in the form that it is written in, or
+/// nothing if it has another name.
 fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[TensorId]) -> Option<Outputs> {
     Some(match (name, inputs, outputs) {
         ("batched products", &[x, z], &[y]) => batched(context, [x, z], y, |x| x),

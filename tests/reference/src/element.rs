@@ -6,8 +6,9 @@ use rotini_graph::DataType;
 
 /// How one element type lies in memory.
 ///
-/// Elements of less than eight bits lie one after the other from the lowest bit of the first byte on (`PackedFp4Tensor.hpp` and
-/// `PackedFp6Tensor.hpp` of hipDNN, which has no such class for int4: there the order is taken to be the same).
+/// Elements of less than eight bits lie one after the other from the lowest bit of the first byte
+/// on (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN, which has no such class for int4:
+/// there the order is taken to be the same).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     F64,
@@ -63,7 +64,8 @@ impl Codec {
         }
     }
 
-    /// The type with the same bytes in which a truth value that is neither 0 nor 1 shows; other types as they are.
+    /// The type with the same bytes in which a truth value that is neither 0 nor 1 shows; other
+    /// types as they are.
     pub(crate) fn of_byte(self) -> Codec {
         match self {
             Codec::Bool => Codec::U8,
@@ -83,7 +85,7 @@ impl Codec {
         }
     }
 
-    /// Bytes of so many elements one after the other; `None` if there are too many.
+    /// The bytes of `elements` contiguous elements; `None` if the number overflows.
     pub(crate) fn bytes(self, elements: usize) -> Option<usize> {
         Some(elements.checked_mul(self.bits())?.div_ceil(8))
     }
@@ -107,7 +109,8 @@ impl Codec {
         self.load(&code.to_le_bytes())
     }
 
-    /// Stores the element at an offset in elements, and leaves the bits beside it alone; nothing if it is cut off.
+    /// Stores the element at an offset in elements, and leaves the bits beside it alone; nothing if
+    /// it is cut off.
     pub(crate) fn store_at(self, number: Number, bytes: &mut [u8], offset: usize) {
         let Some(element) = bytes.get_mut(self.range(offset)) else {
             return;
@@ -125,7 +128,8 @@ impl Codec {
         }
     }
 
-    /// The element at the start of `bytes`, in a byte of its own if it is narrower; `None` if it is cut off.
+    /// The element at the start of `bytes`, in a byte of its own if it is narrower; `None` if it is
+    /// cut off.
     fn load(self, bytes: &[u8]) -> Option<Number> {
         Some(match self {
             Codec::F64 => Number::Float(f64::from_le_bytes(*bytes.first_chunk()?)),
@@ -152,9 +156,10 @@ impl Codec {
     ///
     /// To a truth value, everything but 0 becomes 1.
     ///
-    /// C leaves a float outside an integer's range undefined, so something has to be chosen: saturation is what the hardware's
-    /// conversions do and is monotone, so that a small error before the conversion stays small. Narrowing integers saturates too,
-    /// though C would wrap: then an integer result does not depend on whether its node computes in floats.
+    /// C leaves a float outside an integer's range undefined, so something has to be chosen:
+    /// saturation is what the hardware's conversions do and is monotone, so that a small error
+    /// before the conversion stays small. Narrowing integers saturates too, though C would wrap:
+    /// then an integer result does not depend on whether its node computes in floats.
     fn store(self, number: Number, bytes: &mut [u8]) {
         let mut put = |element: &[u8]| bytes.iter_mut().zip(element).for_each(|(to, from)| *to = *from);
         match self {
@@ -190,7 +195,8 @@ impl Codec {
         }
     }
 
-    /// `value` rounded to this type. The value itself for integer types, which round nothing that they can hold.
+    /// `value` rounded to this type. The value itself for integer types, which round nothing that
+    /// they can hold.
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
             Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => value,
@@ -224,7 +230,8 @@ impl Codec {
         }
     }
 
-    /// The result of integer arithmetic in this width: two's complement, wrapping. `None` for floats.
+    /// The result of integer arithmetic in this width: two's complement, wrapping. `None` for
+    /// floats.
     pub(crate) fn wrap(self, value: i64) -> Option<i64> {
         match self {
             Codec::I64 => Some(value),
@@ -280,8 +287,9 @@ impl Number {
 
 /// `value` as a binary32, rounded to odd: toward zero, with the last bit set if anything was lost.
 ///
-/// A second rounding to a type with at least two bits less then gives what one rounding of `value` would. `half` itself narrows
-/// a binary64 through a binary32 rounded to nearest (with F16C) or without its low 32 bits, which is wrong beside a tie.
+/// A second rounding to a type with at least two bits less then gives what one rounding of `value`
+/// would. `half` itself narrows a binary64 through a binary32 rounded to nearest (with F16C) or
+/// without its low 32 bits, which is wrong beside a tie.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     if f64::from(nearest) == value || nearest.is_nan() {

@@ -8,14 +8,16 @@ use crate::walk::{Offsets, extents};
 use crate::{ReferenceError, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{CustomOp, Graph, Node, Op, TensorId, TensorKind};
 
-/// Computes a graph in binary64 (integers exactly) and writes its outputs, each element rounded once.
+/// Computes a graph in binary64 (integers exactly) and writes its outputs, each element rounded
+/// once.
 ///
-/// `graph` must have passed [`Graph::validate`]. `buffers` holds every tensor that is in a buffer and every runtime scalar; bytes
-/// between the elements of an output stay as they are.
+/// `graph` must have passed [`Graph::validate`]. `buffers` holds every tensor that is in a buffer
+/// and every runtime scalar; bytes between the elements of an output stay as they are.
 ///
 /// # Errors
 ///
-/// [`ReferenceError::Unsupported`] for what is not implemented, or what is wrong with a buffer. Nothing has been written then.
+/// [`ReferenceError::Unsupported`] for what is not implemented, or what is wrong with a buffer.
+/// Nothing has been written then.
 pub fn execute(graph: &Graph, buffers: &mut Buffers) -> Result<(), ReferenceError> {
     execute_with(graph, buffers, &Options::default())
 }
@@ -41,7 +43,8 @@ pub fn execute_with(graph: &Graph, buffers: &mut Buffers, options: &Options) -> 
     Ok(())
 }
 
-/// The outputs of a graph before they are rounded, with a bound on the error that a right kernel may have in each element.
+/// The outputs of a graph before they are rounded, with a bound on the error that a right kernel
+/// may have in each element.
 ///
 /// See [`Evaluation::judge`].
 #[derive(Debug)]
@@ -50,7 +53,8 @@ pub struct Evaluation<'a> {
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// Computes a graph in binary64 together with error bounds, which takes some times as long as [`execute`]. Writes nothing.
+/// Computes a graph in binary64 together with error bounds, which takes some times as long as
+/// [`execute`]. Writes nothing.
 ///
 /// # Errors
 ///
@@ -131,7 +135,8 @@ fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>,
     }
 }
 
-/// Computes a custom operation, whose body gets and gives elements that are rounded to their tensors' types.
+/// Computes a custom operation, whose body gets and gives elements that are rounded to their
+/// tensors' types.
 fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let mut values = context.values.to_vec();
     for &id in &op.inputs {
@@ -153,9 +158,10 @@ fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Valu
     Ok(results)
 }
 
-/// Whether bounds of NaN and infinities tell that a subnormal operand, which devices may take for zero, makes another special value of them:
-/// in pointwise operations, normalizations and attention. Examples: a scale of 1e-45 times an infinity, or a weight of 1e-40 times an
-/// infinite value, is NaN for a kernel that flushes.
+/// Whether bounds of NaN and infinities tell that a subnormal operand, which devices may take for
+/// zero, makes another special value of them: in pointwise operations, normalizations and
+/// attention. Examples: a scale of 1e-45 times an infinity, or a weight of 1e-40 times an infinite
+/// value, is NaN for a kernel that flushes.
 const fn tells_what_is_certain(op: &Op) -> bool {
     matches!(
         op,
@@ -183,8 +189,8 @@ fn special_for_certain(value: &mut Value) {
     }
 }
 
-/// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits, which is what such a tensor is for; in
-/// any other float tensor the value itself, unrounded.
+/// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits,
+/// which is what such a tensor is for; in any other float tensor the value itself, unrounded.
 fn settle(
     graph: &Graph,
     id: TensorId,

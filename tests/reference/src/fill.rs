@@ -10,35 +10,40 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
-/// The byte of everything that is not an input's element: gaps, and outputs before they are written. As a float of any type this
-/// is NaN, which spreads if it is read.
+/// The byte of everything that is not an input's element: gaps, and outputs before they are
+/// written. As a float of any type this is NaN, which spreads if it is read.
 pub const UNTOUCHED: u8 = 0xFF;
 
 /// Which values a tensor is filled with. Ordered by how much the consumer asks for.
 ///
-/// Floats are multiples of a power of two with few enough bits that sums of products are exact in binary32: a kernel's result
-/// does not depend on its order of summation, and an operand that lost bits shows.
+/// Floats are multiples of a power of two with few enough bits that sums of products are exact in
+/// binary32: a kernel's result does not depend on its order of summation, and an operand that lost
+/// bits shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Uniform from -1 to 1 in steps of 2^-20 (f64), 2^-12 (f32), 2^-8 (f16) or 2^-7 (bf16); 8-bit integers over their range, wider
-    /// ones from -4096 to 4096.
+    /// Uniform from -1 to 1 in steps of 2^-20 (f64), 2^-12 (f32), 2^-8 (f16) or 2^-7 (bf16); 8-bit
+    /// integers over their range, wider ones from -4096 to 4096.
     Normal,
-    /// From -1 to 1 in steps of 1/4, so that products have only two bits more than the other factor. Integers as in `Normal`.
+    /// From -1 to 1 in steps of 1/4, so that products have only two bits more than the other
+    /// factor. Integers as in `Normal`.
     Weights,
     /// Integers from -3 to 3 (u8: 0 to 6), which are often equal.
     SmallIntegers,
     /// 0 and 1. Elements of truth values are 0 and other bytes in any profile.
     Booleans,
-    /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and logarithms.
+    /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and
+    /// logarithms.
     Positive,
-    /// For conversions: any bit pattern of types of up to eight bits; of wider floats, significands of few bits over exponents that
-    /// go beyond the ends of the narrow types, so that ties are frequent, and an edge now and then.
+    /// For conversions: any bit pattern of types of up to eight bits; of wider floats, significands
+    /// of few bits over exponents that go beyond the ends of the narrow types, so that ties are
+    /// frequent, and an edge now and then.
     Patterns,
-    /// Half of the elements are NaN, infinities, zeros of both signs, denormals and the ends of the range (integers: ends and
-    /// zero), the others as in `Normal`. Never chosen by [`profile`].
+    /// Half of the elements are NaN, infinities, zeros of both signs, denormals and the ends of the
+    /// range (integers: ends and zero), the others as in `Normal`. Never chosen by [`profile`].
     Edge,
-    /// One element in 24 as in `Edge`, so that some sums have none of them and others one; but never the largest number, since whether
-    /// sums of that overflow depends on their order. Never chosen by [`profile`].
+    /// One element in 24 as in `Edge`, so that some sums have none of them and others one; but
+    /// never the largest number, since whether sums of that overflow depends on their order. Never
+    /// chosen by [`profile`].
     FewEdges,
 }
 
@@ -60,7 +65,8 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         Op::MoeGroupedMatmulBwd(matmul) if matmul.doutput == id => Profile::Weights,
         // Exponents.
         Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
-        // Nothing but conversions: what reads these, or what they make, is not asked to bear any number that there is.
+        // Nothing but conversions: what reads these, or what they make, is not asked to bear any
+        // number that there is.
         Op::BlockScaleQuantize(blocks) if is_alone && blocks.x == id => Profile::Patterns,
         // Zeros among them.
         Op::Pointwise(op) if is_alone && is_truth(op.out_0) => pointwise_profile(op, id).max(Profile::SmallIntegers),
@@ -111,8 +117,9 @@ fn pointwise_profile(op: &Pointwise, id: TensorId) -> Profile {
     }
 }
 
-/// Bytes for one tensor's buffer: elements by the [`profile`] of its consumers and gaps of [`UNTOUCHED`], or nothing but
-/// [`UNTOUCHED`] if a node writes it. The same for the same seed and position of the tensor on every machine.
+/// Bytes for one tensor's buffer: elements by the [`profile`] of its consumers and gaps of
+/// [`UNTOUCHED`], or nothing but [`UNTOUCHED`] if a node writes it. The same for the same seed and
+/// position of the tensor on every machine.
 ///
 /// # Errors
 ///
@@ -133,8 +140,8 @@ pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, Reference
     fill_with(graph, id, seed, profile(graph, id))
 }
 
-/// The longest sequence that a tensor with lengths of an attention may tell: as long as the tensors of queries or keys. `None` for any
-/// other tensor.
+/// The longest sequence that a tensor with lengths of an attention may tell: as long as the tensors
+/// of queries or keys. `None` for any other tensor.
 fn longest(graph: &Graph, id: TensorId) -> Option<i32> {
     const SEQUENCE: usize = 2;
     let of = |q, k, lengths: [Option<TensorId>; 2]| {
@@ -153,10 +160,11 @@ fn longest(graph: &Graph, id: TensorId) -> Option<i32> {
     })
 }
 
-/// The elements of a tensor that routes rows, which have to fit each other; `None` for any other tensor.
+/// The elements of a tensor that routes rows, which have to fit each other; `None` for any other
+/// tensor.
 ///
-/// Offsets leave the second group empty, gathered rows run through the tokens with a step of 3, and scattered ones go to
-/// destinations that are the rows in another order.
+/// Offsets leave the second group empty, gathered rows run through the tokens with a step of 3, and
+/// scattered ones go to destinations that are the rows in another order.
 fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
     let extent = |id: TensorId, axis: usize| graph.tensor(id)?.dims.get(axis).copied();
     let offsets = |groups: i64, rows: i64| {
@@ -215,8 +223,8 @@ fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Numbe
     Ok(bytes)
 }
 
-/// Bytes for every buffer and runtime scalar of a graph, by uid. What lengths and bounds hide from every query of an attention is NaN or
-/// infinite.
+/// Bytes for every buffer and runtime scalar of a graph, by uid. What lengths and bounds hide from
+/// every query of an attention is NaN or infinite.
 ///
 /// # Errors
 ///
@@ -225,7 +233,8 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     fill_around(graph, seed, Buffers::new())
 }
 
-/// [`fill_all`] where some buffers are given, such as those of lengths, which say what is hidden in the others.
+/// [`fill_all`] where some buffers are given, such as those of lengths, which say what is hidden in
+/// the others.
 ///
 /// # Errors
 ///
@@ -246,10 +255,11 @@ fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
         .collect()
 }
 
-/// [`fill_all`] with another profile for every input that the profile of its consumers leaves free: what is neither routing, nor
-/// a length, nor a position, nor above 0 by its meaning, nor weights.
+/// [`fill_all`] with another profile for every input that the profile of its consumers leaves free:
+/// what is neither routing, nor a length, nor a position, nor above 0 by its meaning, nor weights.
 ///
-/// Weights stay finite because of padding: hipDNN's loops leave it out, kernels multiply it by them, and zero times infinity is not 0.
+/// Weights stay finite because of padding: hipDNN's loops leave it out, kernels multiply it by
+/// them, and zero times infinity is not 0.
 ///
 /// # Errors
 ///
@@ -318,7 +328,8 @@ impl Source {
         }
     }
 
-    /// The byte of a truth value: half of them are 0, and some of the others not 1, which is true as well.
+    /// The byte of a truth value: half of them are 0, and some of the others not 1, which is true
+    /// as well.
     fn truth(&mut self) -> i32 {
         match self.between(0, 15) {
             0..=7 => 0,

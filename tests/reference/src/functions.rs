@@ -1,7 +1,8 @@
-//! What each pointwise mode computes from one element of each operand, and how exact a kernel must be.
+//! What each pointwise mode computes from one element of each operand, and how exact a kernel must
+//! be.
 //!
-//! The functions lose at most a few bits of binary64 themselves, in their tails too, because kernels that compute in f64 are compared with
-//! them.
+//! The functions lose at most a few bits of binary64 themselves, in their tails too, because
+//! kernels that compute in f64 are compared with them.
 
 use crate::element::Codec;
 use crate::value::{distance, flushed, rounding_error, ulp};
@@ -39,7 +40,8 @@ impl Function {
         }
     }
 
-    /// The result for operands x, y and z; those beyond the mode's arity do not matter. Gradients take (dy, x).
+    /// The result for operands x, y and z; those beyond the mode's arity do not matter. Gradients
+    /// take (dy, x).
     ///
     /// `index` is the position along GEN_INDEX's axis.
     pub(crate) fn float(&self, [x, y, z]: [f64; 3], index: usize) -> f64 {
@@ -134,7 +136,8 @@ impl Function {
         }
     }
 
-    /// The derivative of a clipped line, as hipDNN's reference has it at the clips: the line's at the lower one, 1 at the upper.
+    /// The derivative of a clipped line, as hipDNN's reference has it at the clips: the line's at
+    /// the lower one, 1 at the upper.
     fn relu_factor(&self, x: f64) -> f64 {
         if x <= self.lower {
             self.slope
@@ -145,7 +148,8 @@ impl Function {
         }
     }
 
-    /// The result in the integers of `compute`, wrapping; `None` for modes and parameters that leave the integers.
+    /// The result in the integers of `compute`, wrapping; `None` for modes and parameters that
+    /// leave the integers.
     pub(crate) fn integer(&self, [x, y, z]: [i64; 3], index: usize, compute: Codec) -> Option<i64> {
         use PointwiseMode as Mode;
         let result = match self.mode {
@@ -221,10 +225,11 @@ impl Function {
 
     /// How far a kernel's float result may be off when its operands are off by up to `errors`.
     ///
-    /// What the operands' errors do is seen by moving them: the functions are monotone or smooth, and where they jump, the value
-    /// at the jump is tried too. What the operation itself adds is its roundings in the compute type, or for functions without a
-    /// correctly rounded form the tolerance that hipDNN gives a pointwise node.
-    /// Devices may take subnormal operands for zero and flush subnormal results to it: IREE's CPU drivers do.
+    /// What the operands' errors do is seen by moving them: the functions are monotone or smooth,
+    /// and where they jump, the value at the jump is tried too. What the operation itself adds is
+    /// its roundings in the compute type, or for functions without a correctly rounded form the
+    /// tolerance that hipDNN gives a pointwise node. Devices may take subnormal operands for zero
+    /// and flush subnormal results to it: IREE's CPU drivers do.
     pub(crate) fn error(&self, operands: [f64; 3], errors: [f64; 3], index: usize, compute: Codec) -> f64 {
         let result = self.float(operands, index);
         let errors = [0, 1, 2].map(|operand| errors[operand].max(flushed(compute, operands[operand])));
@@ -266,7 +271,8 @@ impl Function {
     fn own_error(&self, [x, y, _]: [f64; 3], result: f64, exactly: bool, compute: Codec) -> f64 {
         use PointwiseMode as Mode;
         let rounding = |value| rounding_error(compute, value, exactly);
-        // Several steps, which devices may fuse. Of f64 the reference's own steps have rounded already: it cannot tell what is exact.
+        // Several steps, which devices may fuse. Of f64 the reference's own steps have rounded
+        // already: it cannot tell what is exact.
         let steps = |value| rounding_error(compute, value, exactly && compute != Codec::F64);
         match self.mode {
             Mode::Abs
@@ -299,19 +305,21 @@ impl Function {
         }
     }
 
-    /// How far a function without a correctly rounded form may be off: units in the last place of the result, or of what it is the
-    /// difference of. `docs/semantics.md` has the list.
+    /// How far a function without a correctly rounded form may be off: units in the last place of
+    /// the result, or of what it is the difference of. `docs/semantics.md` has the list.
     fn function_error(&self, [x, y]: [f64; 2], result: f64, compute: Codec) -> f64 {
         use PointwiseMode as Mode;
         // Odd functions and products have a zero of 0, with its sign.
         if !result.is_finite() || (result == 0.0 && x == 0.0) {
             return 0.0;
         }
-        // An exponential of a rounded product is off by as much as the product is, and by what is the product's own.
+        // An exponential of a rounded product is off by as much as the product is, and by what is
+        // the product's own.
         let scaled = |factor: f64, argument: f64| {
             if factor == 1.0 { 0.0 } else { argument.abs().min(1000.0) }
         };
-        // What is multiplied with a factor that is subnormal may be 0: these are factors and their products.
+        // What is multiplied with a factor that is subnormal may be 0: these are factors and their
+        // products.
         let none = [(1.0, 0.0); 2];
         let all_of_it = |factor: f64| [(factor, result), (1.0, 0.0)];
         let (units, magnitude, factors) = match self.mode {

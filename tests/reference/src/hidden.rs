@@ -1,7 +1,9 @@
-//! What no result of an attention may depend on, filled with NaN and infinities: rows of q and of what belongs to queries, rows of k and v, and
-//! elements of a mask that no query sees by lengths and bounds.
+//! What no result of an attention may depend on, filled with NaN and infinities: rows of q and of
+//! what belongs to queries, rows of k and v, and elements of a mask that no query sees by lengths
+//! and bounds.
 //!
-//! Caches are allocated for the longest sequence, and what is behind the sequence's end is whatever was there before.
+//! Caches are allocated for the longest sequence, and what is behind the sequence's end is whatever
+//! was there before.
 
 use crate::ReferenceError;
 use crate::attention::{Sight, sight};

@@ -8,8 +8,9 @@ use rotini_graph::{Matmul, TensorId};
 
 /// c\[.., m, n\] = sum over k of a\[.., m, k\] b\[.., k, n\].
 ///
-/// A batch extent that is a fraction of the output's repeats each matrix in a run: the operand's index is the output's, divided
-/// by how often its extent goes into the output's (`CpuReferenceMatmul.hpp` of hipDNN).
+/// A batch extent that is a fraction of the output's repeats each matrix in a run: the operand's
+/// index is the output's, divided by how often its extent goes into the output's
+/// (`CpuReferenceMatmul.hpp` of hipDNN).
 pub(crate) fn matmul(context: &Context<'_>, op: &Matmul) -> Result<Value, ReferenceError> {
     let [a, b, c] = [op.a, op.b, op.c].map(|id| context.dims(id));
     let (a, b, c) = (a?, b?, c?);
@@ -87,7 +88,8 @@ pub(crate) struct Product {
     pub(crate) rows: usize,
     pub(crate) inner: usize,
     pub(crate) columns: usize,
-    /// For each matrix of the output in order, the positions of its operands; `None` where it is zero.
+    /// For each matrix of the output in order, the positions of its operands; `None` where it is
+    /// zero.
     pub(crate) matrices: Vec<Option<(usize, usize)>>,
 }
 
@@ -145,7 +147,8 @@ impl Contraction for Product {
     }
 }
 
-/// The position of the operand's matrix that belongs to the output's matrix at `position`; `None` if the extents do not divide.
+/// The position of the operand's matrix that belongs to the output's matrix at `position`; `None`
+/// if the extents do not divide.
 fn repeated(mut position: usize, from: &[usize], to: &[usize]) -> Option<usize> {
     if from.len() != to.len() {
         return None;

@@ -1,7 +1,7 @@
 //! Grouped matmuls: each row of tokens with the matrix of its expert.
 //!
-//! Routing is as `CpuFpReferenceMoeGroupedMatmul.hpp` and `CpuFpReferenceMoeGroupedMatmulBwd.hpp` of hipDNN have it; what they
-//! refuse to run is refused here too.
+//! Routing is as `CpuFpReferenceMoeGroupedMatmul.hpp` and `CpuFpReferenceMoeGroupedMatmulBwd.hpp`
+//! of hipDNN have it; what they refuse to run is refused here too.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -10,8 +10,9 @@ use crate::value::Value;
 use rotini_graph::{MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, TensorId};
 use std::ops::Range;
 
-/// output\[0, d, n\] = sum over k of token\[0, s, k\] weight\[e, k, n\], for each routed row r of group g, which belongs to expert e,
-/// the remainder of g by the number of experts. Rows that nothing is routed to are zero.
+/// output\[0, d, n\] = sum over k of token\[0, s, k\] weight\[e, k, n\], for each routed row r of
+/// group g, which belongs to expert e, the remainder of g by the number of experts. Rows that
+/// nothing is routed to are zero.
 ///
 /// | Mode | source s | destination d |
 /// |---|---|---|

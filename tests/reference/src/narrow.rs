@@ -1,17 +1,22 @@
-//! Floats of up to eight bits. Each code means what the table of its format says. A number is stored as the nearest code.
+//! Floats of up to eight bits. Each code means what the table of its format says. A number is
+//! stored as the nearest code.
 //!
-//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they leave
-//! open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`):
+//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0;
+//! microscaling formats, version 1.0). What they leave open is as in hipDNN's types
+//! (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`):
 //!
 //! - What is too large, an infinity too, becomes the largest number.
 //! - NaN stays NaN. If the format has none, it becomes zero.
-//! - A scale (E8M0) is rounded toward zero. If that is zero or negative, it becomes the least scale.
+//! - A scale (E8M0) is rounded toward zero. If that is zero or negative, it becomes the least
+//!   scale.
 //!
-//! The first versions of hipDNN's conversions to the two FP8 types differ: both cut subnormal results off, and E4M3 saturates from 256, its
-//! largest power of two. The specification rounds to nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
+//! The first versions of hipDNN's conversions to the two FP8 types differ: both cut subnormal
+//! results off, and E4M3 saturates from 256, its largest power of two. The specification rounds to
+//! nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
 //!
-//! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: the bias is greater by one, there is no infinity, and
-//! NaN has the code of the negative zero, which becomes zero.
+//! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: the bias is
+//! greater by one, there is no infinity, and NaN has the code of the negative zero, which becomes
+//! zero.
 
 /// A float format without more than 256 codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +198,8 @@ mod tests {
                 (0x3F, -28.0),
             ],
         );
-        // hipDNN's table (`Fp8E4M3Fnuz.hpp`), and the other format with a bias greater by one than in the specification.
+        // hipDNN's table (`Fp8E4M3Fnuz.hpp`), and the other format with a bias greater by one than
+        // in the specification.
         is(
             Format::E4M3Fnuz,
             &[
@@ -229,7 +235,8 @@ mod tests {
     #[test]
     fn numbers_become_the_nearest_code_and_ties_the_even_one() {
         let cases = [
-            // Between 1 and 1.125: below, at and above the middle; then the next gap, where the upper code is even.
+            // Between 1 and 1.125: below, at and above the middle; then the next gap, where the
+            // upper code is even.
             (Format::E4M3, 1.062, 0x38),
             (Format::E4M3, 1.0625, 0x38),
             (Format::E4M3, 1.063, 0x39),

@@ -1,9 +1,11 @@
 //! Batch, layer and RMS normalization, forward and backward.
 //!
-//! They differ in which elements share a mean and a variance, and which share a scale and a bias. [`Problem`] says so; the rest is the same
-//! for all. Variances are those of hipDNN's newest reference for layernorm: the mean is subtracted before squaring. hipDNN's reference for
-//! batchnorm subtracts the squared mean from the mean of squares. The value is the same, but in the compute type that loses all digits of a
-//! variance far below the squared mean. The bounds here do not allow that.
+//! They differ in which elements share a mean and a variance, and which share a scale and a bias.
+//! [`Problem`] says so; the rest is the same for all. Variances are those of hipDNN's newest
+//! reference for layernorm: the mean is subtracted before squaring. hipDNN's reference for
+//! batchnorm subtracts the squared mean from the mean of squares. The value is the same, but in the
+//! compute type that loses all digits of a variance far below the squared mean. The bounds here do
+//! not allow that.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -14,7 +16,8 @@ use rotini_graph::{
     RmsNorm, RmsNormBackward, TensorId,
 };
 
-/// The epsilon of gradients whose node has none (hipDNN's `CpuFpReferenceBatchnorm.hpp` and `LayernormBpropPlan.hpp`).
+/// The epsilon of gradients whose node has none (hipDNN's `CpuFpReferenceBatchnorm.hpp` and
+/// `LayernormBpropPlan.hpp`).
 const DEFAULT_EPSILON: f64 = 1e-5;
 
 type Results = Result<Vec<(TensorId, Value)>, ReferenceError>;
@@ -55,8 +58,8 @@ pub(crate) fn batchnorm_inference_variance(context: &Context<'_>, op: &Batchnorm
     Ok(vec![context.result(op.y, &y)?])
 }
 
-/// The batch's statistics per channel, y from these, and next = (1 - momentum) previous + momentum times the batch's, the variance of
-/// n elements scaled by n / (n - 1).
+/// The batch's statistics per channel, y from these, and next = (1 - momentum) previous + momentum
+/// times the batch's, the variance of n elements scaled by n / (n - 1).
 pub(crate) fn batchnorm(context: &Context<'_>, op: &Batchnorm) -> Results {
     if !op.peer_stats.is_empty() {
         return Err(context.unsupported("statistics of several devices"));
@@ -265,8 +268,8 @@ impl Problem {
             .ok_or_else(|| ReferenceError::not_validated(format!("the last {count} of dims {dims:?}")))
     }
 
-    /// The same, with the last axes those where a scale has the extents of x. Axis 0 is the batch in any case; axes that the scale
-    /// lacks in front count as 1.
+    /// The same, with the last axes those where a scale has the extents of x. Axis 0 is the batch
+    /// in any case; axes that the scale lacks in front count as 1.
     fn scaled(dims: &[usize], scale: &[usize]) -> Result<Self, ReferenceError> {
         let mut scale = scale.to_vec();
         while scale.len() < dims.len() {
@@ -394,9 +397,9 @@ impl Problem {
         Ok(normalized.iter().zip(&self.parameters.of).map(transformed).collect())
     }
 
-    /// With n the normalized x and g = scale dy: dx = inv_variance (g - mean of g - n times the mean of g n), the means those of the
-    /// group; dscale, dbias the sums of dy n and of dy over the elements of a parameter. Without a mean (RMSNorm) there is no mean
-    /// of g either.
+    /// With n the normalized x and g = scale dy: dx = inv_variance (g - mean of g - n times the
+    /// mean of g n), the means those of the group; dscale, dbias the sums of dy n and of dy over
+    /// the elements of a parameter. Without a mean (RMSNorm) there is no mean of g either.
     fn gradients(
         &self,
         arithmetic: &Arithmetic,

@@ -76,7 +76,8 @@ fn indices(op: &Pointwise, dims: &[usize]) -> Result<Offsets, ReferenceError> {
     Ok(Offsets::new(dims, &strides))
 }
 
-/// For each element of a result with extents `dims`, the operands' elements and errors, padded with zeros to three.
+/// For each element of a result with extents `dims`, the operands' elements and errors, padded with
+/// zeros to three.
 fn zip<'a, T: Copy + Default>(
     operands: &'a [Operand<'_, T>],
     dims: &'a [usize],

@@ -1,7 +1,9 @@
-//! Numbers with a bound of how far a kernel's number may be from them, and the arithmetic that carries the bound along.
+//! Numbers with a bound of how far a kernel's number may be from them, and the arithmetic that
+//! carries the bound along.
 //!
-//! An operation that is more than a sum of products is written once, in this arithmetic. Values are computed in binary64. With each step,
-//! the bound grows by what a kernel loses in its compute type.
+//! An operation that is more than a sum of products is written once, in this arithmetic. Values are
+//! computed in binary64. With each step, the bound grows by what a kernel loses in its compute
+//! type.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -31,8 +33,9 @@ impl Real {
 
 /// The arithmetic of a node that computes in floats.
 ///
-/// Additions, multiplications and sums are off by their roundings. Devices have forms of division and square root that are off by a
-/// few units, and exponentials whose error grows with their argument, because it is multiplied by log2(e) first.
+/// Additions, multiplications and sums are off by their roundings. Devices have forms of division
+/// and square root that are off by a few units, and exponentials whose error grows with their
+/// argument, because it is multiplied by log2(e) first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arithmetic {
     compute: Codec,
@@ -110,7 +113,8 @@ impl Arithmetic {
             error if a.value <= error => f64::INFINITY,
             error => value - (a.value - error).ln(),
         };
-        // Close to 1 the logarithm of base 2 that devices start from is accurate as a sum, not as a factor.
+        // Close to 1 the logarithm of base 2 that devices start from is accurate as a sum, not as a
+        // factor.
         let own = if a.value.is_finite() && a.value > 0.0 {
             4.0 * self.unit()
         } else {
@@ -183,7 +187,8 @@ impl Arithmetic {
         }
     }
 
-    /// NaN or an infinity: for certain, or only if no kernel takes a number that is as good as zero for zero.
+    /// NaN or an infinity: for certain, or only if no kernel takes a number that is as good as zero
+    /// for zero.
     const fn special(&self, value: f64, is_unknown: bool) -> Real {
         Real {
             value,
@@ -210,8 +215,8 @@ impl Arithmetic {
         if !self.bounds {
             return Real::exactly(value);
         }
-        // A result that the compute type holds is not rounded, unless only fusing it with the next operation makes it so: what is
-        // lost in binary64 is lost here too.
+        // A result that the compute type holds is not rounded, unless only fusing it with the next
+        // operation makes it so: what is lost in binary64 is lost here too.
         let exactly = propagated == 0.0 && self.compute != Codec::F64;
         let units = if self.compute == Codec::F64 { 2.0 * units } else { units };
         let rounding = rounding_error(self.compute, value.abs() + propagated, exactly);
@@ -242,7 +247,8 @@ fn is_unknown(terms: &[Real]) -> bool {
     terms.iter().any(|term| term.error.is_infinite()) && !terms.iter().any(is_nan)
 }
 
-/// The same for a product. An infinity makes NaN of a factor that is taken for zero, and an infinity of any other.
+/// The same for a product. An infinity makes NaN of a factor that is taken for zero, and an
+/// infinity of any other.
 fn is_unknown_product(a: Real, b: Real) -> bool {
     let is_nan = |factor: Real| factor.value.is_nan() && factor.error == 0.0;
     let meets = |infinite: Real, other: Real| infinite.value.is_infinite() && other.may_be_zero();

@@ -9,11 +9,13 @@ use crate::value::{Extreme, Numbers, Value, division_error, flushed, least_norma
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{Reduction, ReductionMode};
 
-/// Each output is its elements combined. AVG divides their sum by their number, NORM1 sums magnitudes, NORM2 is the root of the sum
-/// of squares, AMAX the largest magnitude, MUL_NO_ZEROS the product of those that are not zero.
+/// Each output is its elements combined. AVG divides their sum by their number, NORM1 sums
+/// magnitudes, NORM2 is the root of the sum of squares, AMAX the largest magnitude, MUL_NO_ZEROS
+/// the product of those that are not zero.
 ///
-/// MIN, MAX and AMAX pass over NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of hipDNN do. Those start at the ends of
-/// the finite range of the compute type, AMAX at 0: that is what nothing but NaN gives. But nothing but -inf has the maximum -inf here.
+/// MIN, MAX and AMAX pass over NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of
+/// hipDNN do. Those start at the ends of the finite range of the compute type, AMAX at 0: that is
+/// what nothing but NaN gives. But nothing but -inf has the maximum -inf here.
 pub(crate) fn reduction(context: &Context<'_>, op: &Reduction) -> Result<Value, ReferenceError> {
     use ReductionMode as Mode;
     let dims = context.dims(op.output)?;
@@ -166,7 +168,8 @@ fn extreme(values: impl Iterator<Item = f64>, errors: &[f64], compute: Codec) ->
     (largest.value, largest.error())
 }
 
-/// The root of the sum of squares. Squares may underflow, and a device may take subnormal ones for zero.
+/// The root of the sum of squares. Squares may underflow, and a device may take subnormal ones for
+/// zero.
 fn norm2(group: &Group<f64>, compute: Codec) -> (f64, f64) {
     let squares = || group.values.iter().map(|value| value * value);
     let sum: f64 = squares().sum();
@@ -189,7 +192,8 @@ fn norm2(group: &Group<f64>, compute: Codec) -> (f64, f64) {
     (root, moved + 4.0 * rounding_error(compute, root, error == 0.0))
 }
 
-/// The product, with one rounding for each factor. Partial products, in any order, may overflow or be subnormal on the way.
+/// The product, with one rounding for each factor. Partial products, in any order, may overflow or
+/// be subnormal on the way.
 fn product<'a>(factors: impl Iterator<Item = (&'a f64, &'a f64)>, compute: Codec) -> (f64, f64) {
     let (mut value, mut upper, mut count) = (1.0_f64, 1.0_f64, 0_u32);
     let (mut largest, mut least, mut odd, mut inexact) = (1.0_f64, 1.0_f64, Some(1_u64), false);

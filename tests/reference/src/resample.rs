@@ -12,7 +12,8 @@ use rotini_graph::{PaddingMode, ResampleBwd, ResampleFwd, ResampleMode, TensorId
 struct Windows {
     /// The elements of one channel of the larger tensor.
     inputs: usize,
-    /// For each output position, the input position of each tap in row-major order; `None` in the padding.
+    /// For each output position, the input position of each tap in row-major order; `None` in the
+    /// padding.
     taps: Vec<Vec<Option<usize>>>,
     /// Taps of one window.
     size: usize,
@@ -139,8 +140,9 @@ pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(Te
     Ok(written)
 }
 
-/// The same for a maximum that is computed in integers. hipDNN's reference executor has no pooling in integers
-/// (`ResampleFwdSignatureKey.hpp`); the rules are those of [`largest`], with the least number of the compute type.
+/// The same for a maximum that is computed in integers. hipDNN's reference executor has no pooling
+/// in integers (`ResampleFwdSignatureKey.hpp`); the rules are those of [`largest`], with the least
+/// number of the compute type.
 fn greatest_integers(
     context: &Context<'_>,
     op: &ResampleFwd,
@@ -184,11 +186,13 @@ fn greatest_integers(
     Ok(written)
 }
 
-/// The largest element of a window with the error of its value, and its position with the error of that; -1 for the padding.
+/// The largest element of a window with the error of its value, and its position with the error of
+/// that; -1 for the padding.
 ///
-/// The first candidate is taken whatever it is, any other only if it is greater: so a NaN stays if it comes first and is passed
-/// over later, and the first of equal elements wins. A window of nothing but `NegInf` padding gives the least finite number of the
-/// compute type. All this as in hipDNN's GPU reference (`GpuRefResampleFwd.cpp`), which its CPU reference's tests agree with.
+/// The first candidate is taken whatever it is, any other only if it is greater: so a NaN stays if
+/// it comes first and is passed over later, and the first of equal elements wins. A window of
+/// nothing but `NegInf` padding gives the least finite number of the compute type. All this as in
+/// hipDNN's GPU reference (`GpuRefResampleFwd.cpp`), which its CPU reference's tests agree with.
 fn largest(
     taps: &[Option<usize>],
     padding: PaddingMode,
@@ -238,10 +242,11 @@ fn exact_grid(values: &[f64], errors: &[f64]) -> Option<i32> {
     errors.iter().all(|&error| error == 0.0).then(|| grid(values)).flatten()
 }
 
-/// dx\[n, c, i\] = sum of dy\[n, c, o\] over the windows o that took i as their largest element, or over those that cover i, each
-/// divided by what the forward operation divides by.
+/// dx\[n, c, i\] = sum of dy\[n, c, o\] over the windows o that took i as their largest element, or
+/// over those that cover i, each divided by what the forward operation divides by.
 ///
-/// An index that lies outside its own window counts for nothing, as in `CpuFpReferenceResampleBwd.hpp` of hipDNN.
+/// An index that lies outside its own window counts for nothing, as in
+/// `CpuFpReferenceResampleBwd.hpp` of hipDNN.
 pub(crate) fn backward(context: &Context<'_>, op: &ResampleBwd) -> Result<Value, ReferenceError> {
     let (dims, dy_dims) = (context.dims(op.dx)?, context.dims(op.dy)?);
     if context.compute.precision().is_none() {

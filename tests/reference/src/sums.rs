@@ -1,15 +1,18 @@
-//! The error bound of a sum that a kernel accumulates in its compute type, in any order and with fused multiplications.
+//! The error bound of a sum that a kernel accumulates in its compute type, in any order and with
+//! fused multiplications.
 
 use crate::element::Codec;
 use crate::value::least_normal;
 
 /// Bounds for the sums of one node.
 ///
-/// A sum of n products that are added one after the other is off by at most n u times the sum of their magnitudes, with u the unit
-/// roundoff. That is allowed for few of them: of many, the bound grows like log n, as it does in a tree, so that a kernel which adds up
-/// a million elements in one register is found. It is not off at all where every term and partial sum is a multiple of one power of two that is not too small for the
-/// largest of them: integers in disguise, as [`fill`](crate::fill()) makes them. Terms so small that they are subnormal may be rounded
-/// once more, or be taken for zero.
+/// A sum of n products that are added one after the other is off by at most n u times the sum of
+/// their magnitudes, with u the unit roundoff. That is allowed for few of them: of many, the bound
+/// grows like log n, as it does in a tree, so that a kernel which adds up a million elements in one
+/// register is found. It is not off at all where every term and partial sum is a multiple of one
+/// power of two that is not too small for the largest of them: integers in disguise, as
+/// [`fill`](crate::fill()) makes them. Terms so small that they are subnormal may be rounded once
+/// more, or be taken for zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
     compute: Codec,
@@ -18,7 +21,7 @@ pub(crate) struct Sums {
     underflow: f64,
 }
 
-/// By how many roundings a sum of so many terms may be off.
+/// The number of roundings by which a sum of `terms` terms may be off.
 fn growth(terms: usize) -> f64 {
     let terms = terms as f64;
     // Four for each level of a tree: lanes add up a few before they meet.
@@ -45,7 +48,8 @@ impl Sums {
         }
     }
 
-    /// The bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms are off by `propagated` together.
+    /// The bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms are off by
+    /// `propagated` together.
     pub(crate) fn bound(&self, magnitude: f64, propagated: f64) -> f64 {
         // An exact zero times what nothing is known about.
         if propagated.is_nan() {
@@ -68,7 +72,8 @@ pub(crate) fn product_grid(a: &[f64], b: &[f64]) -> Option<i32> {
     Some(grid(a)?.saturating_add(grid(b)?))
 }
 
-/// The exponent of the largest power of two of which all values are multiples; `None` if one is not finite.
+/// The exponent of the largest power of two of which all values are multiples; `None` if one is not
+/// finite.
 pub(crate) fn grid(values: &[f64]) -> Option<i32> {
     values
         .iter()
@@ -82,7 +87,8 @@ pub(crate) fn grid(values: &[f64]) -> Option<i32> {
         .map(|least| if least == i32::MAX { 0 } else { least })
 }
 
-/// A number other than 0 as an odd integer (without its sign) times a power of two; `None` if it is not finite.
+/// A number other than 0 as an odd integer (without its sign) times a power of two; `None` if it is
+/// not finite.
 pub(crate) fn odd_part(value: f64) -> Option<(u64, i32)> {
     let bits = value.to_bits();
     let exponent = i32::try_from((bits >> 52) & 0x7FF).ok()?;

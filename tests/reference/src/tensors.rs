@@ -1,4 +1,5 @@
-//! A graph's tensors in their buffers: which a graph reads and writes, how many bytes they take, and their elements as values.
+//! A graph's tensors in their buffers: which a graph reads and writes, how many bytes they take,
+//! and their elements as values.
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
@@ -43,7 +44,8 @@ fn read(tensor: &Tensor, buffers: &Buffers, bounds: bool) -> Result<Value, Refer
     let dims = extents(&tensor.dims)?;
     let elements: usize = dims.iter().product();
     let numbers: Vec<Number> = match tensor.kind {
-        // A constant is a value of the tensor's type, though the wire carries 16-bit floats as binary32.
+        // A constant is a value of the tensor's type, though the wire carries 16-bit floats as
+        // binary32.
         TensorKind::Constant(Scalar::Float(bits)) => {
             vec![codec.convert(Number::Float(f64::from_bits(bits))); elements]
         }
@@ -100,8 +102,8 @@ pub(crate) fn outputs<'a>(
         .filter_map(|((_, tensor), value)| value.as_ref().map(|value| (tensor, value)))
 }
 
-/// The number of bytes from a tensor's first to its last element, which is what its buffer must have; one element for a runtime
-/// scalar.
+/// The number of bytes from a tensor's first to its last element, which is what its buffer must
+/// have; one element for a runtime scalar.
 ///
 /// # Errors
 ///

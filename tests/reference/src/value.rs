@@ -6,9 +6,9 @@ use std::borrow::Cow;
 /// Elements in the arithmetic of the node that made them.
 #[derive(Clone, Debug)]
 pub(crate) enum Numbers {
-    /// Of a float: never rounded below binary64.
+    /// The value of a float: never rounded below binary64.
     Float(Vec<f64>),
-    /// Of an integer: exact.
+    /// The value of an integer: exact.
     Integer(Vec<i64>),
 }
 
@@ -17,7 +17,8 @@ pub(crate) enum Numbers {
 pub(crate) struct Value {
     pub(crate) dims: Vec<usize>,
     pub(crate) numbers: Numbers,
-    /// How far each element may be from what a kernel has that keeps the graph's meaning. Only if asked for.
+    /// How far each element may be from what a kernel has that keeps the graph's meaning. Only if
+    /// asked for.
     pub(crate) errors: Option<Vec<f64>>,
 }
 
@@ -38,7 +39,8 @@ impl Numbers {
 }
 
 impl Value {
-    /// The elements as a node of this float type reads them; `rounded` if it cannot hold more than the type.
+    /// The elements as a node of this float type reads them; `rounded` if it cannot hold more than
+    /// the type.
     pub(crate) fn floats(&self, compute: Codec, rounded: bool) -> Operand<'_, f64> {
         let errors = self.errors.as_ref().map(|errors| {
             let sum = |(number, error): (Number, &f64)| error + rounding_error(compute, number.to_f64(), *error == 0.0);
@@ -106,8 +108,9 @@ impl Value {
     }
 }
 
-/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound what is between them. That to a truth value is
-/// not: between its ends may be 0, which alone is false.
+/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound
+/// what is between them. That to a truth value is not: between its ends may be 0, which alone is
+/// false.
 fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64> {
     let converted = |value: f64| codec.convert(Number::Float(value)).to_f64();
     numbers
@@ -127,7 +130,8 @@ fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64
         .collect()
 }
 
-/// How far apart two results are: 0 for the same infinity or two NaN, infinite if only one of them is special.
+/// How far apart two results are: 0 for the same infinity or two NaN, infinite if only one of them
+/// is special.
 pub(crate) fn distance(a: f64, b: f64) -> f64 {
     if a == b || (a.is_nan() && b.is_nan()) {
         return 0.0;
@@ -136,8 +140,8 @@ pub(crate) fn distance(a: f64, b: f64) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-/// What rounding a value near `value` to `codec` can change. `exactly` says that it is this value and not one near it, so that
-/// one which the type holds is not changed at all.
+/// What rounding a value near `value` to `codec` can change. `exactly` says that it is this value
+/// and not one near it, so that one which the type holds is not changed at all.
 pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     let Some(precision) = codec.precision() else {
         return 0.0;
@@ -152,7 +156,8 @@ pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     value.abs().max(least_normal(codec)) * 2.0_f64.powi(-precision)
 }
 
-/// The distance from a number of this magnitude to the next one in a float type; infinite where the type ends.
+/// The distance from a number of this magnitude to the next one in a float type; infinite where the
+/// type ends.
 pub(crate) fn ulp(codec: Codec, magnitude: f64) -> f64 {
     let Some(precision) = codec.precision() else {
         return 0.0;
@@ -166,7 +171,8 @@ pub(crate) fn ulp(codec: Codec, magnitude: f64) -> f64 {
     power * 2.0_f64.powi(1 - precision)
 }
 
-/// What is lost if `value` is taken for zero because it is subnormal. f16 is computed in f32, in which its subnormals are normal.
+/// What is lost if `value` is taken for zero because it is subnormal. f16 is computed in f32, in
+/// which its subnormals are normal.
 pub(crate) fn flushed(codec: Codec, value: f64) -> f64 {
     let is_subnormal = codec != Codec::F16 && codec.precision().is_some() && value.abs() < least_normal(codec);
     if is_subnormal { value.abs() } else { 0.0 }
@@ -181,8 +187,8 @@ pub(crate) fn least_normal(codec: Codec) -> f64 {
     }
 }
 
-/// How far a kernel may be from `sum` / `count` if its sum is off by `error`. Dividing by a power of two loses nothing, and devices
-/// multiply by a rounded reciprocal otherwise.
+/// How far a kernel may be from `sum` / `count` if its sum is off by `error`. Dividing by a power
+/// of two loses nothing, and devices multiply by a rounded reciprocal otherwise.
 pub(crate) fn division_error(codec: Codec, sum: f64, error: f64, count: usize) -> f64 {
     let quotient = sum / count as f64;
     let rounding = if count.is_power_of_two() {

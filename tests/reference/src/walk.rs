@@ -66,7 +66,8 @@ pub(crate) fn extents(list: &[i64]) -> Result<Vec<usize>, ReferenceError> {
         .collect()
 }
 
-/// Strides of the packed row-major array `from` read as an array of extents `to`: right-aligned, with stride 0 where it repeats.
+/// Strides of the packed row-major array `from` read as an array of extents `to`: right-aligned,
+/// with stride 0 where it repeats.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Result<Vec<usize>, ReferenceError> {
     let missing = to
         .len()

@@ -1,4 +1,5 @@
-//! `iree-compile` for tests: counts its runs and misbehaves on demand. Otherwise it is the real program.
+//! `iree-compile` for tests: counts its runs and misbehaves on demand. Otherwise it is the real
+//! program.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -69,7 +70,8 @@ fn main() -> Result<()> {
             eprintln!("rotini.mlir:7:3: error: this test rejects the module");
             exit(1);
         }
-        // SAFETY: without its handler, which is Rust's and would return, the signal ends this process.
+        // SAFETY: without its handler, which is Rust's and would return, the signal ends this
+        // process.
         Some(_) => unsafe {
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
             libc::raise(libc::SIGSEGV);
@@ -87,7 +89,8 @@ fn main() -> Result<()> {
     }
 }
 
-/// Puts what is kept in `memo` into the current directory; if nothing is, lets the compiler make it and keeps that.
+/// Puts what is kept in `memo` into the current directory; if nothing is, lets the compiler make it
+/// and keeps that.
 fn remember(memo: &Path, real: &mut Command) -> Result<()> {
     if !memo.is_dir() {
         let status = real.status()?;

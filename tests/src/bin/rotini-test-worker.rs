@@ -1,12 +1,13 @@
-//! `rotini-compile-worker` for tests: misbehaves on demand. Otherwise it passes everything on to the real program and back.
+//! `rotini-compile-worker` for tests: misbehaves on demand. Otherwise it passes everything on to
+//! the real program and back.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `ROTINI_TEST_WORKER` | the real program |
 //! | `ROTINI_TEST_WORKER_FAULTS` | `MARKER=FAULT,…`: what to do with modules that contain a marker. Without a marker, what to do at once |
 //!
-//! Faults are `segv`, `abort`, `killed`, `hang`, `garbage`, `truncated` (the real answer without its last byte) and `version` (an answer of
-//! a future version).
+//! Faults are `segv`, `abort`, `killed`, `hang`, `garbage`, `truncated` (the real answer without
+//! its last byte) and `version` (an answer of a future version).
 
 #![expect(clippy::print_stderr, reason = "compilers write there")]
 
@@ -18,7 +19,8 @@ use std::process::{Command, exit};
 use std::time::Duration;
 
 fn main() -> Result<()> {
-    // SAFETY: what starts this program hands it the connection as its standard input, and nothing else here uses that.
+    // SAFETY: what starts this program hands it the connection as its standard input, and nothing
+    // else here uses that.
     let mut host = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
     let faults = std::env::var("ROTINI_TEST_WORKER_FAULTS").unwrap_or_default();
     let faults: Vec<(&str, &str)> = faults.split(',').filter_map(|fault| fault.split_once('=')).collect();

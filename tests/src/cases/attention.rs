@@ -386,7 +386,8 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions that a CPU computes with a query in each lane: several blocks of keys and vectors of queries, and ends within both.
+/// Attentions that a CPU computes with a query in each lane: several blocks of keys and vectors of
+/// queries, and ends within both.
 fn in_lanes() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -440,7 +441,8 @@ pub(super) fn forward(cases: &mut Cases) {
             sink.with(|op| (op.lengths, op.right, op.alignment) = ([8, 4], Some(0), DiagonalAlignment::BottomRight));
         cases.add(format!("sdpa_sink_of_empty_rows_{dtype}"), causal.forward(true));
     }
-    // A batched matmul of 6 rows crashes IREE 3.13's compiler for gfx942, which is called again without the pipeline that does.
+    // A batched matmul of 6 rows crashes IREE 3.13's compiler for gfx942, which is called again
+    // without the pipeline that does.
     let six = Attention::new(2, 4, [6, 10], 16, F32).with(|op| op.sink = true);
     cases.add("sdpa_sink_of_six_rows", six.forward(true));
 }
@@ -465,12 +467,14 @@ pub(super) fn backward(cases: &mut Cases) {
             .with(|op| (op.heads, op.right, op.padding) = ([4, 2, 2], Some(0), true));
         cases.add(format!("sdpa_backward_lanes_long_{dtype}"), long.backward());
     }
-    // More heads share one than an AMD GPU sums in a lane, and their sum has one batch and one head.
+    // More heads share one than an AMD GPU sums in a lane, and their sum has one batch and one
+    // head.
     let many = Attention::new(1, 40, [7, 9], 8, F32).with(|op| op.heads = [40, 1, 1]);
     cases.add("sdpa_backward_mqa_of_forty", many.backward());
 }
 
-/// What is one kernel on an AMD GPU: 128 queries and keys in 16 bits, for 64 and 128 columns, with what can be asked of it.
+/// What is one kernel on an AMD GPU: 128 queries and keys in 16 bits, for 64 and 128 columns, with
+/// what can be asked of it.
 #[must_use]
 pub fn flash_attention() -> Vec<Case> {
     let mut cases = Cases(Vec::new());

@@ -1,5 +1,6 @@
-//! Convolutions in f32 with nothing behind them, and their gradients: on CPUs kernels of our own, which read by strides. Tiles, vectors and blocks of
-//! terms that end within one, runs of columns and gathered ones, phases of gradients with steps, and windows that are read in turn.
+//! Convolutions in f32 with nothing behind them, and their gradients: on CPUs rotini's kernels,
+//! which read by strides. Tiles, vectors and blocks of terms that end within one, runs of columns
+//! and gathered ones, phases of gradients with steps, and windows that are read in turn.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;

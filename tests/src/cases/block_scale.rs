@@ -280,8 +280,8 @@ pub(super) fn quantize(cases: &mut Cases) {
     cases.add("bs_quantize_columns", b.build());
 }
 
-/// Blocks with NaN, infinities and denormals in them, or of nothing else: a scale of 2^-127, which is subnormal in f32, does not hide
-/// them.
+/// Blocks with NaN, infinities and denormals in them, or of nothing else: a scale of 2^-127, which
+/// is subnormal in f32, does not hide them.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Custom operations whose bodies meet a defect of the compiler as they are written: each quirk that a body can express.
+//! Custom operations whose bodies meet a defect of the compiler as they are written: each quirk
+//! that a body can express.
 
 use super::custom::graphs::{element, node, tensor};
 use rotini_graph::DataType::{self, Bf16, F16, F32, F64, I8, I32, U8};
@@ -10,8 +11,9 @@ pub(super) type Named = Vec<(String, Graph)>;
 /// A tensor that a body reads: its name, extents and elements, and the loop of each of its axes.
 type Read<'a> = (&'a str, &'a [i64], DataType, &'a [usize]);
 
-/// A structured operation that makes `result` from 0, if it reduces: of loops, those of which are reduced, what is read as %a0, %a1 and so
-/// on, the result's extents, elements and loops, and lines that make %r.
+/// A structured operation that makes `result` from 0, if it reduces: of loops, those of which are
+/// reduced, what is read as %a0, %a1 and so on, the result's extents, elements and loops, and lines
+/// that make %r.
 fn structured(
     result: &str,
     (loops, reduced): (usize, &[usize]),
@@ -88,7 +90,8 @@ fn add(cases: &mut Named, name: &str, known: &str, inputs: &[Tensor<'_>], output
     cases.push((format!("custom_{name}"), b.build()));
 }
 
-/// Sums of products for each batch: x\[b, k, m\] z\[b, k, n\], after `lines` that make %u of %a0 and %v of %a1.
+/// Sums of products for each batch: x\[b, k, m\] z\[b, k, n\], after `lines` that make %u of %a0
+/// and %v of %a1.
 fn batches(cases: &mut Named, name: &str, known: &str, types: [DataType; 2], [b, m, k, n]: [i64; 4], lines: &[&str]) {
     let [of_x, of_z] = types;
     let to = if of_x.is_float() { F32 } else { I32 };
@@ -163,7 +166,7 @@ fn products(cases: &mut Named) {
     body += &structured("y", (3, &[2]), &reads, (&y, F32, &[0, 1]), &lines);
     let inputs: [Tensor<'_>; 2] = [("x", F32, &x), ("z", F32, &z)];
     add(cases, "settled_product", "product", &inputs, &[("y", F32, &y)], &body);
-    // Sums that are stored beside what is made of them.
+    // Sums that are stored beside values computed from them.
     let (x, z, y) = ([1, 3, 24], [1, 24, 6], [1, 3, 6]);
     let reads: [Read<'_>; 2] = [("x", &x, F32, &[0, 1, 3]), ("z", &z, F32, &[0, 3, 2])];
     let lines = ["%p = arith.mulf %a0, %a1 : f32", "%r = arith.addf %s, %p : f32"];
@@ -264,7 +267,8 @@ fn products(cases: &mut Named) {
     );
 }
 
-/// Sums of products with other loops in the same function: what lies one after the other times z, and less than its rows' sums.
+/// Sums of products with other loops in the same function: what lies one after the other times z,
+/// and less than its rows' sums.
 fn beside_products(cases: &mut Named) {
     let (x, joined, z, y) = ([3, 5, 8], [3, 10, 8], [3, 8, 7], [3, 10, 7]);
     let (from, to) = (tensor(F32, &x), tensor(F32, &joined));

@@ -1,6 +1,8 @@
-//! Truth values: masks of attention, what is compared and chosen, conversions, reductions, scalars, memory orders.
+//! Truth values: masks of attention, what is compared and chosen, conversions, reductions, scalars,
+//! memory orders.
 //!
-//! Half of the bytes of an input are not 0, and some of these not 1: 2, 0x80 and 0xFF are true as well. What is stored is 0 or 1.
+//! Half of the bytes of an input are not 0, and some of these not 1: 2, 0x80 and 0xFF are true as
+//! well. What is stored is 0 or 1.
 
 use super::attention::Attention;
 use super::case::{Cases, Data, Order};
@@ -27,7 +29,8 @@ pub(super) fn all(cases: &mut Cases) {
     layouts(cases);
 }
 
-/// The masks that PyTorch passes: of keys, of scores, of all heads; over kinds of attention that take different kernels.
+/// The masks that PyTorch passes: of keys, of scores, of all heads; over kinds of attention that
+/// take different kernels.
 fn masks(cases: &mut Cases) {
     let mut add = |name: String, attention: &Attention, is_backward: bool| {
         cases.add(format!("bool_sdpa_{name}"), attention.forward(true));
@@ -36,7 +39,8 @@ fn masks(cases: &mut Cases) {
         }
     };
     for dtype in [F32, F16, Bf16] {
-        // With scores in memory; in lanes of a CPU, where one query's mask is all queries'; by kernels of an MI300.
+        // With scores in memory; in lanes of a CPU, where one query's mask is all queries'; by
+        // kernels of an MI300.
         let kinds = [
             ("small", Attention::new(2, 3, [9, 13], 8, dtype)),
             ("scheduled", Attention::new(2, 2, [130, 130], 64, dtype)),

@@ -56,8 +56,8 @@ impl Data {
         Data::with(name, graph, &[], true)?.and(operand, profile)
     }
 
-    /// The same with one row of an operand of attention that is NaN, of every batch and head; its last columns are infinite, if there are
-    /// several.
+    /// The same with one row of an operand of attention that is NaN, of every batch and head; its
+    /// last columns are infinite, if there are several.
     pub(super) fn poisoned(mut self, operand: &str, row: i64) -> Result<Self> {
         let tensor = self.case.graph.tensors.iter().find(|tensor| tensor.name == operand);
         let tensor = tensor.with_context(|| format!("there is no tensor {operand}"))?;

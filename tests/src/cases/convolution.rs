@@ -31,7 +31,8 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// With numbers that do not matter where there is one tap, or one window, as large as they may be.
+    /// With numbers that do not matter where there is one tap, or one window, as large as they may
+    /// be.
     pub(super) fn far(mut self) -> Self {
         if self.window.iter().all(|&extent| extent == 1) {
             self.geometry.dilation.fill(i64::MAX);
@@ -140,7 +141,8 @@ impl Conv {
         b.build()
     }
 
-    /// The convolution with a bias per filter, then `activation`, with the residual added before it if `residual`.
+    /// The convolution with a bias per filter, then `activation`, with the residual added before it
+    /// if `residual`.
     #[must_use]
     pub fn fused(&self, activation: PointwiseMode, residual: bool) -> Graph {
         let mut b = GraphBuilder::new("conv_bias_act");
@@ -299,7 +301,8 @@ pub(super) fn alone(cases: &mut Cases) {
     }
 }
 
-/// Many images and regular channels, which GPUs compute with tiles of their own: forward, and as the gradient with respect to x.
+/// Many images and regular channels, which GPUs compute with tiles of their own: forward, and as
+/// the gradient with respect to x.
 pub(super) fn many(cases: &mut Cases) {
     for order in Order::BOTH {
         let name = order.name();

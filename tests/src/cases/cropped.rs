@@ -1,5 +1,6 @@
-//! Convolutions with padding below zero, which cuts elements of x off: forward, and both gradients. The gradient with respect to x is what
-//! frameworks send for a transposed convolution with output padding.
+//! Convolutions with padding below zero, which cuts elements of x off: forward, and both gradients.
+//! The gradient with respect to x is what frameworks send for a transposed convolution with output
+//! padding.
 
 use super::case::{Cases, FLOATS, Order};
 use super::convolution::Conv;
@@ -31,7 +32,7 @@ fn all(cases: &mut Cases, name: &str, conv: &Conv) {
 pub(super) fn cropped(cases: &mut Cases) {
     for (name, paddings) in PADDINGS {
         for order in Order::BOTH {
-            // Few channels, and as many as kernels of our own want.
+            // Few channels, and as many as rotini's kernels need.
             for (n, c, k, dtype) in [
                 (2, 3, 5, DataType::F32),
                 (1, 32, 64, DataType::F16),
@@ -78,7 +79,8 @@ pub(super) fn cropped(cases: &mut Cases) {
         all(cases, name, &one);
         all(cases, &format!("{name}_stride2"), &one.clone().stride(2));
     }
-    // A transposed convolution as frameworks have it: two rows and a column more than the windows reach, steps of three.
+    // A transposed convolution as frameworks have it: two rows and a column more than the windows
+    // reach, steps of three.
     let mut transposed = conv(2, 6, 4, (DataType::F32, Order::First), [[1, 1], [-1, 0]]).stride(3);
     transposed.input = vec![12, 11];
     all(cases, "output_padding", &transposed);

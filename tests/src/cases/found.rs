@@ -26,7 +26,8 @@ pub(super) fn found(cases: &mut Cases) {
     selected_twice(cases);
 }
 
-/// Results that do not depend on the elements of an operand, which lies in another order than they do.
+/// Results that do not depend on the elements of an operand, which lies in another order than they
+/// do.
 fn constant_results(cases: &mut Cases) {
     let dims = [2, 6, 1, 5];
     for mode in [PointwiseMode::Sub, PointwiseMode::CmpLe, PointwiseMode::CmpNeq] {
@@ -93,7 +94,8 @@ fn sums_of_constants(cases: &mut Cases) {
     }
 }
 
-/// Windows that end before their input does, along axes where the output or the window has an extent of 1.
+/// Windows that end before their input does, along axes where the output or the window has an
+/// extent of 1.
 fn unreached_inputs(cases: &mut Cases) {
     for order in Order::BOTH {
         for (name, channels, window) in [("conv", 4, 3), ("depthwise", 1, 3), ("wide", 4, 5)] {
@@ -121,7 +123,8 @@ fn unreached_inputs(cases: &mut Cases) {
     }
 }
 
-/// Convolutions one of whose loops has a single step, with padding; and dilated ones with several filters for each group of one channel.
+/// Convolutions one of whose loops has a single step, with padding; and dilated ones with several
+/// filters for each group of one channel.
 fn odd_convolutions(cases: &mut Cases) {
     // Rows lie outside of batches.
     let mut b = GraphBuilder::new("two filters for each channel of columns");
@@ -270,7 +273,8 @@ fn padded_rows(cases: &mut Cases) {
     cases.add("conv_3d_padded_i8", b.build());
 }
 
-/// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
+/// Sums of products with an operand whose strides repeat it along one of the axes that are summed
+/// over.
 fn repeated_in_sums(cases: &mut Cases) {
     let short = |channels| ([2, channels, 2, 4], [4 * channels, 4, 0, 1]);
     for (name, (dims, strides)) in [
@@ -376,7 +380,7 @@ fn stored_on_the_way(cases: &mut Cases) {
         b.pointwise(F32, PointwiseMode::Abs, &[y], z);
         b.pointwise(F32, PointwiseMode::Neg, &[z], w);
         cases.add(format!("matmul_chain_stored_{rows}x{inner}x{columns}"), b.build());
-        let mut b = GraphBuilder::new("matmul and what is made of it in another order, both stored");
+        let mut b = GraphBuilder::new("matmul and a value computed from it in another order, both stored");
         let y = product(&mut b);
         let strides = [rows * columns, 1, rows];
         let turned = b.tensor("turned", F32, &dims, &strides, TensorKind::Buffer);
@@ -409,7 +413,7 @@ fn stored_on_the_way(cases: &mut Cases) {
     }
 }
 
-/// Products that cancel to small sums, which are added to what is made of them.
+/// Products that cancel to small sums, which are added to values computed from them.
 fn beside_its_gelu(cases: &mut Cases) {
     use DataType::F32;
     for (rows, inner, columns) in [(6, 2, 9), (16, 4, 16), (33, 8, 20)] {

@@ -1,4 +1,5 @@
-//! Functions over all magnitudes: every pointwise mode of one argument and every gradient, at small, steep, flat and special points.
+//! Functions over all magnitudes: every pointwise mode of one argument and every gradient, at
+//! small, steep, flat and special points.
 
 use super::case::{Case, Data};
 use super::pointwise;
@@ -6,7 +7,8 @@ use crate::harness::inputs::fill;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, PointwiseMode};
 
-/// The modes whose result depends on one number, and the gradients, whose result is a multiple of such a function.
+/// The modes whose result depends on one number, and the gradients, whose result is a multiple of
+/// such a function.
 const MODES: [PointwiseMode; 29] = [
     PointwiseMode::Abs,
     PointwiseMode::Ceil,
@@ -39,7 +41,8 @@ const MODES: [PointwiseMode; 29] = [
     PointwiseMode::TanhFwd,
 ];
 
-/// Each mode in a type, on arguments of both signs from 1e-30 to 1e30, zeros, infinities, NaN and the ends of the type.
+/// Each mode in a type, on arguments of both signs from 1e-30 to 1e30, zeros, infinities, NaN and
+/// the ends of the type.
 pub(super) fn functions(dtype: DataType) -> Result<Vec<Data>> {
     let arguments = arguments(dtype);
     let extent = i64::try_from(arguments.len())?;

@@ -54,7 +54,8 @@ impl Conv {
         b.build()
     }
 
-    /// Both gradients behind the gradient of a relu, one graph; the gradient of a residual is added to dx.
+    /// Both gradients behind the gradient of a relu, one graph; the gradient of a residual is added
+    /// to dx.
     #[must_use]
     pub fn backward(&self) -> Graph {
         let mut b = GraphBuilder::new("conv_relu_backward");
@@ -192,8 +193,8 @@ pub(super) fn alone(cases: &mut Cases) {
     }
 }
 
-/// Gradients with respect to w of many images, and of windows of one tap: GPUs sum these without patches, over several workgroups where
-/// the sums are long.
+/// Gradients with respect to w of many images, and of windows of one tap: GPUs sum these without
+/// patches, over several workgroups where the sums are long.
 pub(super) fn many(cases: &mut Cases) {
     for order in Order::BOTH {
         for dtype in [DataType::F16, DataType::Bf16] {
@@ -230,7 +231,8 @@ pub(super) fn many(cases: &mut Cases) {
     cases.add("wgrad_many_uneven_f16", uneven.wgrad());
 }
 
-/// Gradients with respect to x that AMD GPUs sum up phase by phase: windows are apart, and there are enough of them.
+/// Gradients with respect to x that AMD GPUs sum up phase by phase: windows are apart, and there
+/// are enough of them.
 fn phases() -> Vec<(String, Conv)> {
     let mut convs = Vec::new();
     for dtype in [DataType::F16, DataType::Bf16] {
@@ -263,7 +265,8 @@ fn phases() -> Vec<(String, Conv)> {
     convs
 }
 
-/// Gradients with respect to x that AMD GPUs have a kernel for, small: phases without taps, with fewer than others, along other axes.
+/// Gradients with respect to x that AMD GPUs have a kernel for, small: phases without taps, with
+/// fewer than others, along other axes.
 fn kernels(cases: &mut Cases) {
     for order in Order::BOTH {
         let mut add =
@@ -308,8 +311,8 @@ fn kernels(cases: &mut Cases) {
     }
 }
 
-/// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0. And in dy, of which
-/// each phase may multiply with its own taps alone.
+/// NaN and infinities in the filter, where windows are further apart than one step: where none is,
+/// the gradient is 0. And in dy, of which each phase may multiply with its own taps alone.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for (name, conv) in phases() {

@@ -1,5 +1,6 @@
-//! Convolutions in groups and their gradients, which are kernels of our own on AMD GPUs. Depthwise: rests of blocks, images that begin at
-//! odd places, every order of memory, windows of one to three axes, sums that many workgroups share. And groups of eight channels and more.
+//! Convolutions in groups and their gradients, which have rotini's kernels on AMD GPUs. Depthwise:
+//! rests of blocks, images that begin at odd places, every order of memory, windows of one to three
+//! axes, sums that many workgroups share. And groups of eight channels and more.
 
 use super::case::{Cases, FLOATS, Order};
 use super::convolution::Conv;
@@ -53,7 +54,8 @@ pub(super) fn tiled(cases: &mut Cases) {
     }
 }
 
-/// Small groups: batch, channels, filters, groups, then the extents of image and window, padding, stride.
+/// Small groups: batch, channels, filters, groups, then the extents of image and window, padding,
+/// stride.
 const SMALL: [([i64; 4], [i64; 4]); 7] = [
     ([2, 32, 32, 8], [14, 3, 1, 1]),
     ([1, 16, 32, 16], [11, 3, 1, 2]),

@@ -1,5 +1,5 @@
-//! Attentions in which rows are NaN that some queries see and others do not: the first have NaN, the others must have none. What no query sees is
-//! NaN in every case.
+//! Attentions in which rows are NaN that some queries see and others do not: the first have NaN,
+//! the others must have none. What no query sees is NaN in every case.
 
 use super::attention::Attention;
 use super::case::Data;

@@ -69,8 +69,8 @@ pub(super) fn conversions(cases: &mut Cases) {
     );
 }
 
-/// Wide numbers in 16 bits: what is subnormal there, and what is a little more or less than halfway between two numbers, and would be
-/// halfway once it is rounded to f32.
+/// Wide numbers in 16 bits: what is subnormal there, and what is a little more or less than halfway
+/// between two numbers, and would be halfway once it is rounded to f32.
 ///
 /// # Errors
 ///
@@ -218,7 +218,8 @@ pub(super) fn operations(cases: &mut Cases) {
             cases.add(format!("{name}_wgrad"), conv.wgrad());
         }
     }
-    // Of extents that fill matrix cores, where products of gfx942's own floats are made of their codes.
+    // Extents that fill matrix cores, where products of gfx942's own floats are computed from their
+    // codes.
     for (narrow, order) in [E4M3_FNUZ, E5M2_FNUZ]
         .into_iter()
         .flat_map(|narrow| Order::BOTH.map(|order| (narrow, order)))
@@ -353,7 +354,8 @@ pub(super) fn matmuls(cases: &mut Cases) {
             );
         }
     }
-    // In kernels of our own: whole tiles and rests of them, sums that several workgroups share, all orders of the factors.
+    // In rotini's kernels: whole tiles and rests of them, sums that several workgroups share, all
+    // orders of the factors.
     for (name, types) in [
         ("e4m3fnuz_to_bf16", [E4M3_FNUZ, E4M3_FNUZ, BF16, F32]),
         ("e5m2fnuz_to_f32", [E5M2_FNUZ, E5M2_FNUZ, F32, F32]),

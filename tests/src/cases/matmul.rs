@@ -91,7 +91,8 @@ impl Product {
     }
 }
 
-/// Products of factors that round: those of the other cases have so few bits that most sums are exact.
+/// Products of factors that round: those of the other cases have so few bits that most sums are
+/// exact.
 pub(super) fn rounded() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for dtype in FLOATS {
@@ -149,7 +150,8 @@ pub(super) fn alone(cases: &mut Cases) {
                 .transposed(false, true, false)
                 .alone(),
         );
-        // Whose ends no step of a matrix core meets, in a batch: what lies behind them is another matrix.
+        // Whose ends no step of a matrix core meets, in a batch: what lies behind them is another
+        // matrix.
         for (name, a, b) in [("nn", false, false), ("tn", true, false), ("tt", true, true)] {
             let name = format!("matmul_batch_odd_{name}_{dtype}");
             let odd = Product::new(5, 7, 3, dtype).batched(&[3], &[3]);
@@ -224,7 +226,7 @@ pub(super) fn alone(cases: &mut Cases) {
     let c = b.tensor("c", F32, &[2, 5, 4], &[40, 7, 1], TensorKind::Buffer);
     b.node("matmul", F32, Matmul { a: x, b: w, c });
     cases.add("matmul_gaps", b.build());
-    // Regular enough for tiles of our own.
+    // Regular enough for the tiles of rotini's kernels.
     for dtype in [F16, Bf16] {
         for (rows, inner, columns) in [(2048, 64, 1280), (1024, 128, 1280)] {
             let product = Product::new(rows, inner, columns, dtype).transposed(false, true, false);
@@ -245,7 +247,7 @@ pub(super) fn alone(cases: &mut Cases) {
             cases.add(format!("matmul_vector_{name}_{dtype}"), product.alone());
         }
     }
-    // Long sums of f32. A CPU reads the first as they lie, and adds blocks of the others.
+    // Long sums of f32. A CPU reads the first in place, and adds blocks of the others.
     for (rows, inner, columns) in [(1, 4096, 24), (9, 517, 3), (8, 1000, 37), (10, 16397, 6), (57, 768, 66)] {
         let product = Product::new(rows, inner, columns, F32).transposed(false, true, false);
         cases.add(format!("matmul_long_{rows}x{inner}x{columns}_nt_f32"), product.alone());
@@ -256,12 +258,13 @@ pub(super) fn alone(cases: &mut Cases) {
         cases.add(name.clone(), product.alone());
         cases.add(format!("{name}_gelu"), product.fused(PointwiseMode::GeluFwd));
     }
-    // Few rows, which a CPU multiplies by lines of the matrix as they lie.
+    // Few rows, which a CPU multiplies by rows of the matrix in place.
     for (rows, inner, columns) in [(1, 768, 1000), (7, 1030, 131), (1, 20, 4200), (3, 5, 64)] {
         let product = Product::new(rows, inner, columns, F32);
         cases.add(format!("matmul_lines_{rows}x{inner}x{columns}_f32"), product.alone());
     }
-    // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread makes of them.
+    // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread
+    // makes of them.
     for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
         let product = Product::new(rows, inner, columns, F16);
         cases.add(format!("matmul_thin_{rows}x{inner}x{columns}_f16"), product.alone());
@@ -277,7 +280,8 @@ pub(super) fn alone(cases: &mut Cases) {
             product.transposed(a, !a, false).alone(),
         );
     }
-    // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter of it that it does not lower.
+    // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter
+    // of it that it does not lower.
     for (dtype, extents) in [(F16, [12, 20, 8, 24]), (F32, [9, 17, 16, 20]), (F64, [5, 17, 16, 20])] {
         let [batch, rows, inner, columns] = extents;
         for fused in [false, true] {
@@ -313,8 +317,8 @@ pub(super) fn alone(cases: &mut Cases) {
     cases.add("matmul_square", b.build());
 }
 
-/// A product in f16, which is computed in f32, of a bf16 factor that no memory holds: it is rounded to its own type, which has fewer bits than
-/// the compute type.
+/// A product in f16, which is computed in f32, of a bf16 factor that no memory holds: it is rounded
+/// to its own type, which has fewer bits than the compute type.
 pub(super) fn in_half(cases: &mut Cases) {
     use DataType::{Bf16, F16, F32};
     let dims = [1, 24, 1];
@@ -389,7 +393,8 @@ pub(super) fn fused(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, scale], scaled);
     b.node("matmul", DataType::F32, Matmul { a: scaled, b: w, c: y });
     cases.add("matmul_scaled_operand", b.build());
-    // The largest element of each row behind the product, for matrices whose rows are no whole tiles.
+    // The largest element of each row behind the product, for matrices whose rows are no whole
+    // tiles.
     let mut b = GraphBuilder::new("matmul over row maxima");
     let x = b.buffer("x", DataType::F32, &[2, 9, 13]);
     let w = b.buffer("w", DataType::F32, &[2, 13, 8]);

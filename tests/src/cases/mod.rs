@@ -35,7 +35,8 @@
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
 //!
-//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
+//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists
+//! them.
 
 mod attention;
 mod bare;
@@ -145,7 +146,8 @@ pub fn all_graphs() -> Result<Vec<Case>> {
     Ok(all)
 }
 
-/// Pointwise modes on arguments of all magnitudes, in f32 and f64; without those that the CPU declines if it is to run them.
+/// Pointwise modes on arguments of all magnitudes, in f32 and f64; without those that the CPU
+/// declines if it is to run them.
 ///
 /// # Errors
 ///
@@ -162,7 +164,7 @@ pub fn functions(on_cpu: bool) -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Sums of so many terms that the error has to grow more slowly than their number.
+/// Sums of enough terms that the error has to grow more slowly than their number.
 ///
 /// # Errors
 ///
@@ -252,8 +254,8 @@ pub fn all() -> Vec<Case> {
     cases.0
 }
 
-/// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
-/// such a family there is one of: enough of each mode and type.
+/// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both
+/// signs among them, and how many of such a family there is one of: enough of each mode and type.
 const EDGES: [(&str, usize); 18] = [
     ("reduce_", 8),
     ("matmul", 10),
@@ -287,9 +289,11 @@ pub fn edges() -> Vec<Case> {
     EDGES.iter().flat_map(family).collect()
 }
 
-/// Whether infinities meet zeros in a case or not by the order in which a kernel multiplies, and by where it rounds: with x subnormal and a
-/// sum infinite, x times its factors is zero or not; gradients that were computed are no weights, which stay finite; and of a row of one
-/// element, dy or dy scale, which devices take for zero if it is subnormal, is multiplied by an x̂ that may be infinite.
+/// Whether infinities meet zeros in a case or not by the order in which a kernel multiplies, and by
+/// where it rounds: with x subnormal and a sum infinite, x times its factors is zero or not;
+/// gradients that were computed are no weights, which stay finite; and of a row of one element, dy
+/// or dy scale, which devices take for zero if it is subnormal, is multiplied by an x̂ that may be
+/// infinite.
 fn order_counts(name: &str) -> bool {
     const THEIR: [&str; 2] = ["rmsnorm_backward", "conv_relu_backward"];
     let of_one_element = [

@@ -11,7 +11,7 @@ use rotini_graph::{
 /// A grouped matmul.
 #[derive(Clone, Debug)]
 struct Moe {
-    /// Of tokens, of weights, of the output; then the compute type.
+    /// Types of tokens, weights and the output; then the compute type.
     types: [DataType; 4],
     tokens: i64,
     /// Experts, K, N.
@@ -46,7 +46,8 @@ impl Moe {
         self.tokens + if self.mode == MoeMode::Gather { 3 } else { 0 }
     }
 
-    /// The operation, or with a pointwise operation in front of the tokens and a bias and an activation behind.
+    /// The operation, or with a pointwise operation in front of the tokens and a bias and an
+    /// activation behind.
     fn graph(&self, is_fused: bool) -> Graph {
         let [count, inner, columns] = self.experts;
         let [token_type, weight_type, output_type, compute] = self.types;
@@ -104,7 +105,8 @@ impl Moe {
     }
 }
 
-/// Gradients of weights whose rows are combined: by the gradients of a layernorm, and by a reduction.
+/// Gradients of weights whose rows are combined: by the gradients of a layernorm, and by a
+/// reduction.
 fn backward_of_rows(cases: &mut Cases) {
     const F32: DataType = DataType::F32;
     for dtype in FLOATS {

@@ -6,7 +6,8 @@
 //! | hipBLASLt | `hipblaslt-provider/docs/OperationSupport.md`, `integration_tests` |
 //! | Fusilli | `fusilli-provider/include/graph_import.h`, `custom_ops.h`, `test/integration` |
 //!
-//! The modules of the operations have the convolutions, single activations, reductions and attention. This one has the chains.
+//! The modules of the operations have the convolutions, single activations, reductions and
+//! attention. This one has the chains.
 
 use super::case::{Cases, FLOATS, Order};
 use super::matmul::Product;
@@ -118,7 +119,8 @@ fn channel(dims: &[i64]) -> Vec<i64> {
     channel
 }
 
-/// Normalizations with an activation, and the gradient of both; convolutions with a bias and an activation.
+/// Normalizations with an activation, and the gradient of both; convolutions with a bias and an
+/// activation.
 pub(super) fn miopen(cases: &mut Cases) {
     for (index, (dims, order)) in layouts().into_iter().enumerate() {
         let name = |dtype: DataType| format!("{}d_{}_{dtype}", dims.len() - 2, order.name());
@@ -207,7 +209,8 @@ fn drelu(dims: &[i64], dtype: DataType, order: Order) -> rotini_graph::Graph {
     b.build()
 }
 
-/// Matmuls with a bias, an activation or both, over batches of one or both; products of block-scaled FP8.
+/// Matmuls with a bias, an activation or both, over batches of one or both; products of
+/// block-scaled FP8.
 pub(super) fn hipblaslt(cases: &mut Cases) {
     let activations = [
         ("relu", PointwiseMode::ReluFwd, None, None),

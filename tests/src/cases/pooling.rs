@@ -427,7 +427,8 @@ pub(super) fn fused(cases: &mut Cases) {
     }
 }
 
-/// Elements where implementations differ: NaN first, last and alone in its window, infinities, zeros of both signs, denormals.
+/// Elements where implementations differ: NaN first, last and alone in its window, infinities,
+/// zeros of both signs, denormals.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for (turn, (mode, resample, padding)) in MODES.into_iter().enumerate() {

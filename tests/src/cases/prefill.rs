@@ -1,5 +1,6 @@
-//! Attentions of many queries, for which an MI300 has kernels of its own, and their gradients: tiles with a rest, one and two blocks of queries
-//! a subgroup, and bounds that leave out whole steps, hide some keys of a step, or all keys of a query.
+//! Attentions of many queries, for which an MI300 has kernels of its own, and their gradients:
+//! tiles with a rest, one and two blocks of queries a subgroup, and bounds that leave out whole
+//! steps, hide some keys of a step, or all keys of a query.
 
 use super::attention::{self, Attention};
 use super::case::{Cases, Data};
@@ -11,7 +12,8 @@ pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
 }
 
-/// The gradients of those without a mask, and of so many scores that the reference takes no gigabytes for them.
+/// The gradients of those without a mask, and of enough scores that the reference takes no
+/// gigabytes for them.
 pub(super) fn backward(cases: &mut Cases) {
     const MOST_SCORES: i64 = 1 << 19;
     for (name, attention) in kinds() {
@@ -74,7 +76,8 @@ fn kinds() -> Vec<(String, Attention)> {
         "mqa_bshd",
         plain.with(|op| (op.heads, op.interleaved) = ([3, 1, 1], true)),
     );
-    // Gradients of keys are sums over several heads of few steps each: more would be faster in memory.
+    // Gradients of keys are sums over several heads of few steps each: more would be faster in
+    // memory.
     let gqa = plain.with(|op| (op.heads, op.lengths) = ([6, 2, 2], [100, 60]));
     add("gqa_of_three", gqa.clone());
     add(
@@ -177,7 +180,8 @@ fn kinds() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Lengths of sequences that end in a step, between steps, or before the first; and infinite scores.
+/// Lengths of sequences that end in a step, between steps, or before the first; and infinite
+/// scores.
 ///
 /// # Errors
 ///

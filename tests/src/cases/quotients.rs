@@ -7,10 +7,10 @@ use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
 const F32: DataType = DataType::F32;
-/// So many rows that GPUs have a kernel of our own for them without a reduction too.
+/// Enough rows that GPUs have one of rotini's kernels for them without a reduction too.
 const DIMS: [i64; 2] = [4096, 64];
 
-/// Of subnormal numbers too, if that is asked for: CPUs take them for zeros.
+/// With subnormal numbers if asked for: CPUs flush them to zero.
 pub(super) fn all(has_subnormals: bool) -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let divided = |name: &str, graph| divided(name, graph, has_subnormals);
@@ -95,7 +95,8 @@ fn divisor(row: usize) -> f32 {
     (if row.is_multiple_of(2) { magnitude } else { -magnitude }) as f32
 }
 
-/// An element of a row: times the divisor what is usual, what 16 bits just have, and what they do not.
+/// An element of a row: times the divisor what is usual, what 16 bits just have, and what they do
+/// not.
 fn element(row: usize, column: usize) -> f32 {
     const OTHERS: [f32; 6] = [0.0, -0.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX];
     if (row + column).is_multiple_of(37) && row.is_multiple_of(3) {

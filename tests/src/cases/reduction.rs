@@ -138,7 +138,7 @@ pub(super) fn axes(cases: &mut Cases) {
     let y = b.buffer("y", F32, &[3, 1, 5]);
     reduce(&mut b, F32, Add, x, y);
     cases.add("reduce_repeated", b.build());
-    // Long enough to be told how it is spread over lanes.
+    // Long enough to have a schedule over lanes.
     let mut b = GraphBuilder::new("long reduction of a repeated operand");
     let x = b.tensor("x", F32, &[4, 300], &[1, 0], TensorKind::Buffer);
     let y = b.buffer("y", F32, &[4, 1]);
@@ -183,7 +183,8 @@ pub(crate) fn spread(dtype: DataType, dims: &[i64]) -> Graph {
     b.build()
 }
 
-/// Sums along the axes around one that stays, as the statistics of a batch have them: of few and of many rows, in all widths of a row.
+/// Sums along the axes around one that stays, as the statistics of a batch have them: of few and of
+/// many rows, in all widths of a row.
 pub(super) fn around(cases: &mut Cases) {
     for dtype in [DataType::F32, DataType::Bf16] {
         for columns in [2, 3, 5, 8, 16, 33, 64] {
@@ -251,7 +252,8 @@ pub(super) fn fused(cases: &mut Cases) {
     reduce(&mut b, DataType::F32, ReductionMode::Add, biased, sum);
     reduce(&mut b, DataType::F32, ReductionMode::Max, biased, most);
     cases.add("two_reductions", b.build());
-    // One element of two tensors in different orders: as one reduction of several loops, GPUs would leave parts of it out.
+    // One element of two tensors in different orders: as one reduction of several loops, GPUs would
+    // leave parts of it out.
     let compute = DataType::F32;
     for mode in [ReductionMode::Add, ReductionMode::Max] {
         for dims in [&[64, 28][..], &[16, 14], &[256, 28], &[1, 64, 4, 7]] {
@@ -275,7 +277,8 @@ pub(super) fn fused(cases: &mut Cases) {
             cases.add(format!("reduce_{mode}_whole_{}", extents.join("x")), b.build());
         }
     }
-    // A product with what repeats along some of the axes, summed along others: scores of samples, gradients of scales.
+    // A product with what repeats along some of the axes, summed along others: scores of samples,
+    // gradients of scales.
     for (of, scale) in [
         ("rows", [1, 16, 1]),
         ("columns", [1, 1, 24]),
@@ -316,7 +319,8 @@ pub(super) fn fused(cases: &mut Cases) {
     }
 }
 
-/// Integers whose sign is known, reduced to one element: of few bits without a sign, and differences that are zero.
+/// Integers whose sign is known, reduced to one element: of few bits without a sign, and
+/// differences that are zero.
 pub(super) fn natural(cases: &mut Cases) {
     for mode in [ReductionMode::Min, ReductionMode::Max, ReductionMode::Add] {
         for dims in [[2, 5, 2, 2, 1], [2, 5, 2, 16, 1]] {

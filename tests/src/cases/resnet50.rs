@@ -4,8 +4,8 @@ use super::case::{Case, FLOATS, Order};
 use super::convolution::Conv;
 use rotini_graph::PointwiseMode;
 
-/// The layers that Composable Kernel's `profile_resnet50.sh` compares on: 20 with bias and relu, 4 with a residual too. Columns:
-/// residual, C, K, filter, extent, stride, padding.
+/// The layers that Composable Kernel's `profile_resnet50.sh` compares on: 20 with bias and relu, 4
+/// with a residual too. Columns: residual, C, K, filter, extent, stride, padding.
 const LAYERS: [(bool, i64, i64, i64, i64, i64, i64); 24] = [
     (false, 3, 64, 7, 224, 2, 3),
     (false, 64, 64, 1, 56, 1, 0),

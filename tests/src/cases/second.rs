@@ -1,6 +1,8 @@
-//! Graphs from a second encoder (`tests/cases/second/encode.py`), which shares nothing with `rotini-wire`.
+//! Graphs from a second encoder (`tests/cases/second/encode.py`), which shares nothing with
+//! `rotini-wire`.
 //!
-//! It writes each graph twice: as bytes, and in the names of the IR. The plugin gets the bytes; the second form says what they must mean.
+//! It writes each graph twice: as bytes, and in the names of the IR. The plugin gets the bytes; the
+//! second form says what they must mean.
 
 use super::case::Case;
 use anyhow::{Context as _, Result, ensure};
@@ -27,7 +29,8 @@ pub fn second() -> Result<Vec<Encoded>> {
     encoded("encode.py", "second", &[])
 }
 
-/// Random graphs of the second encoder, as many as asked for, with truth values and FNUZ: that of a seed is the same in any run.
+/// Random graphs of the second encoder, as many as asked for, with truth values and FNUZ: that of a
+/// seed is the same in any run.
 ///
 /// # Errors
 ///

@@ -1,5 +1,6 @@
-//! Convolutions of shapes that stress a form: rests of tiles, windows along one axis or three, strides beyond the window, orders that no two
-//! tensors share, more groups than are computed one by one.
+//! Convolutions of shapes that stress a form: rests of tiles, windows along one axis or three,
+//! strides beyond the window, orders that no two tensors share, more groups than are computed one
+//! by one.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;
@@ -11,7 +12,8 @@ const MIXED: [Order; 3] = [Order::Last, Order::First, Order::Last];
 const BACK: [Order; 3] = [Order::First, Order::Last, Order::First];
 const STRANGE: [Order; 3] = [Order::BatchLast; 3];
 
-/// N, C, K and groups, then the spatial extents of input and filter; in f32, with stride and dilation 1 and no padding.
+/// N, C, K and groups, then the spatial extents of input and filter; in f32, with stride and
+/// dilation 1 and no padding.
 fn conv<const S: usize>(dims: [i64; 4], input: [i64; S], window: [i64; S], orders: [Order; 3]) -> Conv {
     let [n, c, k, groups] = dims;
     let mut conv = Conv::new(n, c, k, 0, 0, 0, DataType::F32, Order::Last).groups(groups);
@@ -88,7 +90,8 @@ fn windows() -> Vec<Conv> {
         conv([1, 3, 18, 1], [24, 37], [7, 7], FIRST).pad(3).strides(&[2, 2]),
         conv([1, 8, 17, 1], [19, 29], [3, 3], LAST).pad(2).dilations(&[2, 2]),
         conv([1, 4, 5, 1], [8, 8], [3, 3], LAST).padded(&[(2, 1), (0, 3)]),
-        // Trailing rows and columns that no window reaches; a stride beyond the window; whole tiles that need no more padding.
+        // Trailing rows and columns that no window reaches; a stride beyond the window; whole tiles
+        // that need no more padding.
         conv([1, 3, 4, 1], [14, 40], [2, 2], LAST).strides(&[5, 4]),
         conv([1, 3, 4, 1], [9, 27], [3, 2], LAST).strides(&[4, 2]),
         conv([1, 3, 17, 1], [5, 12], [3, 3], LAST).padded(&[(0, 0), (0, 9)]),

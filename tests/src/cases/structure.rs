@@ -8,7 +8,8 @@ use rotini_graph::{
     TensorKind,
 };
 
-/// A chain of so many nodes, every fourth of which is stored with gaps; each second reads one of those before it, too.
+/// A chain of `nodes` nodes, every fourth of which is stored with gaps; each second reads one of
+/// those before it, too.
 fn long_chain(nodes: usize) -> Graph {
     use PointwiseMode::{Add, GeluFwd, Max, Sub, SwishFwd, TanhFwd};
     let (dims, strides) = ([3, 5, 7, 4], [400, 60, 8, 2]);
@@ -34,7 +35,7 @@ fn long_chain(nodes: usize) -> Graph {
     b.build()
 }
 
-/// The sum of so many tensors, which is more than a kernel may have arguments.
+/// The sum of `count` tensors, which are more than a kernel may have arguments.
 fn adds(count: usize) -> Graph {
     let mut b = GraphBuilder::new("adds");
     let mut sum = b.buffer("x", DataType::F32, &[4, 6]);
@@ -51,7 +52,7 @@ fn adds(count: usize) -> Graph {
     b.build()
 }
 
-/// So many stored results: each of the one before, or all of one tensor.
+/// `count` stored results: each computed from the one before, or all from one tensor.
 fn stored(count: usize, is_chain: bool) -> Graph {
     let mut b = GraphBuilder::new("stored");
     let first = b.buffer("x", DataType::F32, &[4, 6]);
@@ -65,7 +66,8 @@ fn stored(count: usize, is_chain: bool) -> Graph {
     b.build()
 }
 
-/// A product and a chain of so many steps, each of which is stored as it is or only summed: more than one kernel can store.
+/// A product and a chain of `steps` steps, each of which is stored as it is or only summed: more
+/// than one kernel can store.
 fn product_of_many(steps: usize, is_summed: bool) -> Graph {
     use PointwiseMode::{Abs, Neg, SigmoidFwd};
     let mut b = GraphBuilder::new("product of many");
@@ -224,7 +226,8 @@ pub(super) fn several_nodes(cases: &mut Cases) {
     cases.add("scalar", b.build());
 }
 
-/// Graphs that promise something of their buffers, or that may be executed with other shapes and are not.
+/// Graphs that promise something of their buffers, or that may be executed with other shapes and
+/// are not.
 pub(super) fn declared_otherwise(cases: &mut Cases) {
     for alignment in [32, 64, 4096] {
         let mut graph = pointwise::packed(

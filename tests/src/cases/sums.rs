@@ -1,4 +1,4 @@
-//! Long sums in f32, with so many terms that adding them one after the other loses digits.
+//! Long sums in f32, with enough terms that adding them one after the other loses digits.
 
 use super::case::{Case, Data};
 use super::reduction::reduce;

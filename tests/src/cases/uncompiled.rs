@@ -1,4 +1,5 @@
-//! Graphs that random ones were shrunk to: for gfx942, each was rejected by the compiler once, or the compiler did not end.
+//! Graphs that random ones were shrunk to: for gfx942, each was rejected by the compiler once, or
+//! the compiler did not end.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;

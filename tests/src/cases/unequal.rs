@@ -1,4 +1,5 @@
-//! Ranks and extents at their least: matmuls of operands of unequal ranks, and reductions along axes of one element.
+//! Ranks and extents at their least: matmuls of operands of unequal ranks, and reductions along
+//! axes of one element.
 
 use super::case::{Case, Cases, Data, Order};
 use super::reduction::{MODES, alone, name_of, softmax};
@@ -82,7 +83,8 @@ pub(super) fn single(cases: &mut Cases) {
     }
 }
 
-/// Rows of nothing but NaN, of NaN and one number, and of infinities, for what ignores NaN. Each row has one of these in turn.
+/// Rows of nothing but NaN, of NaN and one number, and of infinities, for what ignores NaN. Each
+/// row has one of these in turn.
 pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;
@@ -100,7 +102,8 @@ pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for mode in [ReductionMode::Max, ReductionMode::Min, ReductionMode::Amax] {
         for [dtype, compute] in [[F32, F32], [F16, F32], [Bf16, F32], [F16, F16], [F32, Bf16], [F64, F64]] {
-            // Few, more than a lane's, and more than lanes keep; along an axis that is not innermost; alone.
+            // Few, more than a lane's, and more than lanes keep; along an axis that is not
+            // innermost; alone.
             for (from, axis) in [
                 (vec![7, 3], 1),
                 (vec![14, 300], 1),

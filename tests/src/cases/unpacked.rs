@@ -1,5 +1,6 @@
-//! Few positions or many terms in f32, whose filters CPUs read as they lie: tiles and vectors that overlap, workgroups with a rest, images of one
-//! position, and filters in either order with x in either. And their near misses, whose filters are packed.
+//! Few positions or many terms in f32, whose filters CPUs read in place: tiles and vectors that
+//! overlap, workgroups with a rest, images of one position, and filters in either order with x in
+//! either. And their near misses, whose filters are packed.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;

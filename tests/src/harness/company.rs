@@ -1,8 +1,9 @@
 //! Executions side by side on one GPU, and which of them failed.
 //!
-//! A fault of the emulated GPU fails the calls of all threads, as on a real GPU. The emulator tells whose command faulted: that execution
-//! has failed, even if it succeeds alone. An execution that failed without a fault of its own runs again, beside the same others. No other
-//! failure is repeated: a failure that does not come again is a failure.
+//! A fault of the emulated GPU fails the calls of all threads, as on a real GPU. The emulator tells
+//! whose command faulted: that execution has failed, even if it succeeds alone. An execution that
+//! failed without a fault of its own runs again, beside the same others. No other failure is
+//! repeated: a failure that does not come again is a failure.
 
 use super::Runner;
 use super::memory::Place;
@@ -11,7 +12,8 @@ use rotini_host::gpu::{Gpu, GpuError};
 use std::ffi::{CStr, c_char};
 use std::sync::{PoisonError, RwLock};
 
-/// All executions of this process share it; who makes the GPU usable again, or looks at something alone, has it for himself.
+/// All executions of this process share it; who makes the GPU usable again, or looks at something
+/// alone, has it for himself.
 static COMPANY: RwLock<()> = RwLock::new(());
 
 impl Runner {
@@ -52,7 +54,8 @@ impl Runner {
         }
     }
 
-    /// Makes the emulator's GPU usable again, and tells a fault that no execution has taken for its own. Nobody executes meanwhile.
+    /// Makes the emulator's GPU usable again, and tells a fault that no execution has taken for its
+    /// own. Nobody executes meanwhile.
     fn repair(&self) -> Option<String> {
         let gpu = self.emulator()?;
         // Whoever is still at work without the company's knowledge has come to an end then.
@@ -78,7 +81,8 @@ impl Runner {
 /// What one of the emulator's functions that give text has to say about the GPU.
 fn text_of(gpu: &Gpu, function: &str) -> Option<String> {
     gpu.select().ok()?;
-    // SAFETY: the emulator declares them so; no other library has such functions. The text is there until the thread's next call of one.
+    // SAFETY: the emulator declares them so; no other library has such functions. The text is there
+    // until the thread's next call of one.
     unsafe {
         let text = gpu
             .driver()

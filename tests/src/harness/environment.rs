@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
-/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache directory that is gone when the process ends.
+/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache directory
+/// that is gone when the process ends.
 ///
 /// # Errors
 ///
@@ -30,8 +31,8 @@ pub(super) fn cpu_with(workspace: Workspace) -> Result<()> {
     environment("cpu", None, workspace)
 }
 
-/// The GPU that the tests use, and the environment for it: the emulated MI300, or what `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA
-/// GPU; `hip`: an AMD GPU of this machine).
+/// The GPU that the tests use, and the environment for it: the emulated MI300, or what
+/// `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA GPU; `hip`: an AMD GPU of this machine).
 ///
 /// # Errors
 ///
@@ -69,7 +70,8 @@ static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
 /// If it is.
 pub(super) fn without_schedules() -> Result<()> {
     ensure!(CHOSEN.get().is_none(), "this process is set up already, with schedules");
-    // SAFETY: the process is not set up, so nothing that reads the environment is loaded; a test calls this before anything else.
+    // SAFETY: the process is not set up, so nothing that reads the environment is loaded; a test
+    // calls this before anything else.
     unsafe { std::env::set_var("ROTINI_SCHEDULES", "compiler") };
     Ok(())
 }
@@ -82,8 +84,9 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
             return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
         }
         let cache = cache_directory()?;
-        // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
-        // function takes nothing, and lives as long as the process.
+        // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or
+        // writes the environment meanwhile. The function takes nothing, and lives as long as the
+        // process.
         unsafe {
             std::env::set_var("ROTINI_DEVICE", device);
             std::env::set_var("ROTINI_CACHE_DIR", cache);
@@ -108,7 +111,8 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
 /// What the directory that lasts may hold: some runs of all cases.
 const CACHE_SIZE: &str = "2 GiB";
 
-/// A cache directory of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later runs find: keys are content.
+/// A cache directory of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later
+/// runs find: keys are content.
 fn cache_directory() -> std::io::Result<PathBuf> {
     let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|directory| !directory.is_empty());
     if let Some(directory) = shared {
@@ -121,7 +125,8 @@ fn cache_directory() -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The cache directory of this process alone, which [`remove_cache`] removes: what is in a static is never dropped.
+/// The cache directory of this process alone, which [`remove_cache`] removes: what is in a static
+/// is never dropped.
 static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
 
 extern "C" fn remove_cache() {

@@ -62,7 +62,7 @@ pub(super) struct Execution<'a> {
     /// What the outputs are to be, if there is a meaning to them.
     pub(super) evaluation: Option<Evaluation<'a>>,
     pub(super) overrides: &'a [ShapeOverride],
-    /// Of the buffers' addresses.
+    /// Alignment of the buffers' addresses, in bytes.
     pub(super) alignment: usize,
 }
 
@@ -77,8 +77,8 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// Executes a context, each time on outputs and a workspace of other bytes, and judges each time what its buffers are then. Nothing
-    /// but the outputs has changed.
+    /// Executes a context, each time on outputs and a workspace of other bytes, and judges each
+    /// time what its buffers are then. Nothing but the outputs has changed.
     pub(super) fn run(&self, subject: &dyn Subject, place: &Place, times: usize) -> Result<Judged> {
         let &Execution {
             graph,
@@ -161,11 +161,11 @@ fn buffer_of<'a>(graph: &Graph, id: TensorId, memory: &'a mut HashMap<i64, Memor
     memory.with_context(|| format!("{tensor} has no buffer"))
 }
 
-/// What the outputs of all executions told.
+/// The judgement of the outputs of all executions.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) worst: f64,
-    /// Of one execution.
+    /// The judgement of one execution.
     pub(super) elements: usize,
     pub(super) blunt: usize,
 }

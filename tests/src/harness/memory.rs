@@ -1,4 +1,5 @@
-//! Buffers with guards around them, on the host or a GPU, and what they hold where nothing may be read.
+//! Buffers with guards around them, on the host or a GPU, and what they hold where nothing may be
+//! read.
 
 use anyhow::Result;
 use rotini_host::gpu::{Allocation, Gpu};
@@ -7,9 +8,10 @@ use rotini_host::gpu::{Allocation, Gpu};
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
-/// What workspaces and outputs hold before an execution, other bytes in each: who reads it and goes on has neither the right result nor
-/// the same twice. Words of 4 bytes are by turns NaN in every float type, and large numbers of both signs, which show in sums, products
-/// and extrema, also in those that pass NaN over.
+/// What workspaces and outputs hold before an execution, other bytes in each: who reads it and goes
+/// on has neither the right result nor the same twice. Words of 4 bytes are by turns NaN in every
+/// float type, and large numbers of both signs, which show in sums, products and extrema, also in
+/// those that pass NaN over.
 #[must_use]
 pub fn poison(length: usize, execution: usize) -> Vec<u8> {
     const BYTES: [u8; 3] = [0xFF, 0x7B, 0xFA];
@@ -43,7 +45,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple of twice that.
+    /// A copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple of twice
+    /// that.
     #[must_use]
     pub fn new(bytes: &[u8], alignment: usize) -> Self {
         let raw = Self::around(bytes, alignment);

@@ -5,8 +5,8 @@ use crate::proven::{Trial, Verdicts};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Tries all that have `ROTINI_CASE` in their names and are not [proven](crate::proven). None of a test's cases may have it, if one of
-/// another test's has.
+/// Tries all that have `ROTINI_CASE` in their names and are not [proven](crate::proven). None of a
+/// test's cases may have it, if one of another test's has.
 ///
 /// # Panics
 ///
@@ -75,7 +75,8 @@ pub(crate) fn expect<'a, T: Sync>(
     );
 }
 
-/// Whether the conformance suite on a device has a case with these letters in its name, in whichever of its tests; never without letters.
+/// Whether the conformance suite on a device has a case with these letters in its name, in
+/// whichever of its tests; never without letters.
 fn is_in_a_name(letters: &str, on_gpu: bool) -> bool {
     let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
     let data = cases::with_data().unwrap_or_default();

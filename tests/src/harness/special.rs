@@ -1,4 +1,5 @@
-//! Special values of seeds that each run chooses anew: those of one seed alone have hidden defects before.
+//! Special values of seeds that each run chooses anew: those of one seed alone have hidden defects
+//! before.
 
 use super::Runner;
 use crate::cases::{self, Case};
@@ -10,8 +11,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 const SHARE: u64 = 8;
 
 impl Runner {
-    /// Runs the cases that [have special values](cases::edges) on those of other seeds than the verdicts' one: one case in eight on
-    /// the values of `ROTINI_TEST_SEED`, or in a full run all cases on the values of that seed and of the three after it.
+    /// Runs the cases that [have special values](cases::edges) on those of other seeds than the
+    /// verdicts' one: one case in eight on the values of `ROTINI_TEST_SEED`, or in a full run all
+    /// cases on the values of that seed and of the three after it.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! How long each graph takes to compile, beside the others of its family. If one takes many times as long, the compiler may never end on
-//! the same form at another size.
+//! How long each graph takes to compile, beside the others of its family. If one takes many times
+//! as long, the compiler may never end on the same form at another size.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

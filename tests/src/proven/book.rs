@@ -8,7 +8,8 @@ use std::path::Path;
 /// The hashes under which a case was right, by its name. Cases that share a name have one each.
 pub(super) type Lines = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads a file of verdicts. One that is not there has none, and a line that is not understood is none.
+/// Reads a file of verdicts. One that is not there has none, and a line that is not understood is
+/// none.
 pub(super) fn read(path: &Path) -> Lines {
     let mut lines = Lines::new();
     for line in fs::read_to_string(path).unwrap_or_default().lines() {
@@ -19,8 +20,8 @@ pub(super) fn read(path: &Path) -> Lines {
     lines
 }
 
-/// Puts what a run found into a file: for each of its names these hashes, in place of others. Other names keep theirs. Tests are
-/// processes that do this side by side.
+/// Puts what a run found into a file: for each of its names these hashes, in place of others. Other
+/// names keep theirs. Tests are processes that do this side by side.
 pub(super) fn replace(path: &Path, found: &Lines) -> Result<()> {
     let directory = path.parent().context("the file is in no directory")?;
     fs::create_dir_all(directory)?;

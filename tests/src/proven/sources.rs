@@ -1,7 +1,7 @@
 //! The sources that a verdict depends on, besides the compiler's input.
 //!
-//! Of Rust, only the code counts: comments, documentation, blanks, unit tests and the order of a file's
-//! items void no verdict.
+//! Only the code of Rust sources counts: comments, documentation, blanks, unit tests and the order of a
+//! file's items void no verdict.
 
 use super::field::field;
 use anyhow::{Context as _, Result, ensure};
@@ -10,7 +10,8 @@ use quote::ToTokens;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What tells right from wrong: the reference, the harness, how it calls the plugin, and the verdicts themselves.
+/// What tells right from wrong: the reference, the harness, how it calls the plugin, and the
+/// verdicts themselves.
 const JUDGE: &[&str] = &[
     "tests/reference/src",
     "tests/src/harness.rs",
@@ -44,7 +45,8 @@ const EMULATOR: &[&str] = &[
     "tests/hip-emulator/gfx/src",
     "tests/hip-emulator/mfma/src",
 ];
-/// What decides about no verdict: tests of their own, and what only counts, in sampled runs, whose results nobody looks at.
+/// What decides about no verdict: tests of their own, and what only counts, in sampled runs, whose
+/// results nobody looks at.
 const LEFT_OUT: [&str; 3] = ["tests", "tests.rs", "gfx/src/profile.rs"];
 /// Crates that compute for the judge or the emulator, and the one that vendors IREE's runtime.
 const CRATES: [&str; 6] = [
@@ -109,7 +111,8 @@ fn is_test(item: &syn::Item) -> bool {
     module.attrs.iter().any(is_test)
 }
 
-/// Returns tokens without `#[doc = "…"]` and `#![doc = "…"]`, which comments with documentation are.
+/// Returns tokens without `#[doc = "…"]` and `#![doc = "…"]`, which comments with documentation
+/// are.
 fn undocumented(tokens: TokenStream) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
@@ -134,7 +137,8 @@ fn undocumented(tokens: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-/// Fails if a program is older than what it is to have been built from: what it does would be taken for what the sources say.
+/// Fails if a program is older than what it is to have been built from: what it does would be taken
+/// for what the sources say.
 ///
 /// # Errors
 ///
@@ -222,7 +226,8 @@ mod tests {
         Ok(hasher.finalize())
     }
 
-    /// A changed judge, runtime, device or emulator leaves no verdict, and neither does one that is gone.
+    /// A changed judge, runtime, device or emulator leaves no verdict, and neither does one that is
+    /// gone.
     #[test]
     fn every_listed_source_counts() {
         let root = super::super::root();

@@ -133,7 +133,8 @@ fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
     (executed.into_inner().unwrap(), passed.is_ok())
 }
 
-/// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the verdict, and told if it is wrong.
+/// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the
+/// verdict, and reported if it is wrong.
 #[test]
 fn nothing_wrong_hides_behind_a_verdict() {
     let directory = tempfile::tempdir().unwrap();

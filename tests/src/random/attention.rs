@@ -170,7 +170,8 @@ pub(super) fn sdpa_backward(draft: &mut Draft, choices: &mut Choices<'_>) -> Opt
     let dtype = attention.q.dtype;
     let mut next = |dims: &[i64]| draft.operand(choices, dims, dtype, Profile::Normal, are_queries);
     let (o, d_o) = (next(&o_dims), next(&o_dims));
-    // Not those of these scores, so that the weights do not sum to 1; but not much smaller than them either.
+    // Not those of these scores, so that the weights do not sum to 1; but not much smaller than
+    // them either.
     let stats = draft.input(choices, &rows, DataType::F32, Profile::Normal);
     if attention.score > 4.0 {
         return None;

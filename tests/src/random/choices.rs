@@ -1,6 +1,7 @@
 //! The numbers from which a step is made.
 
-/// Numbers to decide by, taken one after the other. One that is small, or not there any more, is the simplest decision.
+/// Numbers to decide by, taken one after the other. One that is small, or not there any more, is
+/// the simplest decision.
 pub(super) struct Choices<'a>(std::slice::Iter<'a, u16>);
 
 impl<'a> Choices<'a> {
@@ -8,7 +9,8 @@ impl<'a> Choices<'a> {
         Choices(numbers.iter())
     }
 
-    /// A number from 0, less than `count`; growing with the number taken, so that shrinking that shrinks this.
+    /// A number from 0, less than `count`; growing with the number taken, so that shrinking that
+    /// shrinks this.
     pub(super) fn below(&mut self, count: usize) -> usize {
         let taken = usize::from(self.0.next().copied().unwrap_or_default());
         (taken * count) >> 16
@@ -25,7 +27,7 @@ impl<'a> Choices<'a> {
         list[self.below(list.len())]
     }
 
-    /// Whether something happens that does in so many of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }

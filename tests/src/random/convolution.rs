@@ -124,7 +124,7 @@ pub(super) fn product(
         let out = draft.result(choices, dims, DataType::I32, is_bounded_integer(sum)?, true);
         return Some((DataType::I32, out));
     }
-    // Of floats of magnitude 1, which is far above what is met.
+    // For floats of magnitude 1, which is far above what occurs.
     let compute = draft.compute(choices);
     Some((compute, draft.float_result(choices, dims, is_bounded(sum)?)))
 }

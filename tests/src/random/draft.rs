@@ -27,8 +27,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether it can be read in a role that asks for these elements. An input takes the profile that asks for most: that must stay
-    /// the one by which its range is known.
+    /// Whether it can be read in a role that asks for these elements. An input takes the profile
+    /// that asks for most: that must stay the one by which its range is known.
     fn plays(&self, role: Profile) -> bool {
         match self.filled {
             // Within the range of any other.
@@ -97,7 +97,8 @@ impl Draft {
         self.rare
     }
 
-    /// Whether something happens that is declined, which happens in so many of a hundred cases in a graph that has such things.
+    /// Returns true for a choice that is declined, in `percent` of a hundred cases in a
+    /// graph that has such things.
     pub(super) fn oddity(&self, choices: &mut Choices<'_>, percent: usize) -> bool {
         choices.chance(percent) && self.rare
     }
@@ -140,7 +141,8 @@ impl Draft {
         self.input_of(choices, dims, dtype, role, true)
     }
 
-    /// An input for routing, which has no element twice: rows that are taken already have no meaning.
+    /// An input for routing, which has no element twice: rows that are taken already have no
+    /// meaning.
     pub(super) fn routing(&mut self, choices: &mut Choices<'_>, dims: &[i64]) -> Known {
         self.input_of(choices, dims, DataType::I32, Profile::Normal, false)
     }
@@ -348,7 +350,8 @@ impl Draft {
     }
 }
 
-/// The graph without the tensors that no node reads or writes: operands of steps that were left out.
+/// The graph without the tensors that no node reads or writes: operands of steps that were left
+/// out.
 fn without_unused(mut graph: Graph) -> Graph {
     let mut used = BTreeMap::new();
     for node in &graph.nodes {
@@ -419,7 +422,8 @@ fn filled_range(dtype: DataType, role: Profile) -> Range {
     }
 }
 
-/// A memory order: that of the dims, channels last, any other, with gaps; of an input also with an axis that is repeated.
+/// A memory order: that of the dims, channels last, any other, with gaps; of an input also with an
+/// axis that is repeated.
 fn strides(choices: &mut Choices<'_>, dims: &[i64], is_input: bool) -> Vec<i64> {
     let rank = dims.len();
     let kind = choices.below(20);
@@ -435,7 +439,8 @@ fn strides(choices: &mut Choices<'_>, dims: &[i64], is_input: bool) -> Vec<i64> 
             .rev()
             .for_each(|axis| order.swap(axis, choices.below(axis + 1))),
     }
-    // What lies between two neighbours along an axis that is not the innermost, or along the innermost.
+    // What lies between two neighbours along an axis that is not the innermost, or along the
+    // innermost.
     let gaps = kind == 18;
     let repeated = (kind == 19 && is_input).then(|| choices.below(rank));
     let mut strides = vec![0; rank];

@@ -1,10 +1,12 @@
 //! Random graphs: valid ones, of every operation, from a seed.
 //!
-//! A [`Recipe`] is a list of steps; each has a family of operations and the choices that it takes one after the other. Every recipe
-//! makes a valid graph ([`Recipe::graph`]): a step whose operation does not fit what is there is left out. So failing recipes are
-//! shrunk without knowing of graphs: fewer steps and smaller choices are simpler graphs.
+//! A [`Recipe`] is a list of steps; each has a family of operations and the choices that it takes
+//! one after the other. Every recipe makes a valid graph ([`Recipe::graph`]): a step whose
+//! operation does not fit what is there is left out. So failing recipes are shrunk without knowing
+//! of graphs: fewer steps and smaller choices are simpler graphs.
 //!
-//! Graph `i` of a run has the seed `ROTINI_SEED` + `i`, so that any one is made again by naming its seed and `ROTINI_GRAPHS=1`.
+//! Graph `i` of a run has the seed `ROTINI_SEED` + `i`, so that any one is made again by naming its
+//! seed and `ROTINI_GRAPHS=1`.
 //!
 //! | Module | What it has |
 //! |---|---|
@@ -38,7 +40,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::Graph;
 
-/// How a family adds one node to a graph, with its operands; `None` if it does not fit what is there.
+/// How a family adds one node to a graph, with its operands; `None` if it does not fit what is
+/// there.
 type Add = fn(&mut Draft, &mut Choices<'_>) -> Option<()>;
 
 /// How often a family is chosen.
@@ -46,7 +49,8 @@ type Add = fn(&mut Draft, &mut Choices<'_>) -> Option<()>;
 enum Share {
     /// In every graph, with this weight.
     Common(usize),
-    /// In a quarter of the graphs, which are otherwise as the others: what is declined, which would leave few long graphs to run.
+    /// In a quarter of the graphs, which are otherwise as the others: what is declined, which would
+    /// leave few long graphs to run.
     Rare,
 }
 
@@ -111,7 +115,8 @@ const RARE: usize = 3;
 /// What a graph is made from.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What holds for the whole graph: its types, whether it has what is rare, the order of its nodes.
+    /// What holds for the whole graph: its types, whether it has what is rare, the order of its
+    /// nodes.
     pub whole: Vec<u16>,
     /// The nodes.
     pub steps: Vec<Step>,
@@ -186,7 +191,8 @@ impl Recipe {
         }
         draft.finish(&mut whole)
     }
-    /// Simpler recipes, the simplest first: without some of the steps, without some of their choices, with choices of 0.
+    /// Simpler recipes, the simplest first: without some of the steps, without some of their
+    /// choices, with choices of 0.
     fn simpler(&self) -> impl Iterator<Item = Recipe> {
         let without_steps = halvings(self.steps.len()).map(|range| {
             let mut recipe = self.clone();

@@ -58,7 +58,8 @@ fn transformed(normal: f64, scale: &Known, bias: f64) -> Option<Range> {
     is_bounded(Range::around(normal * scale.range.magnitude() + bias))
 }
 
-/// The magnitude of normalized elements, of which no one is farther out than all the others together.
+/// The magnitude of normalized elements, of which no one is farther out than all the others
+/// together.
 fn normal(count: i64) -> f64 {
     (count as f64).sqrt()
 }
@@ -174,7 +175,8 @@ pub(super) fn batchnorm(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<
     )
 }
 
-/// What a backward normalization reads besides x and its scale, and the magnitudes of what it writes.
+/// What a backward normalization reads besides x and its scale, and the magnitudes of what it
+/// writes.
 struct Gradient {
     dy: Known,
     mean: Option<TensorId>,
@@ -203,7 +205,8 @@ impl Gradient {
             .map(|(dims, _)| parameter(draft, choices, dims, Profile::Normal));
         let inverse = statistics.map(|(dims, _)| parameter(draft, choices, dims, Profile::Positive));
         let centre = mean.as_ref().map_or(0.0, |known| known.range.magnitude());
-        // Without statistics they are computed, and epsilon (or hipDNN's 1e-5) bounds the inverse of the deviation.
+        // Without statistics they are computed, and epsilon (or hipDNN's 1e-5) bounds the inverse
+        // of the deviation.
         let (factor, normal) = match &inverse {
             Some(known) => {
                 let factor = known.range.magnitude();
@@ -322,7 +325,8 @@ pub(super) fn layernorm_backward(draft: &mut Draft, choices: &mut Choices<'_>) -
     )
 }
 
-/// As [`trailing`], for an operation that infers the normalized dims from its scale: from the first axis that is not 1 in it.
+/// As [`trailing`], for an operation that infers the normalized dims from its scale: from the first
+/// axis that is not 1 in it.
 fn inferred(choices: &mut Choices<'_>, x: &Known) -> Option<(Vec<i64>, Vec<i64>)> {
     let (_, parameters, _) = trailing(choices, x, 1);
     let first = rotini_graph::rms_normalized_axis(&x.dims, &parameters)?;

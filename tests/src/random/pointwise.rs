@@ -38,7 +38,8 @@ fn set_parameters(choices: &mut Choices<'_>, op: &mut Pointwise) {
     }
 }
 
-/// What a function of one operand makes of it; `None` where it has no value, or grows too fast for a chain of them.
+/// What a function of one operand makes of it; `None` where it has no value, or grows too fast for
+/// a chain of them.
 fn function_range(mode: M, x: Range) -> Option<Range> {
     let root = |value: f64| 1.0 / value.sqrt();
     Some(match mode {
@@ -126,7 +127,8 @@ fn grown(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     grown
 }
 
-/// Dims that broadcast to the given ones: them, a bias per channel or per column, any axes of 1, a lower rank.
+/// Dims that broadcast to the given ones: them, a bias per channel or per column, any axes of 1, a
+/// lower rank.
 fn shrunk(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     let keep = |axis: usize| -> Vec<i64> {
         (0..dims.len())

@@ -13,7 +13,8 @@ use std::str::FromStr;
 
 /// What the plugin answers to a graph that it does not run.
 const NOT_APPLICABLE: i32 = 5;
-/// How many failures are shrunk, and how many graphs are tried for each: the others are told by their seeds.
+/// How many failures are shrunk, and how many graphs are tried for each: the others are named by
+/// their seeds.
 const SHRUNK: usize = 3;
 const ATTEMPTS: usize = 150;
 
@@ -27,7 +28,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What `ROTINI_SEED` and `ROTINI_GRAPHS` say, or the seed 0 and `count`: the second in a full run.
+    /// What `ROTINI_SEED` and `ROTINI_GRAPHS` say, or the seed 0 and `count`: the second in a full
+    /// run.
     ///
     /// # Panics
     ///
@@ -59,9 +61,10 @@ enum Answer {
 ///
 /// # Panics
 ///
-/// If any is wrong, takes much longer to compile than the others, crashes, is declined without the name of a node or tensor, or is
-/// accepted and does not compile; if too few are accepted, or the bounds of too many results say nothing, however many there are: one
-/// that is declined was not tried.
+/// If any is wrong, takes much longer to compile than the others, crashes, is declined without the
+/// name of a node or tensor, or is accepted and does not compile; if too few are accepted, or the
+/// bounds of too many results say nothing, however many there are: one that is declined was not
+/// tried.
 #[expect(clippy::print_stdout, reason = "what was not run is told")]
 pub fn run(runner: &Runner, settings: Settings) {
     let Settings { seed, count } = settings;
@@ -120,7 +123,8 @@ fn told(runner: &Runner, failures: Vec<(u64, anyhow::Error)>) -> String {
     text
 }
 
-/// The smallest recipe found that fails too: simplified step by step, as long as a simpler one fails.
+/// The smallest recipe found that fails too: simplified step by step, as long as a simpler one
+/// fails.
 fn shrunk(runner: &Runner, seed: u64, error: anyhow::Error) -> (Recipe, anyhow::Error) {
     let mut smallest = (recipe(seed), error);
     let mut attempts = 0;
@@ -140,7 +144,8 @@ fn shrunk(runner: &Runner, seed: u64, error: anyhow::Error) -> (Recipe, anyhow::
     }
 }
 
-/// What all failures for one cause have in common: how their text begins, but for names and numbers.
+/// What all failures for one cause have in common: how their text begins, but for names and
+/// numbers.
 fn cause(error: &anyhow::Error) -> String {
     let text = without_names(&format!("{error:#}"));
     text.chars()

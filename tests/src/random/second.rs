@@ -1,4 +1,5 @@
-//! Random graphs of the second encoder: with truth values and FNUZ, whose numbers on the wire nothing else states twice.
+//! Random graphs of the second encoder: with truth values and FNUZ, whose numbers on the wire
+//! nothing else states twice.
 
 use super::Settings;
 use crate::cases::{Encoded, second_random};
@@ -14,7 +15,8 @@ const TYPES: [DataType; 3] = [DataType::Bool, DataType::F8E4M3Fnuz, DataType::F8
 ///
 /// # Panics
 ///
-/// If the encoder does not run, or any graph is declined, decoded as another one, wrong, or does not compile.
+/// If the encoder does not run, or any graph is declined, decoded as another one, wrong, or does
+/// not compile.
 #[expect(clippy::print_stdout, reason = "what was run is told")]
 #[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
 pub fn run_second(runner: &Runner, settings: Settings) {

@@ -1,8 +1,9 @@
-//! Every case is right on the CPU, through the C ABI of the shared library, within the bounds of its types and one rounding. Its workspace
-//! is known, and nothing outside its buffers is touched.
+//! Every case is right on the CPU, through the C ABI of the shared library, within the bounds of
+//! its types and one rounding. Its workspace is known, and nothing outside its buffers is touched.
 //!
-//! Code is for [`x86-64-v3`](LEVEL), if the CPU that is here has that: so verdicts hold on all machines. What is compiled for the CPU that is here is
-//! tried by a [share of the cases](code_for_this_cpu_is_right).
+//! Code is for [`x86-64-v3`](LEVEL), if the CPU that is here has that: so verdicts hold on all
+//! machines. What is compiled for the CPU that is here is tried by a [share of the
+//! cases](code_for_this_cpu_is_right).
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -20,10 +21,12 @@ const SHARE: u64 = 100;
 /// The same of cases whose text is not that for [`LEVEL`].
 const SHARE_OF_OTHERS: u64 = 12;
 
-/// The plugin, in a process of this test alone. Its code is for [`LEVEL`], if `ROTINI_CPU` names nothing else.
+/// The plugin, in a process of this test alone. Its code is for [`LEVEL`], if `ROTINI_CPU` names
+/// nothing else.
 fn runner() -> Runner {
     if LEVEL.is_here() && std::env::var_os("ROTINI_CPU").is_none() {
-        // SAFETY: the plugin, which reads the environment, is not loaded yet, and the test has started no threads.
+        // SAFETY: the plugin, which reads the environment, is not loaded yet, and the test has
+        // started no threads.
         unsafe { std::env::set_var("ROTINI_CPU", LEVEL.name()) };
     }
     Runner::cpu().expect("the plugin loads")
@@ -48,8 +51,9 @@ fn text(case: &Case, target: &Target) -> Option<String> {
     Some(emit(&graph.normalise().0, target).ok()?.mlir)
 }
 
-/// Code for the CPU that is here: a [share](SHARE_OF_OTHERS) of the cases whose text is not that for [`LEVEL`], and a smaller
-/// [share](SHARE) of the others, which `ROTINI_TEST_SEED` chooses. A full run executes all.
+/// Code for the CPU that is here: a [share](SHARE_OF_OTHERS) of the cases whose text is not that
+/// for [`LEVEL`], and a smaller [share](SHARE) of the others, which `ROTINI_TEST_SEED` chooses. A
+/// full run executes all.
 #[test]
 fn code_for_this_cpu_is_right() {
     let seed = std::env::var("ROTINI_TEST_SEED").unwrap_or_default();
@@ -62,7 +66,8 @@ fn code_for_this_cpu_is_right() {
         is_full || number.is_multiple_of(SHARE) || (number.is_multiple_of(SHARE_OF_OTHERS) && differs())
     };
     let chosen: Vec<Case> = cases::all().into_iter().filter(is_chosen).collect();
-    // SAFETY: the plugin, which reads the environment, is not loaded yet, and the test has started no threads.
+    // SAFETY: the plugin, which reads the environment, is not loaded yet, and the test has started
+    // no threads.
     unsafe {
         std::env::set_var("ROTINI_CPU", "host");
         // Verdicts are on other code.
@@ -87,7 +92,8 @@ fn unusual_data_is_right() {
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
 }
 
-/// Relative bounds, units in the last place, over all magnitudes of both signs (`docs/semantics.md`).
+/// Relative bounds, units in the last place, over all magnitudes of both signs
+/// (`docs/semantics.md`).
 #[test]
 fn functions_are_right_everywhere() {
     let runner = runner();
@@ -101,7 +107,8 @@ fn long_sums_are_right() {
     runner.expect_data(&cases::long_sums().expect("the reference fills them"));
 }
 
-/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
+/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one,
+/// others none.
 #[test]
 fn special_values_are_right() {
     let runner = runner();
@@ -122,7 +129,8 @@ fn pointers_need_only_sixteen_bytes() {
     all_right(&some, 16);
 }
 
-/// Tensors may promise less than hipDNN does by default, down to nothing: what is not aligned as compiled code wants it is copied.
+/// Tensors may promise less than hipDNN does by default, down to nothing: what is not aligned as
+/// compiled code wants it is copied.
 #[test]
 fn tensors_may_promise_any_alignment() {
     for alignment in [1_u8, 2, 4, 8] {
@@ -150,7 +158,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), count);
 }
 
-/// A case of kernels of our own that got none would prove nothing of them.
+/// A case for rotini's kernels that got none would prove nothing about them.
 #[test]
 fn products_have_kernels_of_their_own() {
     let target = Target::parse("mi300x").expect("it is known");
@@ -222,7 +230,8 @@ fn filters_are_not_packed() {
     assert_eq!(counts, [16, 61, 4]);
 }
 
-/// Few long rows are several kernels: one for each reduction that needs the one before, and one that makes the result.
+/// Few long rows are several kernels: one for each reduction that needs the one before, and one
+/// that makes the result.
 #[test]
 fn long_rows_are_in_parts() {
     let target = Target::parse("mi300x").expect("it is known");
@@ -263,8 +272,9 @@ fn rounded_quotients_are_products() {
     }
 }
 
-/// Attention has the kernels that its cases are named for. Gradients of few heads with many steps of their own are faster in memory: they are listed,
-/// as are columns that no kernel of gradients has.
+/// Attention has the kernels that its cases are named for. Gradients of few heads with many steps
+/// of their own are faster in memory: they are listed, as are columns that no kernel of gradients
+/// has.
 #[test]
 fn attentions_have_the_kernels_that_they_are_named_for() {
     const IN_MEMORY: [&str; 6] = [

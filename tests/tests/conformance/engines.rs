@@ -1,4 +1,5 @@
-//! The engines that rotini is measured against: a comparison with one that is wrong would say nothing.
+//! The engines that rotini is measured against: a comparison with one that is wrong would say
+//! nothing.
 
 #![expect(
     clippy::panic,
@@ -12,7 +13,8 @@ use rotini_tests::harness::Runner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Every so many of all cases are tried on the plain engine: it computes with the judge's own code, so this is about how it gets at buffers.
+/// One in this many cases runs on the plain engine: it computes with the judge's own code,
+/// so this is about how it gets at buffers.
 const EVERY: [usize; 2] = [141, 23];
 
 #[test]
@@ -70,8 +72,9 @@ fn onnx_runtime_is_right_when_it_takes_weights_for_constants() {
     onnx_runtime();
 }
 
-/// Runs cases that the engine accepts, each context on other values after the first: all in a full run, else one in 32 and the first of
-/// each kind. It is a peer of the benches, and only its engine's own code can break it.
+/// Runs cases that the engine accepts, each context on other values after the first: all in a full
+/// run, else one in 32 and the first of each kind. It is a peer of the benches, and only its
+/// engine's own code can break it.
 fn onnx_runtime() {
     if std::env::var_os("ROTINI_ONNXRUNTIME").is_none_or(|path| !Path::new(&path).exists()) {
         let reason = "ONNX Runtime is not installed (scripts/setup --test installs it)";

@@ -1,4 +1,5 @@
-//! What is compiled for MI300 (gfx942): the number of kernels and their instructions. Nothing here is executed; `emulated` does that.
+//! What is compiled for MI300 (gfx942): the number of kernels and their instructions. Nothing here
+//! is executed; `emulated` does that.
 
 #![expect(
     clippy::expect_used,
@@ -30,7 +31,8 @@ const READERS: [&str; 2] = [
     include_str!("../../../plugin/src/compile.rs"),
 ];
 
-/// What the compiler makes of a case: its counts and its kernels. `ROTINI_TEST_CACHE` keeps them, under the hash of all that decides them.
+/// What the compiler makes of a case: its counts and its kernels. `ROTINI_TEST_CACHE` keeps them,
+/// under the hash of all that decides them.
 fn compile(case: &Case, target: &Target) -> Result<(Statistics, Vec<Kernel>), String> {
     let mut graph = case.graph.clone();
     graph.validate().map_err(|error| error.to_string())?;
@@ -109,8 +111,9 @@ fn is_one_good_kernel(statistics: &Statistics, kernels: &[Kernel]) -> Option<Str
     }
 }
 
-/// One dispatch with matrix instructions, with all that is made of its sums. Beside it there may be copies of the operands, channels
-/// innermost, and a kernel that adds the parts of shared sums. Nothing spilled, no scratch memory.
+/// One dispatch with matrix instructions, with all that is made of its sums. Beside it there may be
+/// copies of the operands, channels innermost, and a kernel that adds the parts of shared sums.
+/// Nothing spilled, no scratch memory.
 fn is_one_good_product(statistics: &Statistics, kernels: &[Kernel]) -> Option<String> {
     const COPIES: u64 = 2;
     let is_clean = statistics.fills + statistics.copies + statistics.allocated_bytes == 0;
@@ -120,7 +123,7 @@ fn is_one_good_product(statistics: &Statistics, kernels: &[Kernel]) -> Option<St
     (!is_good).then(|| format!("{statistics:?} {kernels:?}"))
 }
 
-/// Of floats of 16 bits one good product each, of others one good kernel.
+/// One good product for each float of 16 bits, one good kernel for others.
 fn are_fused(cases: Vec<Case>) {
     let (half, others): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.name.ends_with("f16"));
     assert!(!half.is_empty() && !others.is_empty());
@@ -223,8 +226,9 @@ fn f64_functions_compile() {
     });
 }
 
-/// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses, when the input is an NCHW view of NHWC
-/// data. It cannot happen where no convolution ever reads a transposed value, and every transposed value stands behind a barrier.
+/// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses, when
+/// the input is an NCHW view of NHWC data. It cannot happen where no convolution ever reads a
+/// transposed value, and every transposed value stands behind a barrier.
 #[test]
 fn no_transpose_reaches_a_convolution() {
     let mut barriers = 0;
@@ -240,7 +244,8 @@ fn no_transpose_reaches_a_convolution() {
     assert!(barriers > 0, "no case needs a copy: this test tests nothing");
 }
 
-/// The look at the text sees what it is there for: the very form that IREE folds, behind padding, and mixed layouts.
+/// The look at the text sees what it is there for: the very form that IREE folds, behind padding,
+/// and mixed layouts.
 #[test]
 fn a_transpose_in_front_of_a_convolution_is_seen() {
     let kind = |reduced: usize| {
@@ -275,8 +280,8 @@ fn a_transpose_in_front_of_a_convolution_is_seen() {
     );
 }
 
-/// What of a module IREE could fold into wrong addresses: a convolution that reads a transposed value, or whose input and filter have
-/// their channels in different places.
+/// What of a module IREE could fold into wrong addresses: a convolution that reads a transposed
+/// value, or whose input and filter have their channels in different places.
 fn foldable_transpose(mlir: &str) -> Option<String> {
     let sums = convolutions(mlir).into_iter();
     // A sum of one operand is none: bits that are packed, a statistic.
@@ -291,7 +296,8 @@ fn foldable_transpose(mlir: &str) -> Option<String> {
     })
 }
 
-/// A convolution in the module's text: a structured operation that reduces over more than its operands' shared axes.
+/// A convolution in the module's text: a structured operation that reduces over more than its
+/// operands' shared axes.
 struct Convolution {
     line: String,
     operands: Vec<String>,
@@ -334,7 +340,8 @@ fn convolutions(mlir: &str) -> Vec<Convolution> {
         .collect()
 }
 
-/// The operations of a module, each on one line: one that encloses others has its operands before them and its attributes behind them.
+/// The operations of a module, each on one line: one that encloses others has its operands before
+/// them and its attributes behind them.
 fn operations(mlir: &str) -> Vec<String> {
     let lines: Vec<&str> = mlir.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -400,7 +407,8 @@ fn is_permuting(definition: &str) -> bool {
     definition.contains("linalg.generic") && !definition.contains("<reduction>") && given != sorted
 }
 
-/// The statistics and the registers are read from what the compiler made, not from what it was asked for: a kernel that spills is seen.
+/// The statistics and the registers are read from what the compiler made, not from what it was
+/// asked for: a kernel that spills is seen.
 #[test]
 fn the_reader_sees_what_is_there() {
     let depthwise = cases::Conv::new(1, 64, 64, 14, 3, 1, DataType::F16, cases::Order::Last).groups(64);

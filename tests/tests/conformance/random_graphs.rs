@@ -1,6 +1,8 @@
-//! Random graphs on the CPU, through the C ABI of the shared library: none is wrong, crashes, or is accepted and does not compile.
+//! Random graphs on the CPU, through the C ABI of the shared library: none is wrong, crashes, or is
+//! accepted and does not compile.
 //!
-//! `ROTINI_GRAPHS` says how many, `ROTINI_SEED` from which seed on. With `ROTINI_FAMILY=attention` they are about attention alone.
+//! `ROTINI_GRAPHS` says how many, `ROTINI_SEED` from which seed on. With `ROTINI_FAMILY=attention`
+//! they are about attention alone.
 
 use rotini_graph::Op;
 use rotini_tests::harness::Runner;

@@ -1,8 +1,9 @@
 //! No bytes make the plugin crash, hang, leak or violate the protocol.
 //!
-//! From fixed seeds, 20,000 graphs (100,000 in a full run) and as many engine configs are damaged as a careless or hostile host could. They
-//! go through every function of the ABI that takes bytes. A failure names its round, and the same round fails again. A graph that is still
-//! accepted must be right: a sample of them is compiled, executed and judged.
+//! From fixed seeds, 20,000 graphs (100,000 in a full run) and as many engine configs are damaged
+//! as a careless or hostile host could. They go through every function of the ABI that takes bytes.
+//! A failure names its round, and the same round fails again. A graph that is still accepted must
+//! be right: a sample of them is compiled, executed and judged.
 
 #![expect(
     clippy::panic,
@@ -31,7 +32,8 @@ const ROUNDS: [u64; 2] = [5_000, 100_000];
 /// Accepted mutants that are compiled, and executed if their buffers are small.
 const COMPILED: usize = 40;
 const SMALL_BYTES: usize = 1 << 20;
-/// A single cheap call that takes longer is a hang. They take microseconds; this is for machines that do much else.
+/// A single cheap call that takes longer is a hang. They take microseconds; this is for machines
+/// that do much else.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// The whole test, compiling included.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
@@ -158,7 +160,8 @@ fn config_round(handle: &Handle, round: u64, config: &[u8], graph: &[u8], counts
     }
 }
 
-/// Ends the process if the test takes too long: a thread that hangs in the plugin cannot be ended otherwise.
+/// Ends the process if the test takes too long: a thread that hangs in the plugin cannot be ended
+/// otherwise.
 fn watch() -> mpsc::Sender<()> {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {
@@ -188,7 +191,8 @@ fn is_small(graph: &Graph) -> bool {
         < SMALL_BYTES
 }
 
-/// The key of an accepted graph: mutants that differ in names, uids or bytes nobody reads have the same.
+/// The key of an accepted graph: mutants that differ in names, uids or bytes nobody reads have the
+/// same.
 fn key(bytes: &[u8]) -> Option<Vec<u8>> {
     rotini_wire::decode(bytes)
         .ok()
@@ -216,7 +220,8 @@ fn damaged_bytes_do_no_harm() {
             .collect()
     };
     let mut accepted = rounds(0..total / 2);
-    // The same again needs no more memory: what grew before is the heap, which has to hold the largest of these graphs.
+    // The same again needs no more memory: what grew before is the heap, which has to hold the
+    // largest of these graphs.
     let before = resident();
     let again = rounds(0..total / 2);
     let growth = resident().saturating_sub(before);
@@ -267,7 +272,8 @@ fn damaged_bytes_do_no_harm() {
             };
             match runner.run(&case, 16) {
                 Ok(_) => drop(executed.fetch_add(1, Relaxed)),
-                // It knows the bodies of custom operations by their text, of which a letter may be another.
+                // It knows the bodies of custom operations by their text, of which a letter may be
+                // another.
                 Err(error) if matches!(error.downcast_ref(), Some(ReferenceError::Unsupported { .. })) => {
                     skipped.fetch_add(1, Relaxed);
                 }

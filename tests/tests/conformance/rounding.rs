@@ -1,5 +1,5 @@
-//! An f16 or bf16 graph with f32 intermediates rounds once, when it stores. The judge of these tests is strict: the last test shows that it
-//! notices a bias that is added after rounding to f16.
+//! An f16 or bf16 graph with f32 intermediates rounds once, when it stores. The judge of these
+//! tests is strict: the last test shows that it notices a bias that is added after rounding to f16.
 
 use rotini_graph::{DataType, PointwiseMode, TensorKind};
 use rotini_reference::{Options, evaluate, execute_with, fill_all};
@@ -10,7 +10,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for order in Order::BOTH {
         for dtype in [DataType::F16, DataType::Bf16] {
-            // Long sums: the intermediate is large against the bias, so rounding it loses bits that the result keeps.
+            // Long sums: the intermediate is large against the bias, so rounding it loses bits that
+            // the result keeps.
             let conv = Conv::new(1, 32, 16, 9, 3, 1, dtype, order);
             let name = format!("{}_{dtype}", order.name());
             cases.push(Case {

@@ -1,7 +1,8 @@
 //! Sums in f32 on the CPU err no more than eight times as much as PyTorch's.
 //!
-//! PyTorch's errors were measured with 2.15.0, one thread, AMD EPYC (Zen 4), on the elements that [`element`] gives, against numpy's
-//! sums in f64. An error below half of f32's last place is as good as none.
+//! PyTorch's errors were measured with 2.15.0, one thread, AMD EPYC (Zen 4), on the elements that
+//! [`element`] gives, against numpy's sums in f64. An error below half of f32's last place is as
+//! good as none.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -9,7 +10,8 @@ use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, Reduction, ReductionMo
 use rotini_host::{DeviceBuffer, engine_config};
 use rotini_tests::harness::Runner;
 
-/// Number of terms; PyTorch's relative error of their sum, their mean, their Euclidean norm and a dot product.
+/// Number of terms; PyTorch's relative error of their sum, their mean, their Euclidean norm and a
+/// dot product.
 const TORCH: [(usize, [f64; 4]); 14] = [
     (1, [0.0, 0.0, 0.0, 2.00e-8]),
     (7, [0.0, 1.75e-8, 1.38e-8, 2.77e-8]),
@@ -27,7 +29,7 @@ const TORCH: [(usize, [f64; 4]); 14] = [
     (33_554_432, [9.08e-9, 9.08e-9, 5.09e-5, 5.97e-2]),
 ];
 
-/// Of equal terms: the mean of 33,554,432 times 3.7, and the sum of 1,048,576 times 0.1.
+/// Sums of equal terms: the mean of 33,554,432 times 3.7, and the sum of 1,048,576 times 0.1.
 const TORCH_EQUAL: [f64; 2] = [7.73e-7, 1.49e-7];
 
 /// From 0.5 up to 1.5, with all digits of f32.
@@ -83,7 +85,8 @@ fn compute(runner: &Runner, graph: &Graph, inputs: &[&[f32]]) -> f64 {
         ptr: result[place..].as_mut_ptr().cast(),
     });
     let start = workspace.as_ptr().align_offset(64);
-    // SAFETY: the inputs have the elements of their tensors and are only read, the result has one, the workspace its size.
+    // SAFETY: the inputs have the elements of their tensors and are only read, the result has one,
+    // the workspace its size.
     unsafe { context.execute(workspace[start..].as_mut_ptr().cast(), &buffers) }.expect("it runs");
     f64::from(result[place])
 }

@@ -1,7 +1,9 @@
-//! Every case is right on the emulated MI300. The emulator executes the compiler's gfx942 code objects instruction by instruction in strict
-//! mode, through the C ABI of the shared library and IREE's own HIP driver.
+//! Every case is right on the emulated MI300. The emulator executes the compiler's gfx942 code
+//! objects instruction by instruction in strict mode, through the C ABI of the shared library and
+//! IREE's own HIP driver.
 //!
-//! `ROTINI_TEST_DEVICE=cuda` runs the same on an NVIDIA GPU, `=hip` on an AMD GPU. `ROTINI_CASE` names the cases to run.
+//! `ROTINI_TEST_DEVICE=cuda` runs the same on an NVIDIA GPU, `=hip` on an AMD GPU. `ROTINI_CASE`
+//! names the cases to run.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -51,14 +53,16 @@ fn unusual_data_is_right() {
     runner.expect_data(&cases::quotients().expect("the reference fills them"));
 }
 
-/// Relative bounds, units in the last place, over all magnitudes of both signs (`docs/semantics.md`).
+/// Relative bounds, units in the last place, over all magnitudes of both signs
+/// (`docs/semantics.md`).
 #[test]
 fn functions_are_right_everywhere() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.expect_data(&cases::functions(false).expect("the reference fills them"));
 }
 
-/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
+/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one,
+/// others none.
 #[test]
 fn special_values_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
@@ -72,7 +76,8 @@ fn other_special_values_are_right() {
     runner.expect_other_special_values();
 }
 
-/// hipDNN promises 16 bytes. A launch plan has nothing to remember an execution by: the second one is as right as the first.
+/// hipDNN promises 16 bytes. A launch plan has nothing to remember an execution by: the second one
+/// is as right as the first.
 #[test]
 fn pointers_need_only_sixteen_bytes() {
     let some: Vec<Case> = cases::all().into_iter().step_by(43).collect();

@@ -21,7 +21,8 @@ fn the_plain_engine_works_in_a_gpus_memory() {
     }
 }
 
-/// Its inputs come from work that is on the stream before it, and what is on the stream after it reads its results.
+/// Its inputs come from work that is on the stream before it, and what is on the stream after it
+/// reads its results.
 #[test]
 fn the_plain_engine_keeps_the_order_of_a_stream() {
     const ELEMENTS: i64 = 1 << 12;
@@ -55,7 +56,8 @@ fn the_plain_engine_keeps_the_order_of_a_stream() {
         .collect();
     for value in [1.0, 2.0, 3.0] {
         let source = memory(value);
-        // SAFETY: everything lives until the stream is waited for; the buffers have the spans of their tensors.
+        // SAFETY: everything lives until the stream is waited for; the buffers have the spans of
+        // their tensors.
         unsafe {
             stream.copy(&x, &source, bytes(value).len()).unwrap();
             context.execute(std::ptr::null_mut(), &pack).unwrap();

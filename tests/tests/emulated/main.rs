@@ -1,5 +1,5 @@
-//! What runs on the emulated MI300. Modules set up their process in different ways: run each test in its own, as nextest does, or one
-//! module alone.
+//! What runs on the emulated MI300. Modules set up their process in different ways: run each test
+//! in its own, as nextest does, or one module alone.
 //!
 //! | Module | What it asserts |
 //! |---|---|

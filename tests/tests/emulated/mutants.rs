@@ -54,7 +54,8 @@ fn context(runner: &Runner, case: &Case) -> Context {
 
 /// The plugin's own execution, with the harness's buffers.
 fn execute(context: &Context, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), HostError> {
-    // SAFETY: the harness's buffers have the spans of their tensors, its workspace the size that the context tells.
+    // SAFETY: the harness's buffers have the spans of their tensors, its workspace the size that
+    // the context tells.
     unsafe { context.execute(workspace, buffers) }
 }
 
@@ -69,7 +70,8 @@ fn output<'a>(graph: &Graph, buffers: &'a [DeviceBuffer]) -> &'a mut [u8] {
     let pointer = buffer.expect("every tensor has a buffer").ptr.cast::<u8>();
     let elements: i64 = tensor.dims.iter().product();
     let bytes = usize::try_from(elements).expect("a size") * tensor.dtype.bytes().expect("a plain type") as usize;
-    // SAFETY: the output of these cases has no gaps, and nobody else uses it before the execution returns.
+    // SAFETY: the output of these cases has no gaps, and nobody else uses it before the execution
+    // returns.
     unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
 }
 
@@ -87,8 +89,8 @@ fn change_f32(bytes: &mut [u8], change: impl Fn(usize, f32) -> f32) -> usize {
     changed
 }
 
-/// Asserts that the harness has nothing to say about a case as the plugin executes it on the CPU, and fails it as `mutant` does; which
-/// tells how many elements it has changed.
+/// Asserts that the harness has nothing to say about a case as the plugin executes it on the CPU,
+/// and fails it as `mutant` does; which tells how many elements it has changed.
 fn is_seen(name: &str, mutant: impl Fn(&Graph, &Context, *mut c_void, &[DeviceBuffer]) -> usize) {
     let runner = Runner::cpu().expect("the plugin loads");
     let case = cases::named(name).expect("the case is there");
@@ -147,7 +149,8 @@ fn wait_for(flag: &AtomicBool) {
     }
 }
 
-/// The one that faults has failed, though alone it does not; the one that was under way beside it has not.
+/// The one that faults has failed, though alone it does not; the one that was under way beside it
+/// has not.
 #[test]
 fn a_fault_that_needs_company_is_seen() {
     if part().is_none() {

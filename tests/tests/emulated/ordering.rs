@@ -1,11 +1,13 @@
-//! The plugin's work is in order on the caller's streams. It sees what was enqueued before it, and later work sees its results, whatever
-//! the order in which a GPU reaches them.
+//! The plugin's work is in order on the caller's streams. It sees what was enqueued before it, and
+//! later work sees its results, whatever the order in which a GPU reaches them.
 //!
-//! A schedule is a seeded program of a host: producers fill inputs, the plugin executes, consumers take outputs away. It uses one or
-//! several streams with events between them, and changes streams, contexts and handles on the way. Every result is judged. On the emulated
-//! MI300, each schedule also seeds the emulator's scheduler, which delays and reorders everything that the API allows.
+//! A schedule is a seeded program of a host: producers fill inputs, the plugin executes, consumers
+//! take outputs away. It uses one or several streams with events between them, and changes streams,
+//! contexts and handles on the way. Every result is judged. On the emulated MI300, each schedule
+//! also seeds the emulator's scheduler, which delays and reorders everything that the API allows.
 //!
-//! A last test shows that a missing wait would be noticed: without the producer's event, schedules fail.
+//! A last test shows that a missing wait would be noticed: without the producer's event, schedules
+//! fail.
 
 #![expect(
     clippy::expect_used,
@@ -28,7 +30,8 @@ const ROUNDS: usize = 4;
 /// Fillings of the inputs that executions choose from: a stale read gives the result of another.
 const FILLINGS: usize = 3;
 
-/// A machine, the plugin on it, and the graphs that schedules execute: one of a single kernel, one of two with a workspace between.
+/// A machine, the plugin on it, and the graphs that schedules execute: one of a single kernel, one
+/// of two with a workspace between.
 struct Bench {
     gpu: Gpu,
     plugin: Plugin,
@@ -162,7 +165,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// One round: produce on one stream, execute on a second, consume on a third, any of which may be the same.
+    /// One round: produce on one stream, execute on a second, consume on a third, any of which may
+    /// be the same.
     fn round(&mut self, bench: &Bench, rng: &mut ChaCha8Rng, streams: &[Stream], host: Host) {
         let gpu = &bench.gpu;
         let round = self.chosen.len();
@@ -201,7 +205,8 @@ impl<'a> Lane<'a> {
                 .context(&engine_config(bench.engine), &self.subject.bytes)
                 .unwrap();
         }
-        // SAFETY: the lane lives until the schedule's end, which waits; its rounds are ordered by events.
+        // SAFETY: the lane lives until the schedule's end, which waits; its rounds are ordered by
+        // events.
         unsafe { self.execute() };
         // Another stream, before anything is done: it governs the next execution, not this one.
         // SAFETY: as above.
@@ -234,7 +239,8 @@ impl<'a> Lane<'a> {
     ///
     /// # Safety
     ///
-    /// The lane lives until the work is done, and no other execution of its own is under way meanwhile: they share the workspace.
+    /// The lane lives until the work is done, and no other execution of its own is under way
+    /// meanwhile: they share the workspace.
     unsafe fn execute(&self) {
         let outputs = self.subject.outputs.iter().map(|(uid, _)| uid);
         let pack: Vec<DeviceBuffer> = (self.subject.inputs.iter().zip(&self.inputs))
@@ -248,7 +254,8 @@ impl<'a> Lane<'a> {
             .workspace
             .as_ref()
             .map_or(std::ptr::null_mut(), Allocation::pointer);
-        // SAFETY: the buffers have the spans of their tensors, the workspace its size; the rest by this function's contract.
+        // SAFETY: the buffers have the spans of their tensors, the workspace its size; the rest by
+        // this function's contract.
         unsafe { self.engine.as_ref().unwrap().1.execute(workspace, &pack) }.unwrap();
     }
 
@@ -360,8 +367,8 @@ fn eight_threads() {
     });
 }
 
-/// Where the host forgets a wait, or the plugin's work went to a stream that does not have it, the emulator's scheduler brings it to
-/// light. A real GPU gives no such promise.
+/// Where the host forgets a wait, or the plugin's work went to a stream that does not have it, the
+/// emulator's scheduler brings it to light. A real GPU gives no such promise.
 #[test]
 fn a_missing_wait_is_seen() {
     let bench = bench();

@@ -1,6 +1,8 @@
-//! Executions on a GPU that need memory of rotini's own: without a workspace, and with outputs over inputs.
+//! Executions on a GPU that need memory of rotini's own: without a workspace, and with outputs over
+//! inputs.
 //!
-//! `ordering` tests which streams, threads and captures share that memory, and `hip_device` what it costs.
+//! `ordering` tests which streams, threads and captures share that memory, and `hip_device` what it
+//! costs.
 
 #![expect(
     clippy::expect_used,
@@ -52,7 +54,8 @@ struct Subject {
 }
 
 impl Subject {
-    /// `over`: outputs by name, the inputs whose memory they share, and how many bytes behind its start they begin.
+    /// `over`: outputs by name, the inputs whose memory they share, and how many bytes behind its
+    /// start they begin.
     fn new(gpu: &Gpu, graph: Graph, over: &[(&str, &str, usize)]) -> Self {
         Self::filled(gpu, graph, over, 7)
     }
@@ -280,7 +283,8 @@ fn outputs_may_be_over_inputs() {
     }
 }
 
-/// A captured execution in place is done again by each launch of the graph, beside others that are not captured.
+/// A captured execution in place is done again by each launch of the graph, beside others that are
+/// not captured.
 #[test]
 fn captured_in_place() {
     let machine = Machine::new();

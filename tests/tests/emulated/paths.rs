@@ -1,7 +1,9 @@
-//! One convolution, compiled in ways that share little of the compiler. The results agree bit for bit on the emulated MI300.
+//! One convolution, compiled in ways that share little of the compiler. The results agree bit for
+//! bit on the emulated MI300.
 //!
-//! The inputs are small integers, so every sum is exact in any order. A defect of the emulator goes unnoticed only if it is the same in an
-//! implicit GEMM with MFMA and in plain loops with vector arithmetic.
+//! The inputs are small integers, so every sum is exact in any order. A defect of the emulator goes
+//! unnoticed only if it is the same in an implicit GEMM with MFMA and in plain loops with vector
+//! arithmetic.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -69,7 +71,8 @@ fn compile(mlir: &str, target: &Target) -> Vec<Way> {
         .collect()
 }
 
-/// The bytes of the output, after execution in the GPU's memory. Arguments are numbered as in the signature.
+/// The bytes of the output, after execution in the GPU's memory. Arguments are numbered as in the
+/// signature.
 fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature, inputs: &[Vec<u8>]) -> Vec<u8> {
     let key = Key::of(&KeyInputs {
         graph: b"paths",
@@ -101,7 +104,8 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
         scalars: &[],
         workspace: workspace.pointer(),
     };
-    // SAFETY: the buffers have their arguments' sizes and live until the work is done, which is waited for below.
+    // SAFETY: the buffers have their arguments' sizes and live until the work is done, which is
+    // waited for below.
     unsafe { code.execute(stream, &buffers) }.expect(way.name);
     gpu.synchronize().expect(way.name);
     let output = signature

@@ -1,14 +1,17 @@
-//! Each quirk still exists: if the lowering stops avoiding it alone, the case that guards it fails. If a guard passes, delete the quirk and
-//! the code that asks for it.
+//! Each quirk still exists: if the lowering stops avoiding it alone, the case that guards it fails.
+//! If a guard passes, delete the quirk and the code that asks for it.
 //!
-//! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
-//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs cases whose code differs without the quirk, and
-//! tells which fail: 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random graphs, from the seed
-//! `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make it compile alone, with these flags added: for another CPU, say.
+//! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it,
+//! three are tried, others each day. `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each
+//! quirk that it names, it runs cases whose code differs without the quirk, and tells which fail:
+//! 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random
+//! graphs, from the seed `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make
+//! it compile alone, with these flags added: for another CPU, say.
 //!
 //! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
 //!
-//! What is tried is the compiler's own choice of schedules: kernels of our own meet none of its defects.
+//! What is tried is the compiler's own choice of schedules: rotini's kernels meet none of its
+//! defects.
 //!
 //! Each attempt is a process, because it may crash or never end.
 
@@ -40,7 +43,7 @@ use std::time::{Duration, Instant};
 /// No guard takes as long if it is right.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Cases that a search tries for a quirk, unless it is told how many.
+/// Default number of cases that a search tries for a quirk.
 const TRIES: usize = 60;
 
 /// How random graphs are named.
@@ -53,10 +56,10 @@ const NOT_RIGHT: &str = "the case is not right: ";
 /// What is said of a case that does not compile with the quirk avoided: no guard.
 const NEITHER: &str = "it does not compile at all: ";
 
-/// What a child is told that avoids all quirks: a graph that is wrong anyway is no guard.
+/// The argument of a child that avoids all quirks: a graph that is wrong anyway is no guard.
 const NOTHING: &str = "-";
 
-/// What a child is told that only compiles its case.
+/// The argument of a child that only compiles its case.
 const COMPILED: &str = "compiled";
 
 fn target(backend: Backend) -> Target {
@@ -69,7 +72,8 @@ fn target(backend: Backend) -> Target {
     target.unscheduled().unwrap_or(target)
 }
 
-/// Compiles a graph without some quirks, as the plugin does: with the fallback flags if it fails without them.
+/// Compiles a graph without some quirks, as the plugin does: with the fallback flags if it fails
+/// without them.
 fn compile(normal: &NormalGraph, target: &Target, quirks: Quirks, flags: &[&str]) -> Result<(Emitted, Compiled)> {
     let emitted = emit_avoiding(normal, target, quirks)?;
     let compiler = Program::new(&find_program()?)?;
@@ -104,7 +108,8 @@ fn without(quirks: Quirks, quirk: Option<Quirk>) -> Quirks {
     quirk.map_or(quirks, |quirk| quirks.without(quirk))
 }
 
-/// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is not right.
+/// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is
+/// not right.
 fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     let runner = match backend {
         Backend::Cpu => Runner::cpu()?,
@@ -151,7 +156,8 @@ fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     Ok(())
 }
 
-/// What a child does: its part is a quirk, a backend, a case, and for a guard that is only compiled its flags behind [`COMPILED`].
+/// What a child does: its part is a quirk, a backend, a case, and for a guard that is only compiled
+/// its flags behind [`COMPILED`].
 fn play(part: &str) -> Result<()> {
     let words: Vec<&str> = part.split(' ').collect();
     let [quirk, backend, case, how @ ..] = words.as_slice() else {
@@ -204,7 +210,8 @@ fn guard_failure(test: &str, one: &Description) -> Result<Option<String>> {
     }
 }
 
-/// Why a case fails without a quirk; `None` if it does not. Behind the case [`COMPILED`] and flags may stand.
+/// Why a case fails without a quirk; `None` if it does not. Behind the case [`COMPILED`] and flags
+/// may stand.
 fn failure(test: &str, quirk: Option<Quirk>, backend: Backend, case: &str) -> Result<Option<String>> {
     let cache = tempfile::tempdir()?;
     let mut command = command_of(

@@ -1,4 +1,5 @@
-//! Random graphs on the emulated MI300, as in `random_graphs` on the CPU. They are fewer, because every instruction is emulated.
+//! Random graphs on the emulated MI300, as in `random_graphs` on the CPU. They are fewer, because
+//! every instruction is emulated.
 
 use rotini_plugin::config::Config;
 use rotini_tests::harness::Runner;

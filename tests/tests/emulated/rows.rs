@@ -1,4 +1,5 @@
-//! Normalizations of everyday sizes: rows of every length compile for MI300 in bounded time, and are right there.
+//! Normalizations of everyday sizes: rows of every length compile for MI300 in bounded time, and
+//! are right there.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `ROTINI_TEST_ROWS` | what `sweep` compiles, and nothing executes: `FAMILY,…:ROWS,…:FROM-TO[/STEP],…:TYPE,…`, each part `all` or a list; or names as failures tell them |
 //! | `ROTINI_TEST_JOBS` | how many processes `sweep` compiles in |
 //!
-//! Time is CPU time, in a process of its own, so a busy machine changes nothing. The sweep needs only this program and IREE's compiler
-//! (`ROTINI_IREE_COMPILER_LIB`): no plugin, no emulator.
+//! Time is CPU time, in a process of its own, so a busy machine changes nothing. The sweep needs
+//! only this program and IREE's compiler (`ROTINI_IREE_COMPILER_LIB`): no plugin, no emulator.
 
 #![expect(
     clippy::expect_used,
@@ -64,7 +65,8 @@ fn rows_of_any_length_are_right() {
     runner.expect_all(&cases, 16);
 }
 
-/// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one thread had all of it.
+/// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one
+/// thread had all of it.
 #[test]
 fn no_reduction_is_left_to_one_thread() {
     if process::part().is_some() {
@@ -148,7 +150,8 @@ fn numbers(text: &str, all: &[i64]) -> Vec<i64> {
     text.split(',').flat_map(range).collect()
 }
 
-/// Compiles rows in other processes, tells the slowest of each family and fails if any is too slow or fails.
+/// Compiles rows in other processes, tells the slowest of each family and fails if any is too slow
+/// or fails.
 fn compile_all(all: &[Rows], jobs: usize) {
     let test = process::this_test().expect("this thread is the test's");
     let pool = rayon::ThreadPoolBuilder::new()
@@ -215,7 +218,7 @@ fn compile_all(all: &[Rows], jobs: usize) {
     );
 }
 
-/// A process that compiles what it is told to.
+/// A process that compiles the graphs that the environment names.
 struct Process {
     child: Child,
     orders: ChildStdin,
@@ -320,7 +323,8 @@ fn is_reduction(line: &str) -> bool {
     line.contains("linalg.generic") && line.contains("\"reduction\"")
 }
 
-/// Among the kernels that the compiler left in a directory, how many reductions do not share lanes as rotini's emitter says.
+/// Among the kernels that the compiler left in a directory, how many reductions do not share lanes
+/// as rotini's emitter says.
 fn forgotten(directory: &Path) -> std::io::Result<usize> {
     let mut kernels = String::new();
     for entry in std::fs::read_dir(directory)? {
@@ -341,7 +345,8 @@ fn processor_time() -> Duration {
     [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
         .map(|who| {
             let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-            // SAFETY: the structure is the one that the function fills; all zeros are a value of it.
+            // SAFETY: the structure is the one that the function fills; all zeros are a value of
+            // it.
             let usage = unsafe {
                 libc::getrusage(who, usage.as_mut_ptr());
                 usage.assume_init()

@@ -1,5 +1,6 @@
-//! What the emitter schedules compiles as it is, with fallback flags at most. Example: the compiler rejects a kernel of our own. Then the plugin
-//! compiles the graph without schedules. The result is right, only slower, so no other test tells.
+//! What the emitter schedules compiles as it is, with fallback flags at most. Example: the compiler
+//! rejects one of rotini's kernels. Then the plugin compiles the graph without schedules. The result is
+//! right, only slower, so no other test tells.
 
 use iree_sys::compiler::{Program, find_program};
 use rayon::prelude::*;
@@ -7,7 +8,7 @@ use rotini_emit::{Target, emit};
 use rotini_plugin::pipeline::compile_for;
 use rotini_tests::cases::{self, Case};
 
-/// One in so many cases, others each time: usually, and in a full run.
+/// One in this many cases, others each time: usually, and in a full run.
 const EVERY: [usize; 2] = [120, 2];
 
 #[test]
@@ -15,7 +16,8 @@ fn what_is_scheduled_compiles_as_it_is() {
     let target = Target::parse("mi300x").expect("it is known");
     let plain = target.unscheduled().expect("an MI300 has schedules");
     let program = find_program().unwrap_or_else(|error| panic!("{error}"));
-    // Apart from this process: the compiler crashes on what needs fallback flags (the quirk `PaddedTiles`).
+    // Apart from this process: the compiler crashes on what needs fallback flags (the quirk
+    // `PaddedTiles`).
     let compiler = Program::new(&program).unwrap_or_else(|error| panic!("{error}"));
     let every = rotini_tests::scaled(EVERY);
     let first = usize::try_from(rotini_tests::seed() % every as u64).expect("it is small");

@@ -15,7 +15,8 @@ use std::time::Duration;
 const HELD: i64 = 977;
 const MARKER: &str = "1x977xf32";
 
-/// A process that plays a part of a test, with the cache, the notes and the log of compilations in a directory.
+/// A process that plays a part of a test, with the cache, the notes and the log of compilations in
+/// a directory.
 fn start(part: &str, directory: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
     let mut command = command(part, &directory.join("cache")).unwrap();
     command
@@ -33,7 +34,8 @@ fn compilations(directory: &Path) -> Notes {
     Notes::new(directory.join("compilations"))
 }
 
-/// In a child: as soon as all are ready, asks for all graphs from all threads at once, in as many orders.
+/// In a child: as soon as all are ready, asks for all graphs from all threads at once, in as many
+/// orders.
 fn meet(threads: usize, graphs: usize) {
     let runner = logging();
     notes(&directory()).add("ready").unwrap();
@@ -88,7 +90,8 @@ fn eight_processes_of_eight_threads_compile_each_graph_once() {
     assert_eq!(compiled.len(), GRAPHS, "a graph was compiled twice");
 }
 
-/// The same with workers, which nothing can be put before: what is counted is what appears in the directory.
+/// The same with workers, which nothing can be put before: what is counted is what appears in the
+/// directory.
 #[test]
 fn workers_of_several_processes_compile_each_graph_once() {
     const GRAPHS: usize = 12;

@@ -1,7 +1,8 @@
-//! Directories that are full, read-only, gone or wrong. Results are right all the same, and the log has few lines about it.
+//! Directories that are full, read-only, gone or wrong. Results are right all the same, and the log
+//! has few lines about it.
 //!
-//! A test that needs a file system of its own mounts it in a namespace of its processes. Where the system does not allow that, the test
-//! says so and is skipped.
+//! A test that needs a file system of its own mounts it in a namespace of its processes. Where the
+//! system does not allow that, the test says so and is skipped.
 
 use crate::{counted, directory, expect_right, files, logging, logging_library, logging_on, small, warnings};
 use bytes::Bytes;
@@ -14,7 +15,8 @@ use std::process::Command;
 
 const GRAPHS: i64 = 8;
 
-/// A process that plays a part, compiles each module once in all processes of its directory, and notes it.
+/// A process that plays a part, compiles each module once in all processes of its directory, and
+/// notes it.
 fn start(part: &str, directory: &Path) -> Command {
     fs::create_dir_all(directory.join("memo")).unwrap();
     let mut command = command(part, &directory.join("cache")).unwrap();
@@ -130,7 +132,8 @@ fn swap(one: &Path, other: &Path) {
     fs::rename(aside, other).unwrap();
 }
 
-/// Entries of two graphs under each other's names, and the code of two modules under each other's contents.
+/// Entries of two graphs under each other's names, and the code of two modules under each other's
+/// contents.
 #[test]
 fn swapped_entries_are_seen() {
     if part().is_none() {
@@ -209,7 +212,8 @@ fn code_for_another_target_is_never_run() {
         assert!(text.contains("holds the entry of another key"), "{text}");
         assert!(said_nothing(&play(device)));
     }
-    // Each with the other's code, and nothing that tells. Written into the file, which has two names.
+    // Each with the other's code, and nothing that tells. Written into the file, which has two
+    // names.
     let (first, second) = (read(one), read(other));
     let forge = |path: &Path, entry: &Entry, code: &Entry| {
         let forged = Entry {
@@ -227,7 +231,8 @@ fn code_for_another_target_is_never_run() {
     }
 }
 
-/// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and `play PART` starts this test's part.
+/// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and
+/// `play PART` starts this test's part.
 fn in_namespace(script: &str) {
     let namespace = || {
         let mut command = Command::new("unshare");
@@ -329,7 +334,8 @@ fn a_directory_that_cannot_be_made_is_one_warning() {
     assert!(matches!(&warnings[..], [one] if one.contains("/proc")), "{warnings:?}");
 }
 
-/// A directory that is removed while its user runs, between compilations and in the middle of one, and at last replaced by something else.
+/// A directory that is removed while its user runs, between compilations and in the middle of one,
+/// and at last replaced by something else.
 #[test]
 fn a_directory_that_is_removed_is_made_again() {
     const HELD: i64 = 500;

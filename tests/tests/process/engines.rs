@@ -1,4 +1,5 @@
-//! The faulty engine, which shows what a host makes of engines that fail: each fault is there, and nothing else is wrong.
+//! The faulty engine, which shows what a host makes of engines that fail: each fault is there, and
+//! nothing else is wrong.
 
 use crate::small;
 use rotini_host::Plugin;

@@ -22,7 +22,8 @@ fn bad_graph(fault: &str, said: &str) {
             run(counted(&mut command, &runs).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}={fault}"))).unwrap();
         }
         let runs = fs::read_to_string(runs).unwrap();
-        // The bad graph in the first process, and again with other flags. Then one good graph in each.
+        // The bad graph in the first process, and again with other flags. Then one good graph in
+        // each.
         assert_eq!(runs.lines().count(), 4, "{runs}");
         reproducer(&cache, said);
         return;
@@ -89,7 +90,8 @@ fn a_graph_that_crashes_the_compiler_is_declined_from_then_on() {
     bad_graph("crash", "the compiler crashed");
 }
 
-/// A compiler of another build is used, with one warning that says so. The proven one is used without.
+/// A compiler of another build is used, with one warning that says so. The proven one is used
+/// without.
 #[test]
 fn a_compiler_that_is_not_the_proven_one_is_told() {
     let Some(part) = part() else {

@@ -1,4 +1,5 @@
-//! Forks of a process that uses the plugin. A child gets results or clear errors, and does not wait for threads of its parent.
+//! Forks of a process that uses the plugin. A child gets results or clear errors, and does not wait
+//! for threads of its parent.
 
 use crate::{INTERNAL_ERROR, expect_status};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
@@ -104,8 +105,8 @@ fn a_child_gets_results_or_errors() {
                         .unwrap()
                         .is_empty()
                 );
-                // Destroying what was made before does not wait for what it is made of.
-                // SAFETY: the child is the only one to drop its copies, and ends without dropping them again.
+                // Destroying what was made before does not wait for what it is made of. SAFETY: the
+                // child is the only one to drop its copies, and ends without dropping them again.
                 unsafe {
                     drop(std::ptr::read(&small));
                     drop(std::ptr::read(&large));
@@ -129,7 +130,8 @@ fn a_child_gets_results_or_errors() {
     assert!(execute(&small, SMALL).unwrap() && execute(&large, LARGE).unwrap());
 }
 
-/// What a driver has set up in the parent is of no use in a child, and the CPU would be given the GPU's memory.
+/// What a driver has set up in the parent is of no use in a child, and the CPU would be given the
+/// GPU's memory.
 #[test]
 fn a_child_cannot_use_the_parents_gpus() {
     if part().is_none() {
@@ -158,7 +160,8 @@ fn a_child_cannot_use_the_parents_gpus() {
     assert_eq!(handle.applicable(&gpu).unwrap().len(), 1);
 }
 
-/// Where a library of GPUs is there and finds none, nothing is of the parent alone: the child runs on the CPU too.
+/// Where a library of GPUs is there and finds none, nothing is of the parent alone: the child runs
+/// on the CPU too.
 #[test]
 fn without_gpus_a_child_has_the_cpu() {
     if part().is_none() {

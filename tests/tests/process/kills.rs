@@ -16,7 +16,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Usually, and in a full run.
 const KILLS: [usize; 2] = [40, 300];
 const AT_ONCE: usize = 5;
-/// One in so many processes compiles in workers, with the real compiler. The others are given what it made before.
+/// One in this many processes compiles in workers, with the real compiler. The others are given what
+/// it made before.
 const WORKERS: usize = 15;
 const GRAPHS: i64 = 24;
 /// Room for half of the graphs, roughly.
@@ -37,7 +38,8 @@ fn start(part: &str, directory: &Path, cache: &str) -> Command {
     command
 }
 
-/// Puts the program that stands for the compiler beside the compiler's library, so that both are the same compiler to the cache.
+/// Puts the program that stands for the compiler beside the compiler's library, so that both are
+/// the same compiler to the cache.
 fn install(directory: &Path) {
     fs::copy(
         env!("CARGO_BIN_EXE_rotini-test-compiler"),
@@ -56,7 +58,8 @@ fn work(number: i64) {
     let notes = Notes::new(directory().join("ready"));
     let _library = logging_library();
     for round in 0.. {
-        // The directory is opened anew each time, with room for half: what is published first also sweeps.
+        // The directory is opened anew each time, with room for half: what is published first also
+        // sweeps.
         let runner = Runner::cpu().unwrap();
         if round == 0 {
             notes.add(&number.to_string()).unwrap();
@@ -77,7 +80,8 @@ fn all() {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// Processes in a directory, a random one of which is killed at random moments and replaced. Tells how often workers were seen before a kill.
+/// Processes in a directory, a random one of which is killed at random moments and replaced. Tells
+/// how often workers were seen before a kill.
 fn kill_and_replace(directory: &Path) -> usize {
     let mut seen = 0;
     let mut random = ChaCha8Rng::seed_from_u64(rotini_tests::seed());

@@ -131,7 +131,8 @@ fn logged(word: &str) -> Vec<(i32, String)> {
 /// Part of what is said of a compiler that is not the one that is installed for tests.
 const UNPROVEN: &str = "not the build that rotini is proven with";
 
-/// The warnings and errors that were logged since this was asked last. That a test's own program is no proven compiler goes without saying.
+/// The warnings and errors that were logged since this was asked last. That a test's own program is
+/// no proven compiler goes without saying.
 fn warnings() -> Vec<String> {
     let log = std::mem::take(&mut *LOG.lock().unwrap());
     let is_counted = std::env::var_os("ROTINI_TEST_COMPILER").is_some();
@@ -146,7 +147,7 @@ fn directory() -> PathBuf {
     std::env::var_os("ROTINI_TEST_DIRECTORY").unwrap().into()
 }
 
-/// Sends a process's compilations through a program that counts them, and misbehaves if told to.
+/// Sends a process's compilations through a program that counts them, and misbehaves if the environment says so.
 fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Command {
     let real = iree_sys::compiler::find_program().unwrap();
     command

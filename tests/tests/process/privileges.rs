@@ -1,4 +1,5 @@
-//! A host with more privileges than the user who started it: no environment variable names code or a path.
+//! A host with more privileges than the user who started it: no environment variable names code or
+//! a path.
 
 use crate::{expect_right, logging, small, warnings};
 use iree_sys::compiler::has_raised_privileges;

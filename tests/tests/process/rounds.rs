@@ -16,8 +16,9 @@ const WARM: usize = 2_000;
 /// Floats between tensors, which are all shorter.
 const APART: usize = 256;
 
-/// Two hundred graphs of ten lengths. Those of one length have buffers of different alignment, which makes them graphs of their own, with
-/// an entry and loaded code each; only the compiler's work is the same, and takes half a second for each length.
+/// Two hundred graphs of ten lengths. Those of one length have buffers of different alignment,
+/// which makes them graphs of their own, with an entry and loaded code each; only the compiler's
+/// work is the same, and takes half a second for each length.
 fn graphs() -> Vec<Case> {
     let alignments = [4, 8, 16, 32, 64];
     let pairs = alignments.iter().flat_map(|a| alignments.map(|b| (*a, b)));

@@ -36,7 +36,8 @@ fn places(directory: &Path) -> Vec<(Case, PathBuf)> {
     some_cases().into_iter().map(place).collect()
 }
 
-/// One process compiles and serializes; another one, which has no compiler and no cache directory, loads and executes.
+/// One process compiles and serializes; another one, which has no compiler and no cache directory,
+/// loads and executes.
 fn travel(device: &str) {
     let gpu = device != "cpu";
     match part().as_deref() {

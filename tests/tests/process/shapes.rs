@@ -53,7 +53,8 @@ fn execute(context: &Context, graph: &Graph, dims: [i64; 2], memory: &mut [Memor
         .zip(pointers)
         .map(|(&uid, ptr)| DeviceBuffer { uid, ptr })
         .collect();
-    // SAFETY: there are as many bytes as the declared shapes have, which are the largest; such graphs need no workspace.
+    // SAFETY: there are as many bytes as the declared shapes have, which are the largest; such
+    // graphs need no workspace.
     unsafe { context.execute_with_overrides(std::ptr::null_mut(), &pack, &overrides) }
 }
 
@@ -61,7 +62,8 @@ fn memory() -> [Memory; 2] {
     [(); 2].map(|()| Memory::new(&vec![0; ROWS as usize * 8 * 4], 64))
 }
 
-/// How long the calling thread has waited for a processor so far; nothing where the system does not say.
+/// How long the calling thread has waited for a processor so far; nothing where the system does not
+/// say.
 fn queued() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
@@ -78,8 +80,8 @@ fn count() {
     }
 }
 
-/// What works take in turns while `is_going`, each from the shortest to the longest, without the time for which the machine had no
-/// processor for them.
+/// What works take in turns while `is_going`, each from the shortest to the longest, without the
+/// time for which the machine had no processor for them.
 fn timed(mut works: [&mut dyn FnMut(); 2], mut is_going: impl FnMut() -> bool) -> [Vec<Duration>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     while is_going() {
@@ -97,8 +99,8 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what that takes, and what a loop takes in the
-/// same place.
+/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what
+/// that takes, and what a loop takes in the same place.
 fn beside_others(context: &Context, graph: &Graph, sets: i64) {
     let started = Instant::now();
     let mut own = memory();
@@ -118,7 +120,8 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
                     let mut memory = memory();
                     for rows in (1 + thread..=sets).step_by(THREADS as usize) {
                         if let Err(error) = execute(context, graph, [rows, COLUMNS], &mut memory) {
-                            // It has come as far as the code, which is that of the set that was compiled.
+                            // It has come as far as the code, which is that of the set that was
+                            // compiled.
                             assert!(error.to_string().contains("dimension 0 mismatch"), "{error}");
                         }
                     }
@@ -145,12 +148,14 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
     assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
 }
 
-/// All sets have one code, which is compiled for the first of them, or 1,100 runs of the compiler would be all that this does: each is
-/// lowered, cached and loaded on its own nevertheless. Executed, the others are refused by the code.
+/// All sets have one code, which is compiled for the first of them, or 1,100 runs of the compiler
+/// would be all that this does: each is lowered, cached and loaded on its own nevertheless.
+/// Executed, the others are refused by the code.
 ///
-/// The longest execution is told and not judged, because the machine has its part in it. What would make it long is judged: a context that
-/// starts anew when it is full no longer has the set that is used all the time, here; one that ends code under its lock, in
-/// `rotini_plugin::context`; one that compiles under it, below.
+/// The longest execution is printed and not judged, because the machine has its part in it. What would
+/// make it long is judged: a context that starts anew when it is full no longer has the set that is
+/// used all the time, here; one that ends code under its lock, in `rotini_plugin::context`; one
+/// that compiles under it, below.
 #[test]
 fn a_full_context_keeps_what_is_used() {
     let Some(sets) = part() else {

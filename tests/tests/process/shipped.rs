@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Fills a directory, and then runs the graphs of it in a process that has it as one of `ROTINI_CACHE_PATH`.
+/// Fills a directory, and then runs the graphs of it in a process that has it as one of
+/// `ROTINI_CACHE_PATH`.
 fn ship(prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
     let directory = tempfile::tempdir().unwrap();
     let (image, own) = (directory.path().join("image"), directory.path().join("own"));

@@ -1,4 +1,5 @@
-//! A system that is short of something for a while. Calls during that time fail with the reason, and nothing is different afterwards.
+//! A system that is short of something for a while. Calls during that time fail with the reason,
+//! and nothing is different afterwards.
 
 use crate::workers::{descendants, wait_until};
 use crate::{INTERNAL_ERROR, bytes, create, directory, expect_right, expect_status, files, logged, logging, small};
@@ -51,7 +52,8 @@ fn start<'a>(command: &'a mut Command, cache: &Path) -> &'a mut Command {
         .env("ROTINI_TEST_DIRECTORY", cache)
 }
 
-/// With all descriptors in use: once from the start, when the compiler was not looked for yet, and once in the middle.
+/// With all descriptors in use: once from the start, when the compiler was not looked for yet, and
+/// once in the middle.
 #[test]
 fn descriptors_that_are_used_up_change_nothing() {
     const MANY: u64 = 256;
@@ -84,7 +86,8 @@ fn descriptors_that_are_used_up_change_nothing() {
     }
 }
 
-/// With no further process or thread, with room for one, and for two: so many of them are started one after the other.
+/// With no further process or thread, with room for one, and for two: as many of them are started
+/// one after the other.
 #[test]
 fn processes_that_cannot_be_started_change_nothing() {
     /// Root has no such limit.
@@ -105,7 +108,7 @@ fn processes_that_cannot_be_started_change_nothing() {
     let limit = getrlimit(Resource::Nproc);
     for room in 0..3 {
         end_workers();
-        // Of whoever else has processes of this user, nothing is known.
+        // The number of other processes of this user is not known.
         let running = if is_alone {
             fs::read_dir("/proc/self/task").unwrap().count()
         } else {

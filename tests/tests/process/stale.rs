@@ -1,8 +1,9 @@
 //! Code of an older lowering: a directory full of it serves its own build, and no other.
 //!
-//! A build of other sources has another fingerprint, which the build puts into the library. Here the other build is a copy of the library
-//! with its fingerprint changed; its key and its cache are real. `scripts/test --full` also builds another library for real, and names it
-//! in `ROTINI_TEST_OTHER_BUILD`.
+//! A build of other sources has another fingerprint, which the build puts into the library. Here
+//! the other build is a copy of the library with its fingerprint changed; its key and its cache are
+//! real. `scripts/test --full` also builds another library for real, and names it in
+//! `ROTINI_TEST_OTHER_BUILD`.
 
 use crate::{counted, create, files, small};
 use bytes::Bytes;
@@ -80,7 +81,8 @@ fn code_of_an_older_lowering_is_never_served() {
     let entries = files(&cache, ".entry");
     let other = entries.iter().find(|entry| *entry != small).unwrap();
 
-    // An older lowering that made something else of the small graph: other MLIR, so it is not found by that either.
+    // An older lowering that made something else of the small graph: other MLIR, so it is not found
+    // by that either.
     for content in files(&cache, ".content") {
         fs::remove_file(content).unwrap();
     }

@@ -30,10 +30,12 @@ fn threads() -> Vec<String> {
         .collect()
 }
 
-/// The threads when they are as before, or after the time that a thread may take to end which is about to.
+/// The threads when they are as before, or after the time that a thread may take to end which is
+/// about to.
 ///
-/// The scope returns when its threads' functions have, and even a thread that was joined is listed until the system has cleared it away, which
-/// may be a while on a busy machine. None of that is the library's, and what stays is seen all the same.
+/// The scope returns when its threads' functions have, and even a thread that was joined is listed
+/// until the system has cleared it away, which may be a while on a busy machine. None of that is
+/// the library's, and what stays is seen all the same.
 fn settled(before: &[String]) -> Vec<String> {
     let started = Instant::now();
     loop {
@@ -79,7 +81,8 @@ fn nothing_of_the_library_is_left() {
         assert!(mappings() > 0, "the path is not the one that is mapped");
         expect_right(&runner, &small(9));
         expect_right(&runner, &large());
-        // A body of a custom operation is read on the caller's thread, and nothing that stays there may come with it.
+        // A body of a custom operation is read on the caller's thread, and nothing that stays there
+        // may come with it.
         let custom = rotini_wire::encode(&cases::named("custom_example_rotary").unwrap().graph);
         assert_eq!(runner.handle().applicable(&custom).unwrap().len(), 1);
         let running = threads().len();
@@ -96,7 +99,8 @@ fn nothing_of_the_library_is_left() {
         println!("{mode}: {running} threads while it was open");
         assert_eq!(mappings(), 0, "the library is still mapped");
         assert_eq!(children(), [""; 0], "a process is left");
-        // The compiler's library has threads of its own, and stays once it was loaded into the process.
+        // The compiler's library has threads of its own, and stays once it was loaded into the
+        // process.
         if mode != "in-process" {
             let left = settled(&before);
             assert_eq!(left, before, "a thread is left");

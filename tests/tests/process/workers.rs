@@ -1,4 +1,5 @@
-//! Compile workers that fail while the host runs. The host lives on, is told the reason, and its next graph works.
+//! Compile workers that fail while the host runs. The host lives on, gets the reason, and its
+//! next graph works.
 
 use crate::{INTERNAL_ERROR, bytes, create, expect_right, expect_status, small};
 use crate::{logged, logging, logging_on, warnings};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
+/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of
+/// which most is for a new worker.
 const PROMPT: Duration = Duration::from_secs(20);
 /// Seconds that a worker has in these tests.
 const LIMIT: u64 = 10;
@@ -32,7 +34,8 @@ fn faulty(part: &str, cache: &Path, faults: &str) -> Command {
     command
 }
 
-/// What follows a fault: the extents that cause it, what it is called, how long it may take, and whether the module is to blame.
+/// What follows a fault: the extents that cause it, what it is called, how long it may take, and
+/// whether the module is to blame.
 const FAULTS: [(i64, &str, &str, u64, bool); 6] = [
     (71, "segv", "SIGSEGV", 0, true),
     (72, "abort", "LLVM ERROR: this test cannot go on", 0, true),
@@ -70,8 +73,8 @@ fn a_fault_is_told_and_the_next_graph_works() {
     assert!(logged("from now on").is_empty(), "{:?}", logged("from now on"));
 }
 
-/// The compiler itself, with nothing between: it recurses without end on this convolution, and does not when it is asked again in another
-/// way.
+/// The compiler itself, with nothing between: it recurses without end on this convolution, and does
+/// not when it is asked again in another way.
 #[test]
 fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
     if part().is_none() {
@@ -80,7 +83,7 @@ fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
         command
             .env("ROTINI_DEVICE", "hip")
             .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap())
-            // A kernel of our own would not crash it.
+            // One of rotini's kernels would not crash it.
             .env("ROTINI_SCHEDULES", "compiler");
         run(&mut command).unwrap();
         return;
@@ -268,7 +271,8 @@ fn forbid_programs() {
         len: u16::try_from(program.len()).unwrap(),
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: the filter outlives the calls, of which the second applies it to all threads of this process.
+    // SAFETY: the filter outlives the calls, of which the second applies it to all threads of this
+    // process.
     let result = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::syscall(
@@ -281,8 +285,8 @@ fn forbid_programs() {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Where no program can be started at all, what is not cached cannot be had, which is told and no fault of the graph's. The compiler does
-/// not come into this process for that.
+/// Where no program can be started at all, what is not cached cannot be had, which is an error and no
+/// fault of the graph's. The compiler does not come into this process for that.
 #[test]
 fn a_sandbox_without_programs_is_told() {
     let Some(part) = part() else {
@@ -319,7 +323,8 @@ fn a_sandbox_without_programs_is_told() {
     assert!(!maps.contains("libIREECompiler"), "the compiler is in the host");
 }
 
-/// A directory with the plugin and a program beside it in the place of the worker, which leaves a trace and is one then.
+/// A directory with the plugin and a program beside it instead of the worker, which leaves a
+/// trace and is one then.
 fn plugin_with_worker(directory: &Path) -> PathBuf {
     let plugin = directory.join("librotini_plugin.so");
     let source = rotini_tests::plugin::path().unwrap();
@@ -350,7 +355,8 @@ fn a_worker_that_others_can_replace_is_not_run() {
         return;
     }
     let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    // Whether the worker is found or named, what is done to it, and what is said then. The first shows that it would be run.
+    // Whether the worker is found or named, what is done to it, and what is said then. The first
+    // shows that it would be run.
     type Step<'a> = (bool, &'a dyn Fn(&Path, &Path), &'a str);
     let steps: [Step<'_>; 6] = [
         (false, &|_, _| (), "run"),

@@ -10,8 +10,9 @@ use rotini_tests::process::{command, part, run};
 /// Part of the names of the kernels that the compiler refuses here.
 const KERNELS: &str = "gradients_of_";
 
-/// The compiler takes no kernel of the gradients, so it gets the graph in a form that has scores in memory. A host that allocated what was
-/// reported is not given this code. From then on what it needs is reported.
+/// The compiler takes no kernel of the gradients, so it gets the graph in a form that has scores in
+/// memory. A host that allocated what was reported is not given this code. From then on what it
+/// needs is reported.
 #[test]
 fn what_was_not_reported_is_refused_once() {
     if part().is_none() {

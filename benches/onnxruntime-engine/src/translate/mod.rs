@@ -1,7 +1,7 @@
 //! From hipDNN's graph to ONNX's operations.
 //!
-//! Everything is computed in f32 on tensors in the order of their dims. What comes from and goes to buffers of another type or order is
-//! converted where it does.
+//! Everything is computed in f32 on tensors in the order of their dims. What comes from and goes to
+//! buffers of another type or order is converted where it does.
 
 mod attention;
 mod conv;

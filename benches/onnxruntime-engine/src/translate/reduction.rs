@@ -4,7 +4,8 @@ use super::{Result, Translation};
 use rotini_graph::{Reduction, ReductionMode};
 
 impl Translation<'_> {
-    /// Along every axis whose extent is 1 in the result: those of extent 1 have nothing to combine, but an absolute value or a square root.
+    /// Along every axis whose extent is 1 in the result: those of extent 1 have nothing to combine,
+    /// but an absolute value or a square root.
     pub(super) fn reduction(&mut self, op: &Reduction) -> Result<()> {
         let axes: Vec<i64> = (0_i64..)
             .zip(self.dims(op.output)?)

@@ -78,7 +78,8 @@ impl Incoming {
         self.0.len()
     }
 
-    /// The payload of the next frame, if it is complete. Whether it is one at all is seen from its first byte on.
+    /// The payload of the next frame, if it is complete. Whether it is one at all is seen from its
+    /// first byte on.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let bytes = &self.0;
         if bytes.iter().zip(&MAGIC).any(|(byte, magic)| byte != magic) {

@@ -1,7 +1,7 @@
 //! What pool and worker say to each other.
 //!
-//! The pool sends one [`Setup`] and gets a [`Ready`]; then each [`Request`] gets an [`Answer`] with its number. Paths are bytes: they need
-//! not be UTF-8.
+//! The pool sends one [`Setup`] and gets a [`Ready`]; then each [`Request`] gets an [`Answer`] with
+//! its number. Paths are bytes: they need not be UTF-8.
 
 use std::{
     ffi::OsString,

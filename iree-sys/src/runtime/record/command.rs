@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-/// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the [`Recording`](super::Recording) it is from.
+/// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the
+/// [`Recording`](super::Recording) it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function(pub *mut c_void);
 
@@ -21,7 +22,8 @@ pub enum Address {
         /// Bytes from its start.
         offset: u64,
     },
-    /// Memory of the module's own, for instance of its constants. Valid as long as the [`Recording`](super::Recording).
+    /// Memory of the module's own, for instance of its constants. Valid as long as the
+    /// [`Recording`](super::Recording).
     Fixed(u64),
 }
 

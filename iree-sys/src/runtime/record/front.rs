@@ -1,9 +1,10 @@
 //! The HAL device that programs see on a GPU: IREE's own device, but for what is being recorded.
 //!
-//! Every function of the device's table is passed on to the stock device, with three exceptions. Command buffers are IREE's
-//! deferred ones, a list of commands that can be applied to any other command buffer. While the calling thread sets up a module,
-//! queue operations are passed on and what they will signal is noted, so that the setup can be waited for. While the calling
-//! thread records, queue operations are noted on a [`Tape`] and reach no device.
+//! Every function of the device's table is passed on to the stock device, with three exceptions.
+//! Command buffers are IREE's deferred ones, a list of commands that can be applied to any other
+//! command buffer. While the calling thread sets up a module, queue operations are passed on and
+//! what they will signal is noted, so that the setup can be waited for. While the calling thread
+//! records, queue operations are noted on a [`Tape`] and reach no device.
 
 use std::{cell::Cell, ffi::c_void, ptr};
 
@@ -56,7 +57,8 @@ fn within<R>(mode: Mode, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body`, which sets up a module on the calling thread, and waits for the work that it queued.
+/// Runs `body`, which sets up a module on the calling thread, and waits for the work that it
+/// queued.
 pub(in crate::runtime) fn setup<R>(body: impl FnOnce() -> Result<R, Status>) -> Result<R, Status> {
     let mut signals = Vec::new();
     let result = within(Mode::Setup(&raw mut signals), body)?;
@@ -67,7 +69,8 @@ pub(in crate::runtime) fn setup<R>(body: impl FnOnce() -> Result<R, Status>) -> 
     Ok(result)
 }
 
-/// Runs `body`, which invokes a function on the calling thread, with all work noted on `tape` instead of done.
+/// Runs `body`, which invokes a function on the calling thread, with all work noted on `tape`
+/// instead of done.
 pub(super) fn record<R>(tape: &mut Tape, body: impl FnOnce() -> R) -> R {
     within(Mode::Record(tape), body)
 }
@@ -81,8 +84,8 @@ pub(in crate::runtime) fn wrap(
         stock: stock.into_raw(),
         blocks: sys::iree_arena_block_pool_t::default(),
     });
-    // SAFETY: both are initialised in place and stay at this address until `destroy`; the reference that the count starts with is
-    // the one that is returned.
+    // SAFETY: both are initialised in place and stay at this address until `destroy`; the reference
+    // that the count starts with is the one that is returned.
     unsafe {
         sys::iree_hal_resource_initialize((&raw const TABLE).cast(), &mut front.resource);
         sys::iree_arena_block_pool_initialize(BLOCK_BYTES, sys::iree_allocator_system(), &mut front.blocks);
@@ -104,8 +107,8 @@ pub(super) unsafe fn stock(device: *mut sys::iree_hal_device_t) -> *mut sys::ire
 }
 
 unsafe extern "C" fn destroy(device: *mut sys::iree_hal_device_t) {
-    // SAFETY: the last reference is gone, so this box, made in `wrap`, is nobody else's; command buffers hold no block any more,
-    // since they must not outlive their device.
+    // SAFETY: the last reference is gone, so this box, made in `wrap`, is nobody else's; command
+    // buffers hold no block any more, since they must not outlive their device.
     unsafe {
         let mut front = Box::from_raw(device.cast::<Front>());
         sys::iree_arena_block_pool_deinitialize(&mut front.blocks);
@@ -140,7 +143,8 @@ unsafe extern "C" fn create_command_buffer(
 /// Calls a function of the stock device's own table.
 macro_rules! call_stock {
     ($device:ident, $name:ident, $($argument:expr),*) => {{
-        // SAFETY: IREE calls with a device of this table, whose stock device is alive; its arguments are passed on as they are.
+        // SAFETY: IREE calls with a device of this table, whose stock device is alive; its
+        // arguments are passed on as they are.
         unsafe {
             let stock = stock($device);
             let table = (*stock.cast::<sys::iree_hal_resource_t>()).vtable.cast::<sys::iree_hal_device_vtable_t>();
@@ -172,7 +176,8 @@ macro_rules! pass_on_value {
     )+};
 }
 
-/// Queue operations: work that is passed on, or something to note. The second block says how; `refused` says that it cannot be.
+/// Queue operations: work that is passed on, or something to note. The second block says how;
+/// `refused` says that it cannot be.
 macro_rules! queue {
     (@record $name:ident refused, $tape:ident, $device:ident, $($argument:ident),*) => {
         refuse(concat!("`", stringify!($name), "` is not part of a launch plan"))
@@ -188,8 +193,9 @@ macro_rules! queue {
         ) -> sys::iree_status_t {
             match MODE.get() {
                 Mode::Record(tape) => {
-                    // SAFETY: `record` has set the pointer on this thread, and its caller holds the tape exclusively and
-                    // is in that call; no other reference to the tape exists while this one is used.
+                    // SAFETY: `record` has set the pointer on this thread, and its caller holds the
+                    // tape exclusively and is in that call; no other reference to the tape exists
+                    // while this one is used.
                     #[allow(unused_variables, reason = "not needed where the operation is refused")]
                     let $tape = unsafe { &mut *tape };
                     $(let _ = &$argument;)*
@@ -202,7 +208,8 @@ macro_rules! queue {
                     if !status.is_null() {
                         return status;
                     }
-                    // SAFETY: as above. What was noted counts as done: it is replayed in this order.
+                    // SAFETY: as above. What was noted counts as done: it is replayed in this
+                    // order.
                     unsafe { sys::iree_hal_semaphore_list_signal($signal, ptr::null()) }
                 }
                 Mode::Setup(signals) => {
@@ -218,7 +225,8 @@ macro_rules! queue {
     )+};
 }
 
-/// A failure unless every semaphore has reached its value: a recording has no time in which something else could happen.
+/// A failure unless every semaphore has reached its value: a recording has no time in which
+/// something else could happen.
 ///
 /// # Safety
 ///
@@ -371,7 +379,8 @@ queue! {
             // A barrier: nothing but its semaphores.
             ptr::null_mut()
         } else {
-            // SAFETY: `create_command_buffer` makes deferred ones only; the table is valid for the call.
+            // SAFETY: `create_command_buffer` makes deferred ones only; the table is valid for the
+            // call.
             unsafe { tape.apply(command_buffer, bindings) }
         }
     }

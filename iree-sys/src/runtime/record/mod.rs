@@ -4,13 +4,16 @@
 //! Session ── invoke once with imaginary buffers ──> front device ── deferred commands ──> tape ──> Recording
 //! ```
 //!
-//! The functions of this project run the same commands whatever their buffers hold, so what one invocation asks of the device is
-//! all there is to know: kernels with their grids and parameters, fills and copies, in order. [`Recording::new`] takes it down
-//! without launching anything. It invokes twice, with different addresses and numbers, and refuses a function that asks for
-//! different things; and it refuses everything that a list of commands on one stream cannot express.
+//! The functions of this project run the same commands whatever their buffers hold, so what one
+//! invocation asks of the device is all there is to know: kernels with their grids and parameters,
+//! fills and copies, in order. [`Recording::new`] takes it down without launching anything. It
+//! invokes twice, with different addresses and numbers, and refuses a function that asks for
+//! different things; and it refuses everything that a list of commands on one stream cannot
+//! express.
 //!
-//! Numbers that are passed by value end up in words that kernels are given. Those are the words that differ between the two
-//! invocations, and that are in each exactly what was passed (`number`).
+//! Numbers that are passed by value end up in words that kernels are given. Those are the words
+//! that differ between the two invocations, and that are in each exactly what was passed
+//! (`number`).
 
 mod command;
 pub(super) mod front;
@@ -41,7 +44,8 @@ pub struct Recording {
 /// Something that nobody looks at until it is dropped.
 struct Kept<T>(T);
 
-// SAFETY: nothing reads the value through a reference, not even `Debug`, so a shared reference is of no use.
+// SAFETY: nothing reads the value through a reference, not even `Debug`, so a shared reference is
+// of no use.
 unsafe impl<T> Sync for Kept<T> {}
 
 impl<T> fmt::Debug for Kept<T> {
@@ -51,13 +55,13 @@ impl<T> fmt::Debug for Kept<T> {
 }
 
 impl Recording {
-    /// Takes down what the exported `function` does. No kernel is launched; the module's own setup, in [`Session::new`], is done by
-    /// then.
+    /// Takes down what the exported `function` does. No kernel is launched; the module's own setup,
+    /// in [`Session::new`], is done by then.
     ///
     /// # Errors
     ///
-    /// As [`Invocation::new`]; [`Error::Invoke`] when the function does something that a plan cannot have, or not the same thing
-    /// every time.
+    /// As [`Invocation::new`]; [`Error::Invoke`] when the function does something that a plan
+    /// cannot have, or not the same thing every time.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let kind = session.device().kind();
         let failed = |message: &str| Error::Invoke {
@@ -83,7 +87,8 @@ impl Recording {
             let mut tape = Tape::new(kind, device, sizes.clone(), first);
             for (index, parameter) in parameters.iter().enumerate() {
                 let address = tape.imaginary(index);
-                // SAFETY: nothing touches the memory: all work goes to the tape, and host access to device memory is refused.
+                // SAFETY: nothing touches the memory: all work goes to the tape, and host access to
+                // device memory is refused.
                 unsafe {
                     match parameter {
                         Parameter::Tensor(_) => invocation.bind(index, address)?,
@@ -98,7 +103,8 @@ impl Recording {
             front::record(&mut tape, || invocation.invoke())?;
             Ok::<_, Error>((tape.commands, tape.buffers))
         };
-        // The buffers of the first recording are alive during the second, so memory that is made anew each time has another address.
+        // The buffers of the first recording are alive during the second, so memory that is made
+        // anew each time has another address.
         let (mut commands, buffers) = record(0, Take::First)?;
         let (again, _) = record(sizes.len() as u64, Take::Second)?;
         if !numbers.mark(&mut commands, &again) {

@@ -1,13 +1,15 @@
 //! Which words of a recording are numbers that the caller passes.
 //!
-//! Both invocations that are recorded are passed numbers that tell their parameter and half. A word that the recordings agree on is a
-//! constant; one that they do not is the caller's if it is in both what was passed. Anything else is a number that the function has
-//! calculated with on the host, which a list of commands cannot repeat.
+//! Both invocations that are recorded are passed numbers that tell their parameter and half. A word
+//! that the recordings agree on is a constant; one that they do not is the caller's if it is in
+//! both what was passed. Anything else is a number that the function has calculated with on the
+//! host, which a list of commands cannot repeat.
 
 use super::command::{Command, KernelArgument, Word};
 use crate::runtime::Parameter;
 
-/// Numbers that seven bits tell apart, with two halves each: the sign's bit and a byte are all that the narrowest number has.
+/// Numbers that seven bits tell apart, with two halves each: the sign's bit and a byte are all that
+/// the narrowest number has.
 const MAX_NUMBERS: usize = 64;
 
 /// Which of the two recordings.
@@ -50,7 +52,8 @@ impl Numbers {
         }
     }
 
-    /// Marks the words of `commands` that are numbers of the caller's. `false` if `again` is not the same but for those.
+    /// Marks the words of `commands` that are numbers of the caller's. `false` if `again` is not
+    /// the same but for those.
     pub(super) fn mark(&self, commands: &mut [Command], again: &[Command]) -> bool {
         commands.len() == again.len()
             && commands.iter_mut().zip(again).all(|(command, again)| {
@@ -117,7 +120,8 @@ impl Numbers {
     }
 }
 
-/// Half of what is passed. As floats the two takes are huge and of either sign, so that no clamp leaves both as they are.
+/// Half of what is passed. As floats the two takes are huge and of either sign, so that no clamp
+/// leaves both as they are.
 const fn word(position: u32, high: bool, bytes: u8, take: Take) -> u32 {
     let tag = 2 * position + high as u32;
     match (bytes, take) {

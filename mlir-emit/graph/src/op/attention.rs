@@ -22,11 +22,13 @@ pub enum AttentionImplementation {
 }
 
 operation! {
-    /// Scaled dot-product attention: o = softmax(scale q k^T + mask) v, row by row; a row in which every key is hidden is zeros.
+    /// Scaled dot-product attention: o = softmax(scale q k^T + mask) v, row by row; a row in which
+    /// every key is hidden is zeros.
     ///
-    /// The scale is `attn_scale_value` or the tensor, and 1 if there is neither (hipDNN's `PlanUtils.hpp`; its older versions had
-    /// 1 / sqrt(D)). `stats` is the natural logarithm of the sum of exponentials, of which `sink_token` is one per head that has
-    /// neither key nor value.
+    /// The scale is `attn_scale_value` or the tensor, and 1 if there is neither (hipDNN's
+    /// `PlanUtils.hpp`; its older versions had 1 / sqrt(D)). `stats` is the natural logarithm of
+    /// the sum of exponentials, of which `sink_token` is one per head that has neither key nor
+    /// value.
     Sdpa
     reads {
         q: TensorId, k: TensorId, v: TensorId, attn_mask: Option<TensorId>, scale: Option<TensorId>,
@@ -121,8 +123,9 @@ impl Sdpa {
 }
 
 operation! {
-    /// The gradients of scaled dot-product attention: with P = exp(scores - stats) and dS = P (do v^T - sum of do o), dv = P^T do,
-    /// dq = scale dS k, dk = scale dS^T q and dbias = dS summed up to the dims of the mask.
+    /// The gradients of scaled dot-product attention: with P = exp(scores - stats) and dS = P (do
+    /// v^T - sum of do o), dv = P^T do, dq = scale dS k, dk = scale dS^T q and dbias = dS summed up
+    /// to the dims of the mask.
     SdpaBackward
     reads {
         q: TensorId, k: TensorId, v: TensorId, o: TensorId, d_o: TensorId, stats: TensorId,
@@ -154,7 +157,8 @@ operation! {
 }
 
 impl SdpaBackward {
-    /// The gradients of q, k and v from q, k, v, o, do and the statistic, without a mask and with a scale of 1.
+    /// The gradients of q, k and v from q, k, v, o, do and the statistic, without a mask and with a
+    /// scale of 1.
     #[must_use]
     pub const fn new([q, k, v, o, d_o, stats]: [TensorId; 6], [dq, dk, dv]: [TensorId; 3]) -> Self {
         SdpaBackward {

@@ -29,7 +29,8 @@ pub struct ConvGeometry {
 }
 
 operation! {
-    /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\], per group of channels.
+    /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\],
+    /// per group of channels.
     ConvFprop
     reads { x: TensorId, w: TensorId }
     writes { y: TensorId }

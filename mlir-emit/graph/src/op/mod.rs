@@ -1,7 +1,9 @@
-//! The operations of hipDNN's schema: one struct each, with the tensors it reads, the tensors it writes and its attributes.
+//! The operations of hipDNN's schema: one struct each, with the tensors it reads, the tensors it
+//! writes and its attributes.
 //!
-//! The `operations!` table below is the only list of them. Each family of operations has a file. The macro `operation!` gives each struct
-//! its visitor over tensors, so validation, normalisation and tools need no code per operation.
+//! The `operations!` table below is the only list of them. Each family of operations has a file.
+//! The macro `operation!` gives each struct its visitor over tensors, so validation, normalisation
+//! and tools need no code per operation.
 
 mod attention;
 mod block_scale;

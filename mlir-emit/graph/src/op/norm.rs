@@ -30,7 +30,8 @@ operation! {
 }
 
 operation! {
-    /// Batch normalization with the statistics of the batch, which are saved, and running statistics, which are updated.
+    /// Batch normalization with the statistics of the batch, which are saved, and running
+    /// statistics, which are updated.
     Batchnorm
     reads {
         x: TensorId, scale: TensorId, bias: TensorId, epsilon: TensorId, peer_stats: Vec<TensorId>,

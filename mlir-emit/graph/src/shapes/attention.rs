@@ -70,7 +70,8 @@ macro_rules! attention {
 }
 
 impl Graph {
-    /// q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B, H, Sq, Dv; statistics: B, H, Sq, 1.
+    /// q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B, H, Sq, Dv; statistics: B, H, Sq,
+    /// 1.
     pub(crate) fn check_sdpa(&self, position: usize, op: &Sdpa) -> Result<(), GraphError> {
         if op.page_table_k.is_some() || op.page_table_v.is_some() {
             // k and v are pages then, whose shapes follow from the tables.
@@ -114,7 +115,8 @@ impl Graph {
         }
     }
 
-    /// Gradients like what they are gradients of; o and its gradient: B, H, Sq, Dv; statistics: B, H, Sq, 1.
+    /// Gradients like what they are gradients of; o and its gradient: B, H, Sq, Dv; statistics: B,
+    /// H, Sq, 1.
     pub(crate) fn check_sdpa_backward(&self, position: usize, op: &SdpaBackward) -> Result<(), GraphError> {
         let Some(extents) = self.check_attention(position, &attention!(op))? else {
             return Ok(());
@@ -219,7 +221,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Bounds of -1 are none. The deprecated flags stand for all of alignment and bounds, as in hipDNN's `PlanUtils.hpp`.
+    /// Bounds of -1 are none. The deprecated flags stand for all of alignment and bounds, as in
+    /// hipDNN's `PlanUtils.hpp`.
     fn check_diagonal(&self, position: usize, op: &Diagonal) -> Result<(), GraphError> {
         for (name, bound) in [("left_bound", op.left), ("right_bound", op.right)] {
             if let Some(bound) = bound.filter(|&bound| bound < -1) {

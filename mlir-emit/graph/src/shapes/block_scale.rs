@@ -4,7 +4,8 @@ use crate::op::{BlockScaleDequantize, BlockScaleQuantize};
 use crate::{Graph, GraphError};
 
 impl Graph {
-    /// y has the dims of x. Blocks extend over the trailing dimensions; scale has one element for each, the last ones cut off.
+    /// y has the dims of x. Blocks extend over the trailing dimensions; scale has one element for
+    /// each, the last ones cut off.
     pub(crate) fn check_block_scale_dequantize(
         &self,
         position: usize,
@@ -43,7 +44,8 @@ impl Graph {
         self.shape(position, y, x.dims.clone())
     }
 
-    /// y has the dims of x. One axis, the last if none is named, is cut into blocks, and scale has one element for each.
+    /// y has the dims of x. One axis, the last if none is named, is cut into blocks, and scale has
+    /// one element for each.
     pub(crate) fn check_block_scale_quantize(
         &self,
         position: usize,

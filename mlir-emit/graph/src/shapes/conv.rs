@@ -1,4 +1,5 @@
-//! The three convolutions, which share one rule: y is what the forward convolution of x with w makes.
+//! The three convolutions, which share one rule: y is what the forward convolution of x with w
+//! makes.
 
 use crate::op::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad};
 use crate::{Graph, GraphError, Tensor, conv_output_extent};
@@ -26,8 +27,8 @@ impl Graph {
         self.check_gradient(position, [x, dw, dy], ["x", "dw", "dy"], &conv.geometry)
     }
 
-    /// With a stride, several inputs and filters lead to one output. So the shape that is checked is the output's, though it is
-    /// an operand here: no other one follows.
+    /// With a stride, several inputs and filters lead to one output. So the shape that is checked
+    /// is the output's, though it is an operand here: no other one follows.
     fn check_gradient(
         &self,
         position: usize,

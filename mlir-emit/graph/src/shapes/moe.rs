@@ -4,8 +4,8 @@ use crate::op::{MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode};
 use crate::{DataType, Graph, GraphError, Tensor};
 
 impl Graph {
-    /// token is 1, tokens, K; weight E, K, N; first_token_offset a multiple of E, 1, 1; output 1, rows, N. Rows are the tokens, or
-    /// in GATHER the entries of token_index.
+    /// token is 1, tokens, K; weight E, K, N; first_token_offset a multiple of E, 1, 1; output 1,
+    /// rows, N. Rows are the tokens, or in GATHER the entries of token_index.
     pub(crate) fn check_moe_grouped_matmul(&self, position: usize, op: &MoeGroupedMatmul) -> Result<(), GraphError> {
         let (Some(token), Some(weight)) = (self.tensor(op.token), self.tensor(op.weight)) else {
             return Ok(());

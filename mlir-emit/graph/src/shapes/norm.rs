@@ -24,7 +24,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// Parameters and statistics per channel; y like x; running statistics completely or not at all.
+    /// Parameters and statistics per channel; y like x; running statistics completely or not at
+    /// all.
     pub(crate) fn check_batchnorm(&self, position: usize, op: &Batchnorm) -> Result<(), GraphError> {
         let running = [
             op.prev_running_mean,
@@ -56,7 +57,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// Parameters, statistics and their gradients per channel; dy and dx like x; both statistics or none.
+    /// Parameters, statistics and their gradients per channel; dy and dx like x; both statistics or
+    /// none.
     pub(crate) fn check_batchnorm_backward(&self, position: usize, op: &BatchnormBackward) -> Result<(), GraphError> {
         self.check_both(position, op.mean, op.inv_variance)?;
         let inputs: Vec<TensorId> = [Some(op.scale), op.mean, op.inv_variance]
@@ -145,7 +147,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as in hipDNN's front end, or C alone.
+    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as
+    /// in hipDNN's front end, or C alone.
     fn check_channels(
         &self,
         position: usize,
@@ -180,8 +183,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks tensors over the last `count` dims of `x`, which may have leading 1s up to the rank of `x`; gives the first
-    /// normalized axis.
+    /// Checks tensors over the last `count` dims of `x`, which may have leading 1s up to the rank
+    /// of `x`; gives the first normalized axis.
     fn check_normalized(
         &self,
         position: usize,
@@ -226,8 +229,8 @@ impl Graph {
         })
     }
 
-    /// Checks statistics of a layer or RMS normalization: the dims before the axis `first`, followed by 1s up to the rank of `x` or
-    /// by nothing.
+    /// Checks statistics of a layer or RMS normalization: the dims before the axis `first`,
+    /// followed by 1s up to the rank of `x` or by nothing.
     fn check_statistics(
         &self,
         position: usize,

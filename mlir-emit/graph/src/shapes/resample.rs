@@ -12,7 +12,8 @@ struct Windows<'a> {
 }
 
 impl Graph {
-    /// y has the extents of a convolution with the window as its filter. MAXPOOL alone has an index, shaped like y.
+    /// y has the extents of a convolution with the window as its filter. MAXPOOL alone has an
+    /// index, shaped like y.
     pub(crate) fn check_resample_fwd(&self, position: usize, op: &ResampleFwd) -> Result<(), GraphError> {
         let (Some(x), Some(y)) = (self.tensor(op.x), self.tensor(op.y)) else {
             return Ok(());
@@ -31,7 +32,8 @@ impl Graph {
             .iter()
             .chain(&op.post_padding)
             .any(|&padding| padding > 0);
-        // hipDNN's GPU reference wants a mode in any case, its CPU reference reads none as zero; it matters only here.
+        // hipDNN's GPU reference wants a mode in any case, its CPU reference reads none as zero; it
+        // matters only here.
         if is_max && is_padded && op.padding_mode == PaddingMode::NotSet {
             return Err(self.attribute(position, "MAXPOOL with padding needs a padding mode".to_owned()));
         }
@@ -53,7 +55,8 @@ impl Graph {
         self.shape(position, index, y.dims.clone())
     }
 
-    /// dy has the extents that the forward operation gives its output for dx. MAXPOOL alone needs an index, shaped like dy.
+    /// dy has the extents that the forward operation gives its output for dx. MAXPOOL alone needs
+    /// an index, shaped like dy.
     pub(crate) fn check_resample_bwd(&self, position: usize, op: &ResampleBwd) -> Result<(), GraphError> {
         let (Some(dx), Some(dy)) = (self.tensor(op.dx), self.tensor(op.dy)) else {
             return Ok(());
@@ -132,7 +135,8 @@ impl Graph {
         Ok(inferred)
     }
 
-    /// An index holds positions within the spatial dimensions of `x`, in the types that hipDNN's front end allows.
+    /// An index holds positions within the spatial dimensions of `x`, in the types that hipDNN's
+    /// front end allows.
     fn check_index(&self, position: usize, index: &Tensor, x: &Tensor) -> Result<(), GraphError> {
         if !matches!(index.dtype, DataType::I8 | DataType::I32) {
             let what = format!("{index} is an index of type {}, but must be i8 or i32", index.dtype);

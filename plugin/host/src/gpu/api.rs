@@ -69,7 +69,8 @@ macro_rules! functions {
             /// The library is the API's.
             pub(super) unsafe fn resolve(library: &Library, api: Api) -> Result<Self, libloading::Error> {
                 let name = |hip: &'static str, cuda: &'static str| match api { Api::Hip => hip, Api::Cuda => cuda };
-                // SAFETY: the types are those of the API's header, where pointers of the device are as wide as any.
+                // SAFETY: the types are those of the API's header, where pointers of the device are
+                // as wide as any.
                 Ok(unsafe { Functions { $($field: *library.get(name($hip, $cuda))?,)* } })
             }
         }

@@ -1,7 +1,9 @@
-//! A GPU as a host of the plugin uses it: memory, streams, events and captured graphs, through HIP's library or CUDA's.
+//! A GPU as a host of the plugin uses it: memory, streams, events and captured graphs, through
+//! HIP's library or CUDA's.
 //!
-//! The two APIs have the same functions under other names, and what is used here has the same arguments: one table serves both. Objects
-//! own what they hold and give it back when they are dropped. Every call first makes its device the current one of the calling thread.
+//! The two APIs have the same functions under other names, and what is used here has the same
+//! arguments: one table serves both. Objects own what they hold and give it back when they are
+//! dropped. Every call first makes its device the current one of the calling thread.
 
 mod api;
 mod device;

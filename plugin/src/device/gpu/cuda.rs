@@ -1,5 +1,6 @@
-//! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary context of a GPU, and so do programs on
-//! CUDA's runtime API, which is where the caller's streams and pointers come from.
+//! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary
+//! context of a GPU, and so do programs on CUDA's runtime API, which is where the caller's streams
+//! and pointers come from.
 
 use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
 use super::driver_error::DriverError;
@@ -126,7 +127,8 @@ impl Cuda {
         });
         let (library, name) =
             library.ok_or_else(|| Error::NoDevice(format!("no CUDA driver: {}", tried.join("; "))))?;
-        // SAFETY: a library of this name is a CUDA driver, or lacks the functions; it is never closed after this.
+        // SAFETY: a library of this name is a CUDA driver, or lacks the functions; it is never
+        // closed after this.
         let (functions, calls) = unsafe {
             let functions = Functions::resolve(&library)?;
             (functions, Calls::resolve(&library, Vendor::Cuda).map_err(missing)?)
@@ -294,13 +296,15 @@ impl Driver for Cuda {
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError> {
         let attribute = |attribute| {
             let mut value: c_uint = 0;
-            // SAFETY: the attributes are numbers of this size, or a byte; the pointer is only looked up.
+            // SAFETY: the attributes are numbers of this size, or a byte; the pointer is only
+            // looked up.
             let status = unsafe {
                 (self.functions.cuPointerGetAttribute)((&raw mut value).cast(), attribute, pointer.addr() as u64)
             };
             (status == 0).then_some(value)
         };
-        // What CUDA does not know is an invalid value. All else but a GPU's own memory has one address for host and GPUs.
+        // What CUDA does not know is an invalid value. All else but a GPU's own memory has one
+        // address for host and GPUs.
         match attribute(MEMORY_TYPE) {
             Some(ON_GPU) if attribute(IS_MANAGED) == Some(0) => return Ok(attribute(DEVICE_ORDINAL) == Some(ordinal)),
             Some(_) => return Ok(true),

@@ -1,7 +1,9 @@
-//! What this project needs of a GPU vendor's driver library, as one trait, so that everything above is written once.
+//! What this project needs of a GPU vendor's driver library, as one trait, so that everything above
+//! is written once.
 //!
-//! HIP and CUDA differ in how a GPU becomes the current one and in what they tell about it. The functions that do the work ([`Calls`])
-//! have the same arguments under other names, and so have one caller.
+//! HIP and CUDA differ in how a GPU becomes the current one and in what they tell about it. The
+//! functions that do the work ([`Calls`]) have the same arguments under other names, and so have
+//! one caller.
 
 use super::driver_error::DriverError;
 use crate::device::Stream;
@@ -35,8 +37,8 @@ pub(super) enum Vendor {
 /// The table of functions that both vendors have, each with its name.
 macro_rules! calls {
     ($($field:ident: $hip:literal | $cuda:literal fn($($argument:ty),*);)+) => {
-        /// Functions of a driver library with their names. An address of device memory is a pointer to HIP and an integer to CUDA, and
-        /// passed the same way.
+        /// Functions of a driver library with their names. An address of device memory is a pointer
+        /// to HIP and an integer to CUDA, and passed the same way.
         pub(super) struct Calls {
             $($field: (&'static str, unsafe extern "C" fn($($argument),*) -> Status),)+
         }
@@ -46,7 +48,8 @@ macro_rules! calls {
             ///
             /// # Safety
             ///
-            /// The library is the vendor's, or lacks the functions. It stays open as long as they are called.
+            /// The library is the vendor's, or lacks the functions. It stays open as long as they
+            /// are called.
             pub(super) unsafe fn resolve(library: &Library, vendor: Vendor) -> Result<Self, &'static str> {
                 Ok(Calls {
                     $($field: {
@@ -127,14 +130,16 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     /// Makes a GPU current if launching on the stream needs it.
     fn enter_for(&self, stream: Stream) -> Result<Option<Self::Current<'_>>, DriverError>;
 
-    /// Makes a GPU current for loading and unloading, which allocates and frees: other threads' captures would not stand it otherwise.
+    /// Makes a GPU current for loading and unloading, which allocates and frees: other threads'
+    /// captures would not stand it otherwise.
     fn enter_to_load(&self, ordinal: u32) -> Result<Entered<'_, Self>, DriverError> {
         let current = self.enter(ordinal)?;
         Ok((self.relax_capture(), current))
     }
 
-    /// Whether kernels on a GPU can work on what a pointer points to: its own memory, or the host's where it sees that. Another GPU's
-    /// memory does not count, because nobody can tell whether it is mapped here.
+    /// Whether kernels on a GPU can work on what a pointer points to: its own memory, or the host's
+    /// where it sees that. Another GPU's memory does not count, because nobody can tell whether it
+    /// is mapped here.
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError>;
 
     /// A status as a result.
@@ -177,7 +182,8 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     ///
     /// # Safety
     ///
-    /// The kernel is loaded; `parameters` has a pointer to each of its parameters' values, and they are what it expects.
+    /// The kernel is loaded; `parameters` has a pointer to each of its parameters' values, and they
+    /// are what it expects.
     #[inline]
     unsafe fn launch(
         &self,
@@ -331,7 +337,8 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
 /// What [`Driver::enter_to_load`] has changed on the calling thread.
 pub(super) type Entered<'a, D> = (Relaxed<'a, D>, <D as Driver>::Current<'a>);
 
-/// Lets the calling thread load code while streams are being captured; goes back to the capture mode that was before when it is dropped.
+/// Lets the calling thread load code while streams are being captured; goes back to the capture
+/// mode that was before when it is dropped.
 pub(super) struct Relaxed<'a, D: Driver>(Option<(&'a D, c_int)>);
 
 impl<D: Driver> Drop for Relaxed<'_, D> {

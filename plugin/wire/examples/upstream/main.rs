@@ -1,4 +1,5 @@
-//! Compares hipDNN's schema, versions and exported functions with rotini's. `scripts/upstream` runs it; `docs/upstream.md` says how.
+//! Compares hipDNN's schema, versions and exported functions with rotini's. `scripts/upstream` runs
+//! it; `docs/upstream.md` says how.
 
 #[path = "tool.rs"]
 mod tool;

@@ -1,4 +1,5 @@
-//! What rotini's sources say: its schema, the modes of the IR, and the functions that the plugin exports.
+//! What rotini's sources say: its schema, the modes of the IR, and the functions that the plugin
+//! exports.
 
 use super::c::{Class, Functions, enum_members, is_exported};
 use super::fbs::{self, Item, Kind, Schema, member};

@@ -1,4 +1,5 @@
-//! What a directory with sources of hipDNN says: schemas, or what flatc generated from them, and the headers for plugins.
+//! What a directory with sources of hipDNN says: schemas, or what flatc generated from them, and
+//! the headers for plugins.
 
 use super::c::{self, Functions};
 use super::fbs::{self, Item, Kind, Schema, member};
@@ -22,7 +23,8 @@ pub(crate) struct Side {
     pub(crate) absent: Vec<&'static str>,
 }
 
-/// Folders whose schemas are not the wire's: tests of hipDNN, what was built, other people's sources.
+/// Folders whose schemas are not the wire's: tests of hipDNN, what was built, other people's
+/// sources.
 const LEFT_OUT: [&str; 5] = ["tests", "test", "build", "third_party", ".git"];
 
 /// The enumerations of headers: the file, the prefix of the members, and the name here.

@@ -12,10 +12,11 @@ use std::path::Path;
 
 const USAGE: &str = "usage: scripts/upstream DIRECTORY [--list]";
 
-/// Compares the sources in `root` with those of hipDNN in the directory that `arguments` name, and writes what differs to `out`; with
-/// `--list`, what is the same too.
+/// Compares the sources in `root` with those of hipDNN in the directory that `arguments` name, and
+/// writes what differs to `out`; with `--list`, what is the same too.
 ///
-/// Returns the exit code: 1 if a number disagrees, 2 if the arguments or the directory cannot be used, else 0.
+/// Returns the exit code: 1 if a number disagrees, 2 if the arguments or the directory cannot be
+/// used, else 0.
 pub(crate) fn run(root: &Path, arguments: &[String], out: &mut dyn Write) -> u8 {
     let (options, directories): (Vec<&String>, Vec<&String>) =
         arguments.iter().partition(|argument| argument.starts_with("--"));

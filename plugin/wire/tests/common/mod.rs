@@ -7,7 +7,8 @@
 //! | `window` | convolutions and pooling |
 //! | `matrix` | matmuls, alone and grouped, reductions, scales of blocks |
 //!
-//! Each operation has all its attributes, at random among what validation allows, and each of its optional tensors half the time.
+//! Each operation has all its attributes, at random among what validation allows, and each of its
+//! optional tensors half the time.
 
 mod attention;
 mod matrix;
@@ -24,10 +25,11 @@ use std::ops::RangeInclusive;
 /// How many kinds of operations there are.
 pub(crate) const OPERATIONS: usize = 23;
 
-/// A valid graph with one operation of each of `kinds`, which are the operations' positions in the schema from 0.
+/// A valid graph with one operation of each of `kinds`, which are the operations' positions in the
+/// schema from 0.
 ///
-/// The same seed makes the same graph. With `full`, every optional field is there, but one at random of those that exclude each
-/// other.
+/// The same seed makes the same graph. With `full`, every optional field is there, but one at
+/// random of those that exclude each other.
 pub(crate) fn graph(seed: u64, kinds: &[usize], full: bool) -> Graph {
     let mut generator = Generator {
         rng: ChaCha8Rng::seed_from_u64(seed),

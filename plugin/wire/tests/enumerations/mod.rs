@@ -1,4 +1,5 @@
-//! Finds every enumeration in the bytes of a graph or an engine config, by the text of the schema and without the generated code.
+//! Finds every enumeration in the bytes of a graph or an engine config, by the text of the schema
+//! and without the generated code.
 
 use super::fbs::{self, Kind, Schema};
 
@@ -85,7 +86,8 @@ pub(crate) fn fields(schema: &Schema, root: &str) -> Vec<String> {
     found
 }
 
-/// Every enumeration in `bytes`, whose root is the table `root`. What has its default is not in the bytes.
+/// Every enumeration in `bytes`, whose root is the table `root`. What has its default is not in the
+/// bytes.
 pub(crate) fn places(schema: &Schema, root: &str, bytes: &[u8]) -> Vec<Place> {
     let mut places = Vec::new();
     table(schema, root, bytes, follow(bytes, 0), &mut places);

@@ -1,7 +1,8 @@
-//! Runs one f16 NHWC convolution kernel and holds it against a direct sum: `conv FILE.hsaco n h c k r GRID threads [strict] [full]`.
+//! Runs one f16 NHWC convolution kernel and holds it against a direct sum:
+//! `conv FILE.hsaco n h c k r GRID threads [strict] [full]`.
 //!
-//! The tensors hold what the conformance suite fills them with, multiples of 1/256 and weights of 1/4, so that no sum rounds; with
-//! `full` they use all bits of f16.
+//! The tensors hold what the conformance suite fills them with, multiples of 1/256 and weights of
+//! 1/4, so that no sum rounds; with `full` they use all bits of f16.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{env, fs};

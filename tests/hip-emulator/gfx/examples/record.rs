@@ -1,8 +1,9 @@
 //! Prints the record that the time model wants of kernels in code objects, which run on zeros.
 //!
-//! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z ARGUMENT...`. An argument is the size of a buffer in bytes,
-//! or `=NUMBER` for 32 bits by value, or, which is no argument of the kernel, `lds=BYTES` of dynamic LDS. Each line of stdout is `NAME`
-//! and the record. `record WORKGROUPS` says how many workgroups are run at most.
+//! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z ARGUMENT...`. An argument
+//! is the size of a buffer in bytes, or `=NUMBER` for 32 bits by value, or, which is no argument of
+//! the kernel, `lds=BYTES` of dynamic LDS. Each line of stdout is `NAME` and the record.
+//! `record WORKGROUPS` says how many workgroups are run at most.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

@@ -1,6 +1,7 @@
 //! Calls LLVM's AMDGPU assembler: it takes text and gives bytes of code.
 //!
-//! It holds decoded texts against the bytes that they came from ([`crate::Kernel::reassemble`]), and makes kernels for tests.
+//! It holds decoded texts against the bytes that they came from ([`crate::Kernel::reassemble`]),
+//! and makes kernels for tests.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -81,8 +82,9 @@ pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
     let triple = c"amdgcn-amd-amdhsa";
     let mut errors = Vec::<String>::new();
     let (mut target, mut message, mut buffer) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: strings end in NUL (the assembly has its length instead) and outlive the calls; context, module, machine and buffer
-    // are used while they live and disposed of once; `errors` outlives the context whose handler writes to it.
+    // SAFETY: strings end in NUL (the assembly has its length instead) and outlive the calls;
+    // context, module, machine and buffer are used while they live and disposed of once; `errors`
+    // outlives the context whose handler writes to it.
     let bytes = unsafe {
         if LLVMGetTargetFromTriple(triple.as_ptr(), &raw mut target, &raw mut message) != 0 {
             return Err(take(message));
@@ -117,7 +119,8 @@ pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
 
 /// Keeps what the assembler says of errors.
 extern "C" fn collect(info: *mut c_void, errors: *mut c_void) {
-    // SAFETY: LLVM calls this with a live diagnostic and the pointer that `assemble` gave, during its call to LLVM only.
+    // SAFETY: LLVM calls this with a live diagnostic and the pointer that `assemble` gave, during
+    // its call to LLVM only.
     unsafe {
         if LLVMGetDiagInfoSeverity(info) == ERROR {
             let text = take(LLVMGetDiagInfoDescription(info));

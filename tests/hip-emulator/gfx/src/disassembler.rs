@@ -1,4 +1,5 @@
-//! Calls LLVM's AMDGPU disassembler: it takes the bytes of one instruction and gives the assembler text and the length.
+//! Calls LLVM's AMDGPU disassembler: it takes the bytes of one instruction and gives the assembler
+//! text and the length.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -40,7 +41,8 @@ impl Disassembler {
     pub(crate) fn new(cpu: &str) -> Option<Self> {
         static INITIALISE: Once = Once::new();
         INITIALISE.call_once(|| {
-            // SAFETY: the three functions register the target, take nothing and may run once before any other use.
+            // SAFETY: the three functions register the target, take nothing and may run once before
+            // any other use.
             unsafe {
                 LLVMInitializeAMDGPUTargetInfo();
                 LLVMInitializeAMDGPUTargetMC();
@@ -48,7 +50,8 @@ impl Disassembler {
             }
         });
         let cpu = CString::new(cpu).ok()?;
-        // SAFETY: both strings end in NUL and outlive the call; the callbacks and their data may be null.
+        // SAFETY: both strings end in NUL and outlive the call; the callbacks and their data may be
+        // null.
         let context = unsafe {
             LLVMCreateDisasmCPU(
                 c"amdgcn-amd-amdhsa".as_ptr(),
@@ -64,14 +67,16 @@ impl Disassembler {
         })
     }
 
-    /// The text of the instruction at the front of `bytes` and its length in bytes; nothing if they are no instruction.
+    /// The text of the instruction at the front of `bytes` and its length in bytes; nothing if they
+    /// are no instruction.
     pub(crate) fn next(&mut self, bytes: &[u8], pc: u64) -> Option<(String, usize)> {
         // The longest gfx9 instruction is 12 bytes; LLVM's interface wants them mutable.
         let mut window = [0_u8; 16];
         let taken = bytes.len().min(window.len());
         window[..taken].copy_from_slice(&bytes[..taken]);
         let mut text = [0 as c_char; 512];
-        // SAFETY: context is live until drop; window holds at least `taken` bytes and text its own length.
+        // SAFETY: context is live until drop; window holds at least `taken` bytes and text its own
+        // length.
         let length = unsafe {
             LLVMDisasmInstruction(
                 self.context.as_ptr(),
@@ -85,7 +90,8 @@ impl Disassembler {
         if length == 0 || length > taken {
             return None;
         }
-        // SAFETY: LLVM wrote a NUL-terminated string of at most text.len() bytes; the array was zeroed before.
+        // SAFETY: LLVM wrote a NUL-terminated string of at most text.len() bytes; the array was
+        // zeroed before.
         let text = unsafe { CStr::from_ptr(text.as_ptr()) };
         Some((text.to_string_lossy().trim().to_owned(), length))
     }

@@ -1,4 +1,5 @@
-//! Owns the errors of the crate: why a code object cannot be read, a kernel cannot be decoded, or a launch fails.
+//! Owns the errors of the crate: why a code object cannot be read, a kernel cannot be decoded, or a
+//! launch fails.
 
 /// Why bytes are no code object that this crate runs.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -124,7 +125,8 @@ pub enum Trap {
     /// An address, condition or stored value comes from a register that nobody wrote
     #[error("{}{register} is used uninitialised (lane {lane})", if *.vector { "v" } else { "s" })]
     Uninitialised {
-        /// Vector register (accumulation registers follow the others), or scalar register by its encoding
+        /// Vector register (accumulation registers follow the others), or scalar register by its
+        /// encoding
         vector: bool,
         /// Number
         register: u16,

@@ -1,7 +1,7 @@
 //! Counts how often each instruction of a kernel is executed.
 //!
-//! Nothing is counted instruction by instruction: [`Executions`] notes where a wave enters and leaves a straight run of
-//! instructions, and gives the count of each at the end of the launch.
+//! Nothing is counted instruction by instruction: [`Executions`] notes where a wave enters and
+//! leaves a straight run of instructions, and gives the count of each at the end of the launch.
 
 use crate::{
     inst::{Code, Program},

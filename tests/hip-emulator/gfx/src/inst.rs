@@ -1,4 +1,5 @@
-//! Decoded instructions. Each holds its operands, resolved to rows and scalar registers, and the function of its opcode.
+//! Decoded instructions. Each holds its operands, resolved to rows and scalar registers, and the
+//! function of its opcode.
 
 use rotini_mfma::{Control, Opcode};
 use smallvec::SmallVec;
@@ -27,7 +28,8 @@ pub(crate) enum Scalar {
     Scc,
 }
 
-/// A row of 32-bit values: a vector register, a broadcast scalar, or a constant expanded at decode (index into the program's rows).
+/// A row of 32-bit values: a vector register, a broadcast scalar, or a constant expanded at decode
+/// (index into the program's rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Row(u16),
@@ -325,7 +327,8 @@ pub(crate) enum Code {
         width: u8,
         target: u8,
     },
-    /// VGPR indexing: index register and which operands it moves (bit 0: src0, 1: src1, 2: src2, 3: dst)
+    /// VGPR indexing: index register and which operands it moves (bit 0: src0, 1: src1, 2: src2, 3:
+    /// dst)
     IndexOn {
         index: Scalar,
         operands: u8,

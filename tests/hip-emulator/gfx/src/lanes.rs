@@ -1,19 +1,22 @@
 //! Functions over the 64 lanes of a wave, and the macros that write them.
 //!
-//! A kernel ([`Kernel`]) reads whole rows and writes whole rows: which lanes are kept, source modifiers and the forms of
-//! the encoding are the vector driver's. Each is compiled for several instruction sets and the best is taken at run time.
+//! A kernel ([`Kernel`]) reads whole rows and writes whole rows: which lanes are kept, source
+//! modifiers and the forms of the encoding are the vector driver's. Each is compiled for several
+//! instruction sets and the best is taken at run time.
 
 use rustc_apfloat::Round;
 
 /// One 32-bit register of all 64 lanes.
 pub(crate) type Row = [u32; 64];
 
-/// Rounding and denormals as the MODE register holds them: bits 3:0 rounding (f32, then f16 and f64), 7:4 denormals.
+/// Rounding and denormals as the MODE register holds them: bits 3:0 rounding (f32, then f16 and
+/// f64), 7:4 denormals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode(pub(crate) u32);
 
 impl Mode {
-    /// To nearest even with denormals, for all types: what the kernels of the table compute by themselves.
+    /// To nearest even with denormals, for all types: what the kernels of the table compute by
+    /// themselves.
     pub(crate) const IEEE: Self = Self(0xf0);
 
     /// Bits that choose rounding and denormals.
@@ -40,7 +43,8 @@ impl Mode {
     }
 }
 
-/// What a kernel reads: source rows (64-bit sources are two rows, low first), a lane mask and the mode.
+/// What a kernel reads: source rows (64-bit sources are two rows, low first), a lane mask and the
+/// mode.
 pub(crate) struct In<'a> {
     pub(crate) r: [&'a Row; 6],
     /// Carry in, or the lane mask of a select: one bit a lane
@@ -48,7 +52,8 @@ pub(crate) struct In<'a> {
     pub(crate) mode: Mode,
 }
 
-/// What a kernel writes: result rows and a lane mask (compare results, carry out). What an opcode does not have is left as it was.
+/// What a kernel writes: result rows and a lane mask (compare results, carry out). What an opcode
+/// does not have is left as it was.
 pub(crate) struct Out {
     pub(crate) r: [Row; 2],
     pub(crate) mask: u64,

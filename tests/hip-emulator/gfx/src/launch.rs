@@ -1,4 +1,5 @@
-//! Launches: spreads workgroups over threads, runs the waves of a workgroup in turns between barriers, sets their first registers.
+//! Launches: spreads workgroups over threads, runs the waves of a workgroup in turns between
+//! barriers, sets their first registers.
 
 use std::{
     collections::BTreeMap,
@@ -39,17 +40,21 @@ pub struct Launch<'a> {
     pub kernarg: &'a [u8],
     /// Device memory
     pub memory: &'a dyn Memory,
-    /// Faults on what the hardware leaves undefined (see the module `strict`), and on texts that do not assemble to the kernel's bytes
+    /// Faults on what the hardware leaves undefined (see the module `strict`), and on texts that do
+    /// not assemble to the kernel's bytes
     pub strict: bool,
     /// Threads that workgroups are spread over; at least 1
     pub threads: usize,
-    /// Instructions that a wave may run in loops before the launch is given up as endless; none: [`LIMIT`]
+    /// Instructions that a wave may run in loops before the launch is given up as endless; none:
+    /// [`LIMIT`]
     pub limit: Option<u64>,
-    /// Counts for the time model, on some of the workgroups: **what the kernel computes is then worthless**. Not strict, on one thread
+    /// Counts for the time model, on some of the workgroups: **what the kernel computes is then
+    /// worthless**. Not strict, on one thread
     pub sample: Option<Sample>,
 }
 
-/// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product comes near.
+/// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product
+/// comes near.
 pub const LIMIT: u64 = 1 << 31;
 
 impl Launch<'_> {
@@ -57,8 +62,8 @@ impl Launch<'_> {
     ///
     /// # Errors
     ///
-    /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction trapped (of several workgroups that
-    /// trap, one is reported; what others stored stays).
+    /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction trapped.
+    /// If several workgroups trap, one is reported; what others stored stays.
     pub fn run(&self) -> Result<Report, Fault> {
         let start = Instant::now();
         let program = self.kernel.program()?;
@@ -219,7 +224,8 @@ impl Launch<'_> {
         self.kernarg.len().next_multiple_of(64)
     }
 
-    /// The arguments, and behind them the dispatch packet (`hsa_kernel_dispatch_packet_t`) if the kernel asks for it.
+    /// The arguments, and behind them the dispatch packet (`hsa_kernel_dispatch_packet_t`) if the
+    /// kernel asks for it.
     fn arguments(&self) -> Vec<u8> {
         let mut bytes = self.kernarg.to_vec();
         if self.kernel.setup.packet {

@@ -15,9 +15,10 @@
 //! | [`report`] | what a launch did |
 //! | `profile` | what the time model wants to know of a sample of workgroups |
 //!
-//! A kernel's bytes are disassembled once; each text becomes an instruction with its operands resolved and the function of its
-//! opcode in it. A wave is a file of rows, one row of 64 `u32` per vector register; the vector driver hands rows to the
-//! opcode's function, which is a loop over 64 lanes that the compiler vectorises.
+//! A kernel's bytes are disassembled once; each text becomes an instruction with its operands
+//! resolved and the function of its opcode in it. A wave is a file of rows, one row of 64 `u32` per
+//! vector register; the vector driver hands rows to the opcode's function, which is a loop over 64
+//! lanes that the compiler vectorises.
 //!
 //! What is not understood is an error that names it: nothing is skipped.
 

@@ -49,7 +49,8 @@ pub struct Kernel {
     pub sgprs: u32,
     /// Lanes of a workgroup at most
     pub max_workgroup: u32,
-    /// The size of a workgroup in x, y, z, if it was compiled for one: launches of other sizes are refused
+    /// The size of a workgroup in x, y, z, if it was compiled for one: launches of other sizes are
+    /// refused
     pub required_workgroup: Option<[u32; 3]>,
     pub(crate) setup: Setup,
     pub(crate) code: Vec<u8>,
@@ -58,8 +59,8 @@ pub struct Kernel {
     reassembled: OnceLock<Result<(), DecodeError>>,
 }
 
-/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not read: of compiler and assembler one
-/// extends its sign, and the other does not.
+/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not
+/// read: of compiler and assembler one extends its sign, and the other does not.
 fn is_short_literal(text: &str, again: &[u8], word: &[u8]) -> bool {
     let (Some((low, again)), Some((other, word))) = (again.split_last_chunk(), word.split_last_chunk()) else {
         return false;
@@ -100,11 +101,13 @@ impl Kernel {
         self.program().map(|program| program.texts.as_slice())
     }
 
-    /// Assembles the texts again, once, and compares the bytes: nothing was lost on the way to the decoder.
+    /// Assembles the texts again, once, and compares the bytes: nothing was lost on the way to the
+    /// decoder.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::Reassembly`] with the first instruction whose bytes differ, or as [`Kernel::decode`].
+    /// [`DecodeError::Reassembly`] with the first instruction whose bytes differ, or as
+    /// [`Kernel::decode`].
     pub fn reassemble(&self) -> Result<(), DecodeError> {
         self.reassembled.get_or_init(|| self.assemble_again()).clone()
     }
@@ -134,7 +137,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// A kernel of assembler text, for tests: `s[0:1]` has the arguments, `s2` the workgroup, `v0` the lane.
+    /// A kernel of assembler text, for tests: `s[0:1]` has the arguments, `s2` the workgroup, `v0`
+    /// the lane.
     #[cfg(test)]
     pub(crate) fn assembled(text: &str, lds_bytes: u32, scratch_bytes: u32) -> Result<Self, String> {
         Ok(Self {
@@ -177,7 +181,8 @@ const MACH: u32 = 0xff;
 #[cfg(test)]
 const IEEE_MODE: u32 = 0xf0;
 
-/// What a kernel's descriptor asks for in scalar registers: addresses of the dispatch packet and of the arguments.
+/// What a kernel's descriptor asks for in scalar registers: addresses of the dispatch packet and of
+/// the arguments.
 const DISPATCH_PACKET: u32 = 1 << 1;
 const KERNARG: u32 = 1 << 3;
 
@@ -268,7 +273,8 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
             setup.mode
         )));
     }
-    // DX10_CLAMP and IEEE_MODE set, FP16_OVFL not: what NaNs, minima and conversions are modelled for.
+    // DX10_CLAMP and IEEE_MODE set, FP16_OVFL not: what NaNs, minima and conversions are modelled
+    // for.
     if [21, 23, 26].map(|bit| rsrc1 >> bit & 1) != [1, 1, 0] {
         return Err(bad(
             "unsupported MODE: only IEEE mode with DX10 clamping, without FP16_OVFL, is modelled",

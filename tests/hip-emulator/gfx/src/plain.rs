@@ -1,4 +1,5 @@
-//! Runs vector instructions without modifiers, which are nearly all: the kernel gets rows as they are.
+//! Runs vector instructions without modifiers, which are nearly all: the kernel gets rows as they
+//! are.
 
 use crate::{
     inst::{Source, Valu, sgpr},

@@ -1,10 +1,11 @@
-//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction, and changes nothing.
+//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each
+//! instruction, and changes nothing.
 //!
 //! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample
 //! has windows of some dies, from the middle of the grid, or around a workgroup of mean work if
-//! work differs: so the lines of memory that a die's workgroups share are seen. If the work is long,
-//! only a part of the first die's window runs; the lines that the rest of the window would load are
-//! extrapolated from the second half of that part.
+//! work differs: so the lines of memory that a die's workgroups share are seen. If the work is
+//! long, only a part of the first die's window runs; the lines that the rest of the window would
+//! load are extrapolated from the second half of that part.
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,8 @@ pub struct Sample {
     pub workgroups: u64,
     /// Workgroups that a die runs at once, if not as many as fit
     pub window: Option<u64>,
-    /// Instructions of waves after which no further die is taken; after twice as many not even the first one's window is completed
+    /// Instructions of waves after which no further die is taken; after twice as many not even the
+    /// first one's window is completed
     pub enough: u64,
 }
 
@@ -41,13 +43,14 @@ pub(crate) const DIES: u64 = 8;
 pub(crate) const UNITS: u64 = 38;
 /// Lines of a compute unit's first-level cache (32 KiB).
 const CACHED_LINES: u64 = 256;
-/// Lines of a page: a block of memory whose lines are told apart to know how much of an allocation a launch uses.
+/// Lines of a page: a block of memory whose lines are told apart to know how much of an allocation
+/// a launch uses.
 const PAGE_LINES: u64 = 512;
 /// Instructions after which the result of a matrix instruction is there.
 const FAR: u64 = 64;
 
-/// The dies in the order in which they are looked at. What lies a power of two apart goes to the same die again and again: the first one's
-/// share is no more typical than the others'.
+/// The dies in the order in which they are looked at. What lies a power of two apart goes to the
+/// same die again and again: the first one's share is no more typical than the others'.
 const ORDER: [u64; DIES as usize] = [3, 6, 0, 5, 2, 7, 4, 1];
 
 /// The workgroups of a sample: of each die some that run at once, by number.
@@ -122,18 +125,20 @@ pub(crate) struct Profile {
     /// Whether the wave in hand is the one that is followed
     follows: bool,
     runs: Vec<(u32, u32)>,
-    /// The followed wave's instructions so far, and which of them wrote each row by a matrix instruction
+    /// The followed wave's instructions so far, and which of them wrote each row by a matrix
+    /// instruction
     steps: u64,
     writers: FxHashMap<u16, u64>,
     after: Vec<u8>,
     groups: u64,
-    /// What the sample cost so far: instructions, segments of memory, and turns of LDS that conflicts added
+    /// What the sample cost so far: instructions, segments of memory, and turns of LDS that
+    /// conflicts added
     work: u64,
     enough: u64,
     /// Workgroups of the first die's window
     window: u64,
-    /// What each instruction had found fresh ([`Sums::fresh`], [`Sums::freshes`]) after half of the workgroups of that window, once
-    /// their number was last a power of two
+    /// What each instruction had found fresh ([`Sums::fresh`], [`Sums::freshes`]) after half of the
+    /// workgroups of that window, once their number was last a power of two
     half: Vec<(u64, u64)>,
     now: Vec<(u64, u64)>,
 }
@@ -177,7 +182,8 @@ impl Profile {
         self.groups > 1 && self.work / 2 >= self.enough
     }
 
-    /// Of a window that was not completed: as much as if the rest loaded as many fresh lines a workgroup as the last half did.
+    /// For a window that was not completed: as much as if the rest loaded as many fresh lines a
+    /// workgroup as the last half did.
     fn complete(&mut self) {
         if self.groups >= self.window {
             return;
@@ -224,7 +230,7 @@ impl Profile {
         }
     }
 
-    /// An LDS instruction took so many turns more than without bank conflicts.
+    /// The number of additional turns that bank conflicts cost an LDS instruction.
     pub(crate) fn add_conflicts(&mut self, pc: usize, turns: u64) {
         self.work += turns;
         if let Some(sums) = self.sums.get_mut(pc) {
@@ -344,7 +350,7 @@ impl Profile {
                 blocks.entry(block.address).or_insert((block.bytes, 0)).1 += u64::from(count) << 7;
             }
         }
-        // Of a large allocation, such as a workspace, a launch may use a part.
+        // A launch may use a part of a large allocation, such as a workspace.
         let used = |&(bytes, touched): &(u64, u64)| {
             let touched = u128::from(touched) * u128::from(workgroups) / u128::from(self.groups.max(1));
             bytes.min(u64::try_from(touched).unwrap_or(u64::MAX))

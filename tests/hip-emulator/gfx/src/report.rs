@@ -1,4 +1,5 @@
-//! Counts what a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts, registers, occupancy.
+//! Counts what a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts,
+//! registers, occupancy.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,7 +49,8 @@ pub struct Report {
     pub bytes_read: u64,
     /// Bytes stored to device memory by active lanes
     pub bytes_written: u64,
-    /// Extra turns of LDS accesses: words that the lanes of a turn want of the same bank (32 banks of 4 bytes)
+    /// Extra turns of LDS accesses: words that the lanes of a turn want of the same bank (32 banks
+    /// of 4 bytes)
     pub lds_bank_conflicts: u64,
     /// Vector registers a lane
     pub vgprs: u32,
@@ -92,8 +94,9 @@ impl Report {
     }
 }
 
-/// Waves per SIMD of gfx942, at most 8: 512 vector registers a lane in blocks of 8, 800 scalar registers in blocks of 16 (LLVM counts
-/// 100 for eight waves), 64 KiB of LDS a compute unit with four SIMDs.
+/// Waves per SIMD of gfx942, at most 8: 512 vector registers a lane in blocks of 8, 800 scalar
+/// registers in blocks of 16 (LLVM counts 100 for eight waves), 64 KiB of LDS a compute unit with
+/// four SIMDs.
 pub(crate) fn occupancy(registers: u32, scalars: u32, lds: u32, waves_per_group: u32) -> u32 {
     let registers = registers.max(1).next_multiple_of(8);
     let by_registers = (512 / registers).min(8);

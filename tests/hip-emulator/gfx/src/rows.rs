@@ -1,4 +1,5 @@
-//! Operations on whole rows that every instruction needs: masked copies, extents, comparison of distances.
+//! Operations on whole rows that every instruction needs: masked copies, extents, comparison of
+//! distances.
 
 use crate::lanes::Row;
 

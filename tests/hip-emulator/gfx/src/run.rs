@@ -18,7 +18,8 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Runs `wave` to its next barrier or its end. A sampled run counts for the time model and leaves matrix arithmetic out.
+/// Runs `wave` to its next barrier or its end. A sampled run counts for the time model and leaves
+/// matrix arithmetic out.
 pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
     wave: &mut Wave,
     context: &mut Context<'_>,

@@ -1,6 +1,7 @@
 //! Takes the assembler text of one instruction apart: mnemonic, operands, modifiers.
 //!
-//! Operands are separated by commas; what follows an operand after a blank is a modifier (`offset:4`, `clamp`, `vmcnt(0)`).
+//! Operands are separated by commas; what follows an operand after a blank is a modifier
+//! (`offset:4`, `clamp`, `vmcnt(0)`).
 
 /// A register file as the text names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ pub(crate) struct Text {
     modifiers: Vec<(String, String)>,
 }
 
-/// The number of a scalar register that has a name (CDNA3 ISA, table of scalar operands): first, count.
+/// The number of a scalar register that has a name (CDNA3 ISA, table of scalar operands): first,
+/// count.
 const NAMED: &[(&str, u16, u16)] = &[
     ("vcc", 106, 2),
     ("vcc_lo", 106, 1),

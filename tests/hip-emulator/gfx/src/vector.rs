@@ -1,7 +1,8 @@
-//! The driver of vector arithmetic: gathers source rows, applies modifiers, runs the kernel, writes the lanes of EXEC.
+//! The driver of vector arithmetic: gathers source rows, applies modifiers, runs the kernel, writes
+//! the lanes of EXEC.
 //!
-//! Rows without modifiers go to the kernel as they are; constants are rows of the program; a scalar is broadcast.
-//! Modifiers, DPP and SDWA work on copies.
+//! Rows without modifiers go to the kernel as they are; constants are rows of the program; a scalar
+//! is broadcast. Modifiers, DPP and SDWA work on copies.
 
 use crate::{
     inst::{Dpp, DppControl, Finish, LaneOp, Moded, Prepare, Select, Source, Unused, Valu, sgpr},
@@ -159,7 +160,8 @@ fn moded(kernel: Kernel, moded: &Moded, input: &In<'_>, out: &mut Out) {
     }
 }
 
-/// Replaces the denormals of an operand by zeros of their sign, where MODE does so for sources (`side` 0) or results (1).
+/// Replaces the denormals of an operand by zeros of their sign, where MODE does so for sources
+/// (`side` 0) or results (1).
 fn flush(rows: &mut [Row], ty: Ty, mode: Mode, side: usize) {
     let [narrow, wide] = [false, true].map(|wide| mode.flushes(wide)[side]);
     let low = |half: u32| if half & 0x7c00 == 0 { half & 0x8000 } else { half };
@@ -237,8 +239,8 @@ fn finish(row: &mut Row, old: &Row, f: &Finish) {
     }
 }
 
-/// The lane that each lane reads through DPP, if one is there and on; and the lanes that are written: those of the row and bank
-/// masks, but for those without a source unless these read 0.
+/// The lane that each lane reads through DPP, if one is there and on; and the lanes that are
+/// written: those of the row and bank masks, but for those without a source unless these read 0.
 pub(crate) fn dpp_lanes(dpp: Dpp, exec: u64) -> ([Option<usize>; 64], u64) {
     let sources =
         std::array::from_fn(|lane| dpp_source(lane as i32, dpp.control).filter(|&from| self::lane(exec, from) != 0));
@@ -325,7 +327,8 @@ pub(crate) fn lanes(wave: &mut Wave, op: LaneOp) {
     }
 }
 
-/// The lane that `ds_swizzle_b32` reads: quad permutation with bit 15, else and, or, xor masks within 32 lanes.
+/// The lane that `ds_swizzle_b32` reads: quad permutation with bit 15, else and, or, xor masks
+/// within 32 lanes.
 pub(crate) fn swizzled(lane: usize, pattern: u16) -> usize {
     let pattern = usize::from(pattern);
     if pattern & 0x8000 != 0 {

@@ -1,8 +1,9 @@
-//! Nanoseconds per execution of each matrix instruction, and how much slower the portable path is in the same run.
+//! Nanoseconds per execution of each matrix instruction, and how much slower the portable path is
+//! in the same run.
 //!
-//! `cargo bench -p rotini-mfma`, and after `--` a part of the names if not all are wanted. Operands are random numbers near 1, as in a
-//! convolution, once with all bits and once with so few that sums are exact, as the tests of this project fill their tensors. C and D
-//! are the same registers.
+//! `cargo bench -p rotini-mfma`, and after `--` a part of the names if not all are wanted. Operands
+//! are random numbers near 1, as in a convolution, once with all bits and once with so few that
+//! sums are exact, as the tests of this project fill their tensors. C and D are the same registers.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
@@ -13,7 +14,8 @@ use rotini_mfma::{Control, MfmaError, Opcode, Register, Source, execute, execute
 
 type Execute = fn(Opcode, &[Register], &[Register], Source<'_>, &mut [Register], Control) -> Result<(), MfmaError>;
 
-/// Registers with numbers between 0.5 and 2 of either sign in every element, whatever its type, of all or `few` of the fraction's bits.
+/// Registers with numbers between 0.5 and 2 of either sign in every element, whatever its type, of
+/// all or `few` of the fraction's bits.
 fn registers(opcode: Opcode, count: usize, seed: u64, few: bool) -> Vec<Register> {
     let name = opcode.mnemonic();
     let wide = |pattern: u64, free: u64| move |random: u64| (pattern | random & free) as u32;

@@ -1,7 +1,7 @@
 //! Computes f32, f64 and i8: one multiply-add after the other, on 16 elements of D at a time.
 //!
-//! Each function is written once, in plain Rust, and compiled for every instruction set that is dispatched to: a fused multiply-add
-//! and an integer sum are the same on all of them.
+//! Each function is written once, in plain Rust, and compiled for every instruction set that is
+//! dispatched to: a fused multiply-add and an integer sum are the same on all of them.
 
 use crate::Register;
 use crate::form::Form;
@@ -58,7 +58,8 @@ fn lanes(register: &Register, lane: usize) -> &[u32; WIDTH] {
     &register.as_chunks().0[lane / WIDTH]
 }
 
-/// The lanes of A that belong to the 16 elements of D: one row for all, or the same row of four blocks for four columns each.
+/// The lanes of A that belong to the 16 elements of D: one row for all, or the same row of four
+/// blocks for four columns each.
 #[inline(always)]
 fn row<const N: usize>(register: &Register, lane: usize) -> [u32; WIDTH] {
     if N < WIDTH {
@@ -175,7 +176,8 @@ fn f64_body(form: &Form, a: &[Register], b: &[Register], d: &mut [Register], neg
         let mut sum: [f64; 64] = std::array::from_fn(|lane| join(low[lane], high[lane], sign(2)));
         for (segment, sum) in sum.chunks_exact_mut(WIDTH).enumerate() {
             for k in 0..form.k {
-                // A segment is a row of 16 columns, or the same row of four blocks with four columns each.
+                // A segment is a row of 16 columns, or the same row of four blocks with four
+                // columns each.
                 let (a_lane, step) = if form.n < WIDTH {
                     (segment, 4)
                 } else {

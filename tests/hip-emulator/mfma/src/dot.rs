@@ -1,4 +1,5 @@
-//! Computes one truncated fused dot product in integers: the definition of what the crate's documentation describes.
+//! Computes one truncated fused dot product in integers: the definition of what the crate's
+//! documentation describes.
 
 use crate::form::Element;
 
@@ -41,7 +42,8 @@ impl Value {
     /// The element in the lowest bits of `bits`; those above it are ignored.
     pub(crate) fn decode(bits: u32, element: Element) -> Self {
         let (exponent_bits, fraction_bits, bias) = layout(element);
-        // xf32 reads the upper 19 bits of a register. A NaN of which it sees no set fraction bit is an infinity to it.
+        // xf32 reads the upper 19 bits of a register. A NaN of which it sees no set fraction bit is
+        // an infinity to it.
         let bits = if element == Element::Xf32 { bits >> 13 } else { bits };
         let negative = bits >> (exponent_bits + fraction_bits) & 1 != 0;
         let field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
@@ -93,7 +95,8 @@ pub(crate) const fn length(a: Element) -> usize {
     }
 }
 
-/// The dot products of `a` and `b`, whose types are given, on top of the f32 `c`: bits in, bits out.
+/// The dot products of `a` and `b`, whose types are given, on top of the f32 `c`: bits in, bits
+/// out.
 pub(crate) fn dot(a: &[Value], b: &[Value], types: (Element, Element), c: u32) -> u32 {
     let length = length(types.0);
     let grouped = matches!(types.0, Element::Fp8 | Element::Bf8);
@@ -176,7 +179,8 @@ fn chunk(a: &[Value], b: &[Value], fraction: u32, grouped: bool, c: u32) -> u32 
     }
     let mut sums = [0i64; 2];
     for (k, &(significand, exponent)) in products.iter().enumerate().take(count) {
-        // With `FRACTION` fraction bits there is room for every bit of a product; what the alignment shifts out is cut.
+        // With `FRACTION` fraction bits there is room for every bit of a product; what the
+        // alignment shifts out is cut.
         let magnitude = u64::from(significand.unsigned_abs()) << (FRACTION - fraction);
         let cut = (magnitude >> (largest[k % 2] - exponent).clamp(0, 63)) as i64;
         sums[k % 2] += if significand < 0 { -cut } else { cut };
@@ -219,7 +223,8 @@ fn accumulate(sum: i64, exponent: i32, c: f32, grouped: bool) -> u32 {
     let total_exponent = (unit + total.unsigned_abs().ilog2() as i32).max(MIN_EXPONENT);
     let dropped = (total_exponent - RESULT_FRACTION - unit).max(0);
     let total = total >> dropped << dropped;
-    // Both factors and the product are exact in f64: 40 bits at most, and no exponent is near its limits.
+    // Both factors and the product are exact in f64: 40 bits at most, and no exponent is near its
+    // limits.
     let scale = f64::from_bits(((1023 + i64::from(unit)) as u64) << 52);
     ((total as f64 * scale) as f32).to_bits()
 }

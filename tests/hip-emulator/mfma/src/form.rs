@@ -5,7 +5,8 @@
 pub(crate) enum Element {
     F64,
     F32,
-    /// f32 registers of which the matrix core reads sign, exponent and the upper 10 bits of the fraction.
+    /// f32 registers of which the matrix core reads sign, exponent and the upper 10 bits of the
+    /// fraction.
     Xf32,
     F16,
     Bf16,
@@ -120,7 +121,8 @@ const fn sparse(mnemonic: &'static str, shape: [usize; 3], a: Element, b: Elemen
 use Element::{Bf8, Bf16, F16, F32, F64, Fp8, I8, Xf32};
 use Modifiers::{All, Blgp, None as No};
 
-/// Every matrix instruction that LLVM 22 assembles for gfx942, under the name that its disassembler prints.
+/// Every matrix instruction that LLVM 22 assembles for gfx942, under the name that its disassembler
+/// prints.
 #[rustfmt::skip]
 pub(crate) static FORMS: [Form; 46] = [
     dense("v_mfma_f64_16x16x4_f64", [16, 16, 4, 1], F64, F64, No),

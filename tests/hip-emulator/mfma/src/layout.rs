@@ -1,8 +1,10 @@
-//! Where an element of a matrix is: lane, register and bit. (`chain` goes along the lanes instead, and has the layout of f64.)
+//! Where an element of a matrix is: lane, register and bit. (`chain` goes along the lanes instead,
+//! and has the layout of f64.)
 //!
-//! Both operands run along their long side over the lanes, then over the blocks, then over groups of k; the elements of one group of
-//! k lie in the registers of one lane. C and D run along the columns over the lanes and along four rows over four registers.
-//! (AMD CDNA3 ISA, chapter on matrix arithmetic; `oracle/layouts.py` holds every element against AMD's matrix instruction
+//! Both operands run along their long side over the lanes, then over the blocks, then over groups
+//! of k; the elements of one group of k lie in the registers of one lane. C and D run along the
+//! columns over the lanes and along four rows over four registers. (AMD CDNA3 ISA, chapter on
+//! matrix arithmetic; `oracle/layouts.py` holds every element against AMD's matrix instruction
 //! calculator.)
 
 use crate::form::Form;

@@ -1,8 +1,11 @@
-//! The arithmetic of gfx942's matrix instructions (MFMA and SMFMAC of CDNA3), bit for bit, as pure functions on register slices.
+//! The arithmetic of gfx942's matrix instructions (MFMA and SMFMAC of CDNA3), bit for bit, as pure
+//! functions on register slices.
 //!
-//! A register is `[u32; 64]`, one value per lane; that it is an architectural or an accumulation register is the caller's business.
-//! [`Opcode::from_mnemonic`] takes the name that LLVM's disassembler prints, [`execute`] computes D. All 64 lanes are written: the
-//! instructions ignore EXEC. They also ignore MODE: rounding is to nearest even where there is rounding, and denormals are kept.
+//! A register is `[u32; 64]`, one value per lane; that it is an architectural or an accumulation
+//! register is the caller's business. [`Opcode::from_mnemonic`] takes the name that LLVM's
+//! disassembler prints, [`execute`] computes D. All 64 lanes are written: the instructions ignore
+//! EXEC. They also ignore MODE: rounding is to nearest even where there is rounding, and denormals
+//! are kept.
 //!
 //! # What is computed
 //!
@@ -13,35 +16,43 @@
 //! | f16, bf16, xf32 | f32 | truncated fused dot products of 8 (xf32: 4) products, one after the other in the order of k |
 //! | fp8, bf8 (FNUZ), mixed | f32 | the same with 16 products, those of even and odd k aligned apart |
 //!
-//! A **truncated fused dot product** of `L` products and an accumulator `c` is, with exact intermediate values unless said:
+//! A **truncated fused dot product** of `L` products and an accumulator `c` is, with exact
+//! intermediate values unless said:
 //!
-//! 1. A product's exponent is the sum of its operands' exponents, where a denormal has the exponent of the smallest normal number
-//!    and its significand stays below 1. A product of magnitude 2^128 or more is an infinity.
-//! 2. The products are aligned to their largest exponent `e` and cut (toward zero) to multiples of 2^(e−24), then added.
-//!    For fp8 and bf8 that is done for even and odd k, and the two sums are rounded down to multiples of 2^(e−24) of the larger
-//!    `e` and added.
-//! 3. `g` is the larger of `e` and the exponent of `c`. The sum is rounded down (toward −∞) to a multiple of 2^(g−32), `c` to a
-//!    multiple of 2^(g−24); for fp8 and bf8 a `c` below 2^(g−25) counts as zero. They are added.
-//! 4. The result is rounded down to 32 significant bits (not below 2^−157), then to the nearest f32, ties to even. Zero is +0.
-//! 5. A NaN among the operands, ∞·0 and ∞−∞ give the NaN `0x7fffffff`; otherwise an infinity stays one.
+//! 1. A product's exponent is the sum of its operands' exponents, where a denormal has the exponent
+//!    of the smallest normal number and its significand stays below 1. A product of magnitude 2^128
+//!    or more is an infinity.
+//! 2. The products are aligned to their largest exponent `e` and cut (toward zero) to multiples of
+//!    2^(e−24), then added. For fp8 and bf8 that is done for even and odd k, and the two sums are
+//!    rounded down to multiples of 2^(e−24) of the larger `e` and added.
+//! 3. `g` is the larger of `e` and the exponent of `c`. The sum is rounded down (toward −∞) to a
+//!    multiple of 2^(g−32), `c` to a multiple of 2^(g−24); for fp8 and bf8 a `c` below 2^(g−25)
+//!    counts as zero. They are added.
+//! 4. The result is rounded down to 32 significant bits (not below 2^−157), then to the nearest
+//!    f32, ties to even. Zero is +0.
+//! 5. A NaN among the operands, ∞·0 and ∞−∞ give the NaN `0x7fffffff`; otherwise an infinity stays
+//!    one.
 //!
-//! This is what MMA-Sim (P. Xie et al., arXiv 2511.10909; PyPI `mmasim`) found to agree with MI300X bit for bit. The tests hold every
-//! form that it has (f64, f32, xf32, f16, bf16, fp8, bf8) against it; see `oracle/README.md`. It has no i8, whose arithmetic is exact
-//! and is held against integers, and no SMFMAC.
+//! This is what MMA-Sim (P. Xie et al., arXiv 2511.10909; PyPI `mmasim`) found to agree with MI300X
+//! bit for bit. The tests hold every form that it has (f64, f32, xf32, f16, bf16, fp8, bf8) against
+//! it; see `oracle/README.md`. It has no i8, whose arithmetic is exact and is held against
+//! integers, and no SMFMAC.
 //!
 //! # What is assumed
 //!
-//! - SMFMAC: the stored elements of a row of A and the elements of B that belong to them form the dot products of the dense form, in
-//!   stored order. No model of its rounding has been published.
-//! - NaN results of f64 and f32 chains are the positive quiet NaN with an empty payload. MMA-Sim computes them on the host's CPU,
-//!   where the payload is that of the host.
-//! - A modifier that a form does not have ([`Control`]) is refused, although the assembler takes it.
+//! - SMFMAC: the stored elements of a row of A and the elements of B that belong to them form the
+//!   dot products of the dense form, in stored order. No model of its rounding has been published.
+//! - NaN results of f64 and f32 chains are the positive quiet NaN with an empty payload. MMA-Sim
+//!   computes them on the host's CPU, where the payload is that of the host.
+//! - A modifier that a form does not have ([`Control`]) is refused, although the assembler takes
+//!   it.
 //!
 //! # How
 //!
-//! `portable` works on one element of D at a time in integers and is the definition. Where the CPU has AVX-512 the dot products run
-//! on 16 elements at once (`avx512`), and the others through the same source compiled for it (`chain`). The fast path of the dot
-//! products is taken only if every finite operand lies where `f32` and `f64` represent each intermediate value exactly; other
+//! `portable` works on one element of D at a time in integers and is the definition. Where the CPU
+//! has AVX-512 the dot products run on 16 elements at once (`avx512`), and the others through the
+//! same source compiled for it (`chain`). The fast path of the dot products is taken only if every
+//! finite operand lies where `f32` and `f64` represent each intermediate value exactly; other
 //! instructions fall back to `portable`.
 
 #[cfg(target_arch = "x86_64")]
@@ -64,13 +75,14 @@ use isa::Isa;
 
 /// Executes `op` on all 64 lanes.
 ///
-/// `a`, `b`, `c` and `d` have the numbers of registers that [`Opcode::registers`] tells; an f64 has its lower half in the lower
-/// register. Of SMFMAC `c` is the one register of indices, and D is accumulated in place.
+/// `a`, `b`, `c` and `d` have the numbers of registers that [`Opcode::registers`] tells; an f64 has
+/// its lower half in the lower register. Of SMFMAC `c` is the one register of indices, and D is
+/// accumulated in place.
 ///
 /// # Errors
 ///
-/// A wrong number of registers, an SMFMAC without a register of indices, a modifier that the form does not have. D is then
-/// unchanged.
+/// A wrong number of registers, an SMFMAC without a register of indices, a modifier that the form
+/// does not have. D is then unchanged.
 #[inline]
 pub fn execute(
     op: Opcode,
@@ -83,7 +95,8 @@ pub fn execute(
     run(op, a, b, c, d, control, Isa::detect())
 }
 
-/// [`execute`] without any instruction that the CPU might lack: what the fast paths are held against.
+/// [`execute`] without any instruction that the CPU might lack: what the fast paths are held
+/// against.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The public face of a form: finds it by name, counts its registers, checks operands before anything is executed.
+//! The public face of a form: finds it by name, counts its registers, checks operands before
+//! anything is executed.
 
 use std::fmt;
 
@@ -12,13 +13,15 @@ pub struct Opcode(u8);
 /// The modifiers of the instruction, all 0 where the text has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
-    /// Blocks of A come in groups of 2^`cbsz`, and block `abid` of each group is used for the whole group. Of SMFMAC: 0 if `abid`
-    /// chooses among the sets of indices in the register, otherwise the lowest set is used.
+    /// Blocks of A come in groups of 2^`cbsz`, and block `abid` of each group is used for the whole
+    /// group. Of SMFMAC: 0 if `abid` chooses among the sets of indices in the register, otherwise
+    /// the lowest set is used.
     pub cbsz: u8,
     /// See `cbsz`.
     pub abid: u8,
-    /// Lanes of B: 1 the lower half for both, 2 the upper half for both, 3 rotated down by 16, 4 to 7 the 16 lanes from
-    /// 16·(`blgp` − 4) for all. Of f64 forms: bits 0, 1 and 2 negate A, B and C (`neg:[a,b,c]` in the text).
+    /// Lanes of B: 1 the lower half for both, 2 the upper half for both, 3 rotated down by 16, 4 to
+    /// 7 the 16 lanes from 16·(`blgp` − 4) for all. Of f64 forms: bits 0, 1 and 2 negate A, B and C
+    /// (`neg:[a,b,c]` in the text).
     pub blgp: u8,
 }
 
@@ -88,8 +91,8 @@ static REGISTERS: [(usize, usize, usize, usize); FORMS.len()] = {
 };
 
 impl Opcode {
-    /// The instruction that LLVM's disassembler prints as `mnemonic`, such as `v_mfma_f32_16x16x16_f16`. `None` if gfx942 has no
-    /// such matrix instruction.
+    /// The instruction that LLVM's disassembler prints as `mnemonic`, such as
+    /// `v_mfma_f32_16x16x16_f16`. `None` if gfx942 has no such matrix instruction.
     pub fn from_mnemonic(mnemonic: &str) -> Option<Self> {
         let index = FORMS.iter().position(|form| form.mnemonic == mnemonic)?;
         u8::try_from(index).ok().map(Self)
@@ -127,7 +130,8 @@ impl Opcode {
         self.form().a == Element::F64
     }
 
-    /// Operations of one execution: two per multiply-add, where those with a zero that SMFMAC leaves out are counted, as AMD does.
+    /// Operations of one execution: two per multiply-add, where those with a zero that SMFMAC
+    /// leaves out are counted, as AMD does.
     pub fn operations(self) -> u64 {
         let form = self.form();
         2 * (form.m * form.n * form.k * form.blocks) as u64

@@ -15,7 +15,8 @@ pub(crate) fn broadcast<'a>(
     }
     for (to, from) in changed.iter_mut().zip(a) {
         for (lane, value) in to.iter_mut().enumerate() {
-            // The lanes hold the rows of a block, then the blocks; the forms with several blocks have no further lanes.
+            // The lanes hold the rows of a block, then the blocks; the forms with several blocks
+            // have no further lanes.
             let (row, block) = (lane % form.m, lane / form.m);
             let source = (block >> control.cbsz << control.cbsz) + usize::from(control.abid);
             *value = from[row + form.m * source];
@@ -31,7 +32,7 @@ pub(crate) fn permute<'a>(
     control: Control,
     changed: &'a mut [Register; 2],
 ) -> &'a [Register] {
-    // Of f64 forms the field negates.
+    // In f64 forms the field negates.
     if control.blgp == 0 || form.a == Element::F64 {
         return b;
     }

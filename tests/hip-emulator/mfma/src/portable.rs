@@ -1,4 +1,5 @@
-//! Multiplies matrices of dot products, one element of D after the other. Also runs SMFMAC of every type.
+//! Multiplies matrices of dot products, one element of D after the other. Also runs SMFMAC of every
+//! type.
 
 use crate::dot::{self, Value};
 use crate::form::{Element, Form};
@@ -57,7 +58,8 @@ pub(crate) fn dense(form: &Form, a: &[Register], b: &[Register], d: &mut [Regist
 
 /// For each stored element of row `row` of A the k that it stands at.
 fn positions(form: &Form, index: &Register, row: usize, control: Control) -> [usize; 32] {
-    // Two bits per stored element. A lane has several sets of them, of which `abid` chooses if `cbsz` is 0.
+    // Two bits per stored element. A lane has several sets of them, of which `abid` chooses if
+    // `cbsz` is 0.
     let per_lane = form.a_per_lane();
     let set = if control.cbsz == 0 {
         usize::from(control.abid)

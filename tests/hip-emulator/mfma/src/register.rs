@@ -8,8 +8,10 @@ pub type Register = [u32; 64];
 pub enum Source<'a> {
     /// These registers.
     Registers(&'a [Register]),
-    /// An inline constant: the bits of one element of the accumulator's type (the lower 32 for f32 and i32), the same everywhere.
+    /// An inline constant: the bits of one element of the accumulator's type (the lower 32 for f32
+    /// and i32), the same everywhere.
     Constant(u64),
-    /// The registers of D, as they are before the instruction. Saves the copy that Rust asks for where C and D are the same.
+    /// The registers of D, as they are before the instruction. Saves the copy that Rust asks for
+    /// where C and D are the same.
     Destination,
 }

@@ -1,5 +1,6 @@
-//! The layouts that the other tests pack with, held against AMD's matrix instruction calculator, and the crate's opcodes against
-//! LLVM's assembler. `oracle/README.md` says how the files came about.
+//! The layouts that the other tests pack with, held against AMD's matrix instruction calculator,
+//! and the crate's opcodes against LLVM's assembler. `oracle/README.md` says how the files came
+//! about.
 
 mod common;
 

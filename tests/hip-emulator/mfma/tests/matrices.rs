@@ -1,4 +1,5 @@
-//! Every form, with every modifier, on small integers: no arithmetic rounds, and a plain matrix product has to agree.
+//! Every form, with every modifier, on small integers: no arithmetic rounds, and a plain matrix
+//! product has to agree.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers")]
 
@@ -90,7 +91,8 @@ fn products_of_small_integers() {
             let b_registers = shape.pack_b(b_count, &bits(shape.b, &b));
             let c_registers = shape.pack_c(d_count, &bits(shape.d, &c));
 
-            // Which lane of B holds which column: found by looking, so that a permutation of lanes is one of these numbers.
+            // Which lane of B holds which column: found by looking, so that a permutation of lanes
+            // is one of these numbers.
             let mut lanes = vec![(0, 0, 0); 64];
             let span = n * k * blocks / 64;
             for block in 0..blocks {
@@ -108,7 +110,8 @@ fn products_of_small_integers() {
                 let (block, column, group) = lanes[lane];
                 b[(block * n + column) * k + group * span + row % span]
             };
-            // SMFMAC: two different elements of each four, in order, in the set that the modifier names, and noise in the others.
+            // SMFMAC: two different elements of each four, in order, in the set that the modifier
+            // names, and noise in the others.
             let noise = |lane: usize| mix(seed ^ lane as u64) as u32;
             let mut index: [u32; 64] = std::array::from_fn(noise);
             let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
@@ -180,7 +183,8 @@ fn products_of_small_integers() {
     }
 }
 
-/// The identity times B is B, wherever the elements lie: an element that is read from a wrong place is seen by itself.
+/// The identity times B is B, wherever the elements lie: an element that is read from a wrong place
+/// is seen by itself.
 #[test]
 fn identity() {
     for (shape, [a_count, b_count, _, d_count]) in Shape::all() {

@@ -1,5 +1,6 @@
-//! Results held against MMA-Sim: nearly 200,000 elements of D per form, from operands at the limits of their types and of the
-//! arithmetic. `oracle/vectors.py` made the digests and some of the values; where one differs, `vectors.py --show FORM BLOCK` prints what was expected.
+//! Results held against MMA-Sim: nearly 200,000 elements of D per form, from operands at the limits
+//! of their types and of the arithmetic. `oracle/vectors.py` made the digests and some of the
+//! values; where one differs, `vectors.py --show FORM BLOCK` prints what was expected.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers")]
 
@@ -20,7 +21,8 @@ fn digest(results: &[u64], kind: Kind) -> String {
     blake3::hash(&bytes).to_hex()[..16].to_owned()
 }
 
-/// The first sampled element of a form that differs, with its operands: what to look at before the digests.
+/// The first sampled element of a form that differs, with its operands: what to look at before the
+/// digests.
 fn compare_samples(shape: &Shape, results: &[u64], instructions: usize) {
     let samples = include_str!("../oracle/samples.txt")
         .lines()

@@ -6,7 +6,8 @@ use common::generate::{Matrices, few_bits, matrices, mix};
 use common::{Kind, Shape};
 use rotini_mfma::{Control, MfmaError, Opcode, Operand, Register, Source, execute, execute_portable};
 
-/// Random registers of several kinds: any bits, one exponent everywhere but for a few bits, few bits, and mixtures of them.
+/// Random registers of several kinds: any bits, one exponent everywhere but for a few bits, few
+/// bits, and mixtures of them.
 fn random(count: usize, seed: u64) -> Vec<Register> {
     let mut state = mix(seed);
     let mut next = || {
@@ -72,7 +73,8 @@ fn fast_is_portable() {
     }
 }
 
-/// bf16 and xf32 about the exponents where the fast path declines, ±35 to ±36: all small, all large, and both together.
+/// bf16 and xf32 about the exponents where the fast path declines, ±35 to ±36: all small, all
+/// large, and both together.
 #[test]
 fn fast_is_portable_at_its_reach() {
     let fields: [&[u32]; 5] = [
@@ -148,7 +150,8 @@ fn fast_is_portable_about_exact_sums() {
     }
 }
 
-/// With the same indices in every row, SMFMAC is the dense form of half the k over rows of B that are picked out of it.
+/// With the same indices in every row, SMFMAC is the dense form of half the k over rows of B that
+/// are picked out of it.
 #[test]
 fn sparse_is_dense_of_what_is_stored() {
     let pairs = [

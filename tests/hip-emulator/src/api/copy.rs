@@ -43,7 +43,8 @@ fn row(start: *const c_void) -> Rows {
     rows(start, 0)
 }
 
-/// Where a caller's pointer points: `bytes` from there are one live allocation's, or the host's own.
+/// Where a caller's pointer points: `bytes` from there are one live allocation's, or the host's
+/// own.
 fn classify(runtime: &Runtime, pointer: *mut c_void, bytes: usize) -> Result<(Place, Option<Allocation>)> {
     let address = pointer.addr() as u64;
     let table = runtime.memory.table();

@@ -326,7 +326,8 @@ fn fill(array: &mut [c_char], text: &str) {
     }
 }
 
-/// The attributes that programs ask for; the rest are not supported, so that nobody relies on a made-up number.
+/// The attributes that programs ask for; the rest are not supported, so that nobody relies on a
+/// made-up number.
 fn attribute(device: &Device, attribute: sys::hipDeviceAttribute_t) -> Result<c_int> {
     let of = describe(device);
     let [x, y, z] = of.maxGridSize;

@@ -16,8 +16,8 @@ fn guard<T: Default>(body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
 }
 
-/// Sets a `HIPEMU_*` variable instead of the environment. 0, or 1 if it is too late (a HIP function was called) or there is none of the
-/// name.
+/// Sets a `HIPEMU_*` variable instead of the environment. 0, or 1 if it is too late (a HIP function
+/// was called) or there is none of the name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_set(name: *const c_char, value: *const c_char) -> c_int {
     guard(|| {
@@ -36,7 +36,8 @@ extern "C" fn hipemu_calls_reset() {
     guard(calls::reset);
 }
 
-/// Calls of a HIP function by all threads since the last reset; `UINT64_MAX` if there is no such function.
+/// Calls of a HIP function by all threads since the last reset; `UINT64_MAX` if there is no such
+/// function.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_calls(name: *const c_char) -> u64 {
     // SAFETY: the caller's C string.
@@ -83,14 +84,15 @@ extern "C" fn hipemu_calls_summary() -> *const c_char {
     catch_unwind(|| give(calls::summary())).unwrap_or(c"".as_ptr())
 }
 
-/// The text of the current device's first failure since it was reset, of those that nobody took; empty if there is none.
+/// The text of the current device's first failure since it was reset, of those that nobody took;
+/// empty if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_last_fault() -> *const c_char {
     catch_unwind(|| give(current().ok().and_then(|device| device.fault()).unwrap_or_default())).unwrap_or(c"".as_ptr())
 }
 
-/// Waits until the current device is idle, then takes the first failure of what the calling thread submitted: its text, or none. The
-/// device stays as unusable as it is.
+/// Waits until the current device is idle, then takes the first failure of what the calling thread
+/// submitted: its text, or none. The device stays as unusable as it is.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_take_thread_fault() -> *const c_char {
     let take = || {
@@ -131,7 +133,8 @@ extern "C" fn hipemu_clear_seed() {
     });
 }
 
-/// Identifies the order in which commands have run since the seed was set: equal orders give equal numbers.
+/// Identifies the order in which commands have run since the seed was set: equal orders give equal
+/// numbers.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_order() -> u64 {
     guard(|| runtime::get().map_or(0, |_| scheduler::get().order()))
@@ -147,7 +150,8 @@ extern "C" fn hipemu_set_noop(noop: c_int) {
     });
 }
 
-/// Lets functions fail as `HIPEMU_FAIL` does; empty text ends that. 0, or 1 if the text is not understood.
+/// Lets functions fail as `HIPEMU_FAIL` does; empty text ends that. 0, or 1 if the text is not
+/// understood.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_fail(failures: *const c_char) -> c_int {
     guard(|| {

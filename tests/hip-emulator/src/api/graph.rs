@@ -58,11 +58,13 @@ unsafe fn add(
     unsafe { put(place, node.raw()) }
 }
 
-/// Answers with a list of handles as HIP does: how many there are if the caller has no array, else as many as fit, then nulls.
+/// Answers with a list of handles as HIP does: how many there are if the caller has no array, else
+/// as many as fit, then nulls.
 ///
 /// # Safety
 ///
-/// The count is valid for reads and writes, and the array, if not null, for as many writes as it says.
+/// The count is valid for reads and writes, and the array, if not null, for as many writes as it
+/// says.
 unsafe fn list<T>(place: *mut *mut T, count: *mut usize, handles: &[*mut T]) -> Result {
     // SAFETY: by this function's contract.
     let room = *unsafe { count.as_ref() }.ok_or(sys::hipErrorInvalidValue)?;

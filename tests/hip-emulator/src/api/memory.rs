@@ -38,7 +38,7 @@ unsafe fn allocate(place: *mut *mut c_void, device: &Device, bytes: usize, usage
     unsafe { put(place, std::ptr::with_exposed_provenance_mut(address)) }
 }
 
-/// Frees memory of one of these uses once its device has done all that it was told so far.
+/// Frees memory of one of these uses once its device has completed all work that was queued so far.
 fn free(pointer: *mut c_void, uses: &[Use]) -> Result {
     if pointer.is_null() {
         return Ok(());

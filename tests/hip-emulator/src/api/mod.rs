@@ -1,7 +1,8 @@
 //! The exported functions, by subject.
 //!
-//! Each is a thin shell: resolve handles, call what does the work, write results. What HIP's documentation asks of a caller, such as that
-//! a pointer is valid for what is written to it, is the contract of all of them.
+//! Each is a thin shell: resolve handles, call what does the work, write results. What HIP's
+//! documentation asks of a caller, such as that a pointer is valid for what is written to it, is
+//! the contract of all of them.
 
 #![allow(non_snake_case, reason = "HIP's names")]
 

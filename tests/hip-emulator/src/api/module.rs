@@ -154,7 +154,8 @@ hip! {
         stream: sys::hipStream_t,
     ) {
         let _ = (function, grid, block, arguments, shared, stream);
-        // Functions of the host's program are not known: programs that contain kernels register them when they start.
+        // Functions of the host's program are not known: programs that contain kernels register
+        // them when they start.
         Err(sys::hipErrorInvalidDeviceFunction)
     }
 
@@ -229,11 +230,13 @@ fn check(function: &Function, grid: [u32; 3], block: [u32; 3], shared: u32) -> R
     Ok(())
 }
 
-/// The argument segment of a launch: from an array of pointers to arguments, or as the caller laid it out.
+/// The argument segment of a launch: from an array of pointers to arguments, or as the caller laid
+/// it out.
 ///
 /// # Safety
 ///
-/// By HIP's contract the array has a pointer per argument, or `extra` is a list of a buffer and its size.
+/// By HIP's contract the array has a pointer per argument, or `extra` is a list of a buffer and its
+/// size.
 unsafe fn arguments(
     function: &Function,
     parameters: *mut *mut c_void,
@@ -287,7 +290,8 @@ unsafe fn arguments(
     Ok(kernarg)
 }
 
-/// Reads `HIP_LAUNCH_PARAM_BUFFER_POINTER`, a buffer, `HIP_LAUNCH_PARAM_BUFFER_SIZE`, a pointer to its size, `HIP_LAUNCH_PARAM_END`.
+/// Reads `HIP_LAUNCH_PARAM_BUFFER_POINTER`, a buffer, `HIP_LAUNCH_PARAM_BUFFER_SIZE`, a pointer to
+/// its size, `HIP_LAUNCH_PARAM_END`.
 ///
 /// # Safety
 ///

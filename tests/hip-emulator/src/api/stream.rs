@@ -79,7 +79,8 @@ fn record(event: &'static Handle<Event>, stream: &'static Handle<Stream>, extern
     Ok(())
 }
 
-/// Checks that what a stream captures can be told: of the null stream it cannot while a stream that waits for it is captured.
+/// Checks that what a stream captures can be told: of the null stream it cannot while a stream that
+/// waits for it is captured.
 fn not_entangled(stream: &Stream) -> Result {
     match capture::entangled(stream) {
         None => Ok(()),
@@ -345,7 +346,8 @@ hip! {
             .map(|entry| entry.handle.raw())
             .collect();
         drop(nodes);
-        // SAFETY: by HIP's contract. HIP's array lives as long as the capture goes on; this one is small and stays.
+        // SAFETY: by HIP's contract. HIP's array lives as long as the capture goes on; this one is
+        // small and stays.
         unsafe {
             put(status, branch.capture.status())?;
             put_if(id, branch.capture.id);

@@ -1,4 +1,5 @@
-//! A code object made by hand: one kernel that adds one to words, `to[i] = from[i] + 1`, in workgroups of 64.
+//! A code object made by hand: one kernel that adds one to words, `to[i] = from[i] + 1`, in
+//! workgroups of 64.
 
 use rmpv::Value;
 
@@ -80,7 +81,8 @@ fn descriptor() -> Vec<u8> {
     bytes
 }
 
-/// The image, for a target as `amdgcn-amd-amdhsa--gfx942`; the code is gfx942's whatever the target.
+/// The image, for a target as `amdgcn-amd-amdhsa--gfx942`; the code is gfx942's whatever the
+/// target.
 pub(crate) fn add_one(target: &str) -> Vec<u8> {
     let strings = format!("\0{NAME}\0{DESCRIPTOR}\0");
     let names = "\0.note\0.rodata\0.text\0.symtab\0.strtab\0.shstrtab\0";

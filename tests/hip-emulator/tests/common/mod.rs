@@ -42,7 +42,8 @@ pub(crate) const DEFAULT: c_int = 4;
 
 pub(crate) const NON_BLOCKING: c_uint = 1;
 
-/// One instance of the library: a copy of the file, which the loader takes for another library with a state of its own.
+/// One instance of the library: a copy of the file, which the loader takes for another library with
+/// a state of its own.
 pub(crate) struct Emulator {
     library: Library,
 }
@@ -52,7 +53,8 @@ macro_rules! functions {
         impl Emulator {$(
             /// The function of this name; its arguments keep HIP's contract, as the tests see to.
             pub(crate) fn $name(&self, $($arg: $ty),*) -> $result {
-                // SAFETY: the type is that of HIP's header, which the library itself is compared with when it is compiled.
+                // SAFETY: the type is that of HIP's header, which the library itself is compared
+                // with when it is compiled.
                 unsafe {
                     let function = self.library.get::<unsafe extern "C" fn($($ty),*) -> $result>(stringify!($name)).unwrap();
                     function($($arg),*)

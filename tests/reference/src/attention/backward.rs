@@ -9,11 +9,12 @@ use crate::value::Value;
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{SdpaBackward, TensorId};
 
-/// With P = exp(scores - stats), D = sum of do o along a row and dS = P (do v^T - D): dv = P^T do, dq = scale dS k,
-/// dk = scale dS^T q, dbias = dS summed up to the dims of the mask. Heads that share keys or values add up.
+/// With P = exp(scores - stats), D = sum of do o along a row and dS = P (do v^T - D): dv = P^T do,
+/// dq = scale dS k, dk = scale dS^T q, dbias = dS summed up to the dims of the mask. Heads that
+/// share keys or values add up.
 ///
-/// P is 0 wherever the score is -infinity, also in a row that has no other scores; hipDNN's reference makes NaN of such rows if
-/// it is the additive mask that hides them.
+/// P is 0 wherever the score is -infinity, also in a row that has no other scores; hipDNN's
+/// reference makes NaN of such rows if it is the additive mask that hides them.
 pub(crate) fn sdpa_backward(
     context: &Context<'_>,
     op: &SdpaBackward,
@@ -32,7 +33,8 @@ pub(crate) fn sdpa_backward(
     let Attention {
         extents, arithmetic, ..
     } = &attention;
-    // Matrix instructions take both factors in one type: probabilities are rounded to that of do, gradients of scores to that of q and k.
+    // Matrix instructions take both factors in one type: probabilities are rounded to that of do,
+    // gradients of scores to that of q and k.
     let (narrow, narrow_ds) = (context.narrow(op.d_o)?, context.narrow(op.q)?);
     let narrowed = |real: Real, codec: Option<Codec>| codec.map_or(real, |codec| arithmetic.narrowed(real, codec));
     let (o, d_o, stats) = (context.reals(op.o)?, context.reals(op.d_o)?, context.reals(op.stats)?);
@@ -159,7 +161,8 @@ impl Gradients<'_> {
         Ok(terms.iter().map(|terms| self.attention.arithmetic.sum(terms)).collect())
     }
 
-    /// For each element of a tensor of `heads` heads and `columns` columns, the factors of all rows that see it.
+    /// For each element of a tensor of `heads` heads and `columns` columns, the factors of all rows
+    /// that see it.
     fn by_key(
         &self,
         heads: usize,

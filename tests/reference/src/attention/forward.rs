@@ -8,7 +8,8 @@ use crate::real::{Arithmetic, Real};
 use crate::value::Value;
 use rotini_graph::{Sdpa, TensorId};
 
-/// o = softmax(scale q k^T + mask) v; a row without any visible key is zeros, and its statistic -infinity.
+/// o = softmax(scale q k^T + mask) v; a row without any visible key is zeros, and its statistic
+/// -infinity.
 pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let elsewhere = [
         (
@@ -50,7 +51,8 @@ pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Result<Vec<(TensorId, Va
     let Attention {
         extents, arithmetic, ..
     } = &attention;
-    // Matrix instructions take both factors in one type: flash attention rounds the weights to that of v.
+    // Matrix instructions take both factors in one type: flash attention rounds the weights to that
+    // of v.
     let narrow = context.codec(op.v)?;
     let sinks = op.sink_token.map(|sink| context.reals(sink)).transpose()?;
     let (mut o, mut stats, mut max, mut sum_exp) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -89,8 +91,9 @@ struct Softmax {
 impl Softmax {
     /// The sink is a score without a key: it takes part in the sum and in nothing else.
     ///
-    /// Weights are relative to a maximum. A kernel's may be off without harm, because it cancels; but it may also not know the
-    /// maximum when it begins and scale what it has each time it finds a larger one, which rounds as often as there are keys.
+    /// Weights are relative to a maximum. A kernel's may be off without harm, because it cancels;
+    /// but it may also not know the maximum when it begins and scale what it has each time it finds
+    /// a larger one, which rounds as often as there are keys.
     fn new(arithmetic: &Arithmetic, scores: &[Option<Real>], sink: Option<Real>) -> Self {
         let all = || scores.iter().copied().flatten().chain(sink);
         let max = Real {
@@ -121,7 +124,8 @@ impl Softmax {
         self.max.value == f64::NEG_INFINITY && !self.sum.value.is_nan()
     }
 
-    /// The values' average by weights that may be rounded to a narrower type, which the sum is not made of.
+    /// The values' average by weights that may be rounded to a narrower type, which the sum is not
+    /// made of.
     fn average(&self, arithmetic: &Arithmetic, values: &[Real], narrow: Codec) -> Real {
         if self.is_empty() {
             return Real::default();

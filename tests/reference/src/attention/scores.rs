@@ -1,4 +1,5 @@
-//! The scores of attention: what makes them of queries and keys, in either direction, and which keys a row sees.
+//! The scores of attention: what makes them of queries and keys, in either direction, and which
+//! keys a row sees.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -112,7 +113,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// Of queries and keys with these extents. Lengths count with a padding mask only.
+    /// For queries and keys with these extents. Lengths count with a padding mask only.
     fn new(op: &Options, [batch, heads, queries, keys]: [usize; 4], lengths: Option<Vec<(usize, usize)>>) -> Self {
         let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
         let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
@@ -163,8 +164,8 @@ impl Sight {
     }
 }
 
-/// Which keys queries see in an attention, whose lengths are in these buffers; `None` for other operations, for those that are not
-/// supported, and where lengths are not in buffers.
+/// Which keys queries see in an attention, whose lengths are in these buffers; `None` for other
+/// operations, for those that are not supported, and where lengths are not in buffers.
 pub(crate) fn sight(graph: &Graph, op: &Op, buffers: &Buffers) -> Result<Option<Sight>, ReferenceError> {
     let op = match op {
         Op::Sdpa(op) => options!(op),
@@ -250,20 +251,22 @@ impl Attention {
         let sight = Sight::new(op, [batch, heads, queries, keys], lengths);
         let is_bottom_right = sight.is_bottom_right(op);
         if op.padding && is_bottom_right {
-            // hipDNN has no reference that says whether the diagonal ends at the sequences' ends or at the tensors'.
+            // hipDNN has no reference that says whether the diagonal ends at the sequences' ends or
+            // at the tensors'.
             return Err(context.unsupported("a diagonal from the bottom right of padded sequences"));
         }
         if !op.padding && (op.seq_len_q.is_some() || op.seq_len_kv.is_some()) {
             return Err(context.unsupported("sequence lengths without a padding mask"));
         }
         if op.alibi && (sight.right != Some(0) || is_bottom_right) {
-            // The sign of a distance to keys after the query is nowhere told.
+            // No source defines the sign of a distance to keys after the query.
             return Err(context.unsupported("ALiBi without a causal mask from the top left"));
         }
         let scale = match (op.scale, op.scale_value) {
             (Some(scale), _) => context.real(scale)?,
             (None, Some(value)) => Real::exactly(value.into()),
-            // hipDNN's `PlanUtils.hpp` (foldSdpaScale) has 1 in its newest version; older ones divided by the root of D.
+            // hipDNN's `PlanUtils.hpp` (foldSdpaScale) has 1 in its newest version; older ones
+            // divided by the root of D.
             (None, None) => Real::exactly(1.0),
         };
         let mask = op
@@ -348,9 +351,10 @@ impl Attention {
     }
 }
 
-/// The slopes of attention with linear biases by Press, Smith and Lewis (2022), section 3 and its released code: for a power of two n
-/// of heads 2^(-8 / n) to the powers 1 to n, and for other numbers of heads those of the power of two below, followed by every
-/// second one of the power of two above. hipDNN has no reference of its own.
+/// The slopes of attention with linear biases by Press, Smith and Lewis (2022), section 3 and its
+/// released code: for a power of two n of heads 2^(-8 / n) to the powers 1 to n, and for other
+/// numbers of heads those of the power of two below, followed by every second one of the power of
+/// two above. hipDNN has no reference of its own.
 fn slopes(heads: usize) -> Vec<f64> {
     let below = if heads.is_power_of_two() {
         heads

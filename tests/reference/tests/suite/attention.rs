@@ -19,7 +19,8 @@ struct Attention {
     stats: TensorId,
 }
 
-/// Attention with statistics: extents B, H, Hk, Hv, Sq, Skv, D, Dv; `set` sets whatever else there is.
+/// Attention with statistics: extents B, H, Hk, Hv, Sq, Skv, D, Dv; `set` sets whatever else there
+/// is.
 fn attention(
     dtype: DataType,
     [b, h, hk, hv, sq, skv, d, dv]: [i64; 8],
@@ -60,7 +61,8 @@ fn identity(keys: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The probabilities of one head whose visible keys all have the same score, as strings of which keys these are.
+/// The probabilities of one head whose visible keys all have the same score, as strings of which
+/// keys these are.
 fn visible(queries: i64, keys: i64, set: impl FnOnce(&mut GraphBuilder, &mut Sdpa)) -> Vec<String> {
     let attention = attention(F64, [1, 1, 1, 1, queries, keys, 1, keys], set);
     let columns = usize::try_from(keys).unwrap();
@@ -337,8 +339,8 @@ fn hidden_rows_have_no_gradient() {
     }
 }
 
-/// o of one head in binary32 with a maximum, a sum and an average that are corrected after each block of keys, as kernels for long
-/// sequences do it; `store` for the weights.
+/// o of one head in binary32 with a maximum, a sum and an average that are corrected after each
+/// block of keys, as kernels for long sequences do it; `store` for the weights.
 fn online(
     q: &[f32],
     k: &[f32],

@@ -36,7 +36,8 @@ fn profiles_follow_the_consumers() {
 #[test]
 fn the_same_on_every_machine() {
     let (graph, [x, w, ..]) = graph(DataType::F32);
-    // Written down from the first run: a change of generator, range or order changes every test's data and has to be meant.
+    // Written down from the first run: a change of generator, range or order changes every test's
+    // data and has to be meant.
     let first = |id, seed| elements(DataType::F32, &fill(&graph, id, seed).unwrap()[..16]).map_to_steps();
     assert_eq!(first(x, 1), [405.0, -799.0, 3970.0, -3438.0]);
     assert_eq!(first(w, 1), [4096.0, 3072.0, 4096.0, -4096.0]);

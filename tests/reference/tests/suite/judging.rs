@@ -144,7 +144,8 @@ fn subnormals_may_be_flushed_to_zero_and_nothing_else_may() {
     }
 }
 
-/// In the tails of gradients a factor is subnormal, and its product with dy is not: without the factor the product is 0.
+/// In the tails of gradients a factor is subnormal, and its product with dy is not: without the
+/// factor the product is 0.
 #[test]
 fn products_of_subnormal_factors_may_be_zero_and_no_others() {
     let dy = 1024.0;
@@ -192,7 +193,8 @@ fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
     ]);
     let evaluation = evaluate(&graph, &buffers).unwrap();
     let judge = |got: [u8; 3]| evaluation.judge(out, &got, &[7; 3]);
-    // In f64 the first is 1, in f32 it is 0; the second is clear; the third is an exact sum, not above its equal.
+    // In f64 the first is 1, in f32 it is 0; the second is clear; the third is an exact sum, not
+    // above its equal.
     judge([1, 1, 0]).unwrap();
     judge([0, 1, 0]).unwrap();
     judge([1, 0, 0]).unwrap_err();
@@ -241,7 +243,8 @@ fn tests_for_zero_may_flip_where_a_sum_may_vanish() {
 
 #[test]
 fn every_rounding_of_a_kernel_is_allowed_for() {
-    // A convolution of one position with exact products, whose sum is too large to be exact in f32 in every order.
+    // A convolution of one position with exact products, whose sum is too large to be exact in f32
+    // in every order.
     let mut builder = GraphBuilder::new("");
     let [x, w] = ["x", "w"].map(|name| builder.buffer(name, DataType::F32, &[1, 3, 1]));
     let y = builder.buffer("y", DataType::F32, &[1, 1, 1]);
@@ -364,7 +367,8 @@ fn an_f32_overflow_is_not_held_against_a_kernel() {
         .unwrap_err();
 }
 
-/// What is subnormal may be taken for zero, of which an infinity makes NaN; of anything else it makes an infinity for certain.
+/// What is subnormal may be taken for zero, of which an infinity makes NaN; of anything else it
+/// makes an infinity for certain.
 #[test]
 fn an_infinite_product_of_a_subnormal_may_be_anything() {
     let mut builder = GraphBuilder::new("");

@@ -1,4 +1,5 @@
-//! The reference against values worked out by hand, definitions written down a second time, and derivatives taken numerically.
+//! The reference against values worked out by hand, definitions written down a second time, and
+//! derivatives taken numerically.
 
 #![expect(
     clippy::unwrap_used,

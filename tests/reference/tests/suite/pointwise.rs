@@ -65,7 +65,8 @@ type Case<'a> = (Mode, &'a [&'a [f64]], &'a [f64]);
 
 #[test]
 fn known_values() {
-    // Constants from tables: Φ(1), erf(1/2), the logistic function and others, to all digits of binary64.
+    // Constants from tables: Φ(1), erf(1/2), the logistic function and others, to all digits of
+    // binary64.
     let cases: [Case; 38] = [
         (Mode::Abs, &[&[-2.5, 0.0, NAN]], &[2.5, 0.0, NAN]),
         (Mode::Add, &[&[1.0, INF], &[2.5, -INF]], &[3.5, NAN]),

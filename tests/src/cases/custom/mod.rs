@@ -1,4 +1,5 @@
-//! Custom operations: bodies whose meaning the reference knows, over types and layouts, alone and between other operations.
+//! Custom operations: bodies whose meaning the reference knows, over types and layouts, alone and
+//! between other operations.
 
 pub(super) mod graphs;
 
@@ -12,7 +13,8 @@ use rotini_graph::{ConvFprop, ConvGeometry, DataType, GraphBuilder, Matmul, Poin
 
 const F32: DataType = DataType::F32;
 
-/// What is not a number wins, and zeros are told apart: on two tensors and along rows, from a constant and from a tensor.
+/// What is not a number wins, and zeros of both signs differ: on two tensors and along rows, from a
+/// constant and from a tensor.
 ///
 /// # Errors
 ///

@@ -58,7 +58,8 @@ impl Declined {
             gradient,
             "node 'sdpa' (SDPA backward): a mask of truth values has no gradient (dbias)",
         );
-        // An operand of an attention that is one value for every element is declined for that; a mask may be one.
+        // An operand of an attention that is one value for every element is declined for that; a
+        // mask may be one.
         let mut b = GraphBuilder::new("constant only");
         let truth = b.constant("truth", BOOL, &[1, 1], Scalar::Integer(1));
         let y = b.buffer("y", BOOL, &[3, 8]);

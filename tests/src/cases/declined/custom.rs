@@ -4,8 +4,8 @@ use super::{Declined, F32};
 use crate::cases::custom::graphs::{gelu, node, tensor};
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode};
 
-/// A function of one tensor of [4, 6] with statements in it that make %y; `inner` stands in the body of a structured operation, in
-/// which %x is an element, and makes %r.
+/// A function of one tensor of [4, 6] with statements in it that make %y; `inner` stands in the
+/// body of a structured operation, in which %x is an element, and makes %r.
 fn body(statements: &str, inner: &str) -> String {
     let ty = tensor(F32, &[4, 6]);
     let map = "affine_map<(d0, d1) -> (d0, d1)>";

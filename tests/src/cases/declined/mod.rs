@@ -29,8 +29,9 @@ const FLOAT_IN_I32: &str = "a float operand of an operation computed in i32";
 const IN_I8: &str = "it cannot be computed in i8";
 const CONSTANT: &str = "an operand of a contraction that is one value for every element";
 
-/// Graphs that are well formed and that rotini does not run, with a word of the reason: where it is about an operation, its beginning,
-/// which names the node, the tensor if there is one, and the cause.
+/// Graphs that are well formed and that rotini does not run, with a word of the reason: where it is
+/// about an operation, its beginning, which names the node, the tensor if there is one, and the
+/// cause.
 #[must_use]
 pub fn declined() -> Vec<(Case, String)> {
     let mut declined = Declined(Vec::new());
@@ -130,7 +131,8 @@ impl Declined {
     }
 
     fn convolutions(&mut self) {
-        // Each number is one that i64 holds, and the output has five pixels a row: dilation and padding are 2^62.
+        // Each number is one that i64 holds, and the output has five pixels a row: dilation and
+        // padding are 2^62.
         let mut far = Conv::new(1, 4, 4, 5, 2, 0, F32, Order::First);
         far.geometry.dilation.fill(1 << 62);
         far.geometry.pre_padding.fill(1 << 62);

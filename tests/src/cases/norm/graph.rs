@@ -9,7 +9,8 @@ use rotini_graph::{
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
 
-/// A normalization of x, whose type is that of y too; parameters and statistics are f32, as the compute type is.
+/// A normalization of x, whose type is that of y too; parameters and statistics are f32, as the
+/// compute type is.
 #[derive(Clone, Debug)]
 pub(crate) struct Norm {
     dims: Vec<i64>,
@@ -103,7 +104,8 @@ impl Norm {
         b.build()
     }
 
-    /// Batchnorm training that saves its statistics if `saved` and updates running ones if `running`.
+    /// Batchnorm training that saves its statistics if `saved` and updates running ones if
+    /// `running`.
     pub(crate) fn batchnorm_training(&self, saved: bool, running: bool) -> Graph {
         let mut b = GraphBuilder::new("batchnorm_training");
         let channel = self.channel();

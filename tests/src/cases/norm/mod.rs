@@ -127,7 +127,8 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_nhwc", last.layernorm_backward(3, true));
     cases.add("rmsnorm_nhwc", last.rms_norm(3, NormPhase::Training, true));
     cases.add("rmsnorm_backward_nhwc", last.rms_norm_backward(3, true));
-    // What is summed up is whole subgroups, none of its axes is, and parameters are row-major: GPUs would leave parts of the sums out.
+    // What is summed up is whole subgroups, none of its axes is, and parameters are row-major: GPUs
+    // would leave parts of the sums out.
     for order in Order::BOTH {
         for dims in [[2, 28, 4, 4], [5, 6, 4, 8]] {
             let norm = Norm::new(&dims, F32, order);
@@ -188,8 +189,9 @@ pub(super) fn layernorm(cases: &mut Cases) {
     }
 }
 
-/// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend on each other. The last ones are spread
-/// over lanes in each way that kernels of rows know: several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
+/// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend
+/// on each other. The last ones are spread over lanes in each way that kernels of rows know:
+/// several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
 const EVERYDAY: [&str; 56] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
@@ -262,8 +264,9 @@ fn everyday_rows_have_names() {
     assert_eq!(cases.0.len(), EVERYDAY.len());
 }
 
-/// So many elements that GPUs have kernels of our own for them: several rows for each lane, with and without a rest; odd channels, whose runs
-/// do not lie side by side; rows that have their parameters alone; several subgroups for a row.
+/// Enough elements that GPUs have rotini's kernels for them: several rows for each lane, with
+/// and without a rest; odd channels, whose runs do not lie side by side; rows that have their
+/// parameters alone; several subgroups for a row.
 const MANY: [(&[i64], DataType, Order); 5] = [
     (&[8, 64, 56, 56], DataType::F16, Order::Last),
     (&[3, 64, 115, 113], DataType::Bf16, Order::Last),
@@ -278,7 +281,8 @@ pub(super) fn many(cases: &mut Cases) {
         let extents: Vec<String> = dims.iter().map(i64::to_string).collect();
         cases.add(format!("bn_many_{}_{}_{dtype}", extents.join("x"), order.name()), graph);
     }
-    // Two tensors are stored, one operand has all elements, one those of a row, one a single element for each row.
+    // Two tensors are stored, one operand has all elements, one those of a row, one a single
+    // element for each row.
     let mut b = GraphBuilder::new("many");
     let dims = [1, 3001, 96];
     let [x, residual] = ["x", "residual"].map(|name| b.buffer(name, DataType::F16, &dims));
@@ -292,7 +296,8 @@ pub(super) fn many(cases: &mut Cases) {
     cases.add("pw_many_of_rows".to_owned(), b.build());
 }
 
-/// Parameters that say no more of their dims than they must: [C] per channel, and the last axes of x without 1s before them.
+/// Parameters that say no more of their dims than they must: [C] per channel, and the last axes of
+/// x without 1s before them.
 pub(super) fn short_parameters(cases: &mut Cases) {
     let shortened = |mut graph: Graph, is_per_channel: bool| {
         for tensor in &mut graph.tensors {

@@ -32,7 +32,8 @@ pub(super) fn bases() -> Vec<Base> {
     bases
 }
 
-/// Along both axes the windows start at 0 and 3 of 6 elements, the first and the last of which are padding.
+/// Along both axes the windows start at 0 and 3 of 6 elements, the first and the last of which are
+/// padding.
 fn convolutions() -> Vec<Base> {
     let geometry = json!({
         "pre_padding": [1, 1], "post_padding": [1, 1], "stride": [3, 3], "dilation": [1, 1], "mode": "CrossCorrelation",

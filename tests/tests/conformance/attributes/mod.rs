@@ -1,8 +1,9 @@
-//! No attribute of an operation is silently ignored. If an attribute changes, or an optional tensor comes or goes, the compiled module
-//! changes, or the graph is declined or malformed.
+//! No attribute of an operation is silently ignored. If an attribute changes, or an optional tensor
+//! comes or goes, the compiled module changes, or the graph is declined or malformed.
 //!
-//! The test writes and changes operations in their serialized form, so it sees every field. A field that no change touches fails the test.
-//! Nothing is compiled: the test compares the lowered modules as text.
+//! The test writes and changes operations in their serialized form, so it sees every field. A field
+//! that no change touches fails the test. Nothing is compiled: the test compares the lowered
+//! modules as text.
 
 #![expect(
     clippy::expect_used,

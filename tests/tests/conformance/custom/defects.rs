@@ -1,4 +1,5 @@
-//! Bodies and the compiler's defects: each quirk of the register is avoided, or declined, or no body can express it.
+//! Bodies and the compiler's defects: each quirk of the register is avoided, or declined, or no
+//! body can express it.
 
 use super::{normal, of_one};
 use rotini_emit::{Backend, Quirk, Quirks, REGISTER, Target, check, emit_avoiding};
@@ -132,7 +133,8 @@ fn a_sum_of_functions_of_products_is_declined_on_gpus() {
     }
 }
 
-/// What a reduction starts from may be infinite or no number, whatever the caller promises of the elements.
+/// What a reduction starts from may be infinite or no number, whatever the caller promises of the
+/// elements.
 #[test]
 fn promises_do_not_hold_for_what_a_reduction_starts_from() {
     for (combiner, flags, kept) in [

@@ -1,5 +1,6 @@
-//! Hostile bodies. Right bodies are changed: every attribute, type, number, operation and value is replaced by every other kind, nested
-//! deep, or cut off. Each is declined or lowered within a short time, and each message quotes only the body or our own text.
+//! Hostile bodies. Right bodies are changed: every attribute, type, number, operation and value is
+//! replaced by every other kind, nested deep, or cut off. Each is declined or lowered within a
+//! short time, and each message quotes only the body or our own text.
 
 use super::{accepted, data, normal, originals};
 use rand::seq::IndexedRandom;
@@ -307,7 +308,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Of many bodies some are right as they are, and most are not: else this tests little.
+/// Some of many bodies are right unchanged, and most are not: else this tests little.
 fn expect_some(fine: usize, count: usize) {
     assert!(
         count < 1_000 || (count / 20..count / 2).contains(&fine),

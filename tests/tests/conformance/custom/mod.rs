@@ -1,4 +1,5 @@
-//! Bodies of custom operations that nobody would write. `check` answers for each, and what it accepts is lowered.
+//! Bodies of custom operations that nobody would write. `check` answers for each, and what it
+//! accepts is lowered.
 
 #![expect(
     clippy::panic,
@@ -59,7 +60,8 @@ fn of_one(dtype: DataType, [x, y]: [&[i64]; 2], data: String) -> NormalGraph {
     normal(&b.build())
 }
 
-/// GPUs would leave parts of such a sum out if a tensor beside it lay in another order; on the CPU it is right.
+/// GPUs would leave parts of such a sum out if a tensor beside it lay in another order; on the CPU
+/// it is right.
 #[test]
 fn several_loops_reduced_at_once_are_declined_on_gpus() {
     let graph = |rows: i64, columns: i64| {

@@ -41,7 +41,8 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         // When it can be again: one wait for a whole batch of them.
         emulator.fail("");
         emulator.reset();
-        // A program that comes or goes is an occasion, once the thread that was refused above has ended.
+        // A program that comes or goes is an occasion, once the thread that was refused above has
+        // ended.
         let unloaded = || {
             drop(Subject::relu(&emulator.gpu, &plugin, &handle, 2048));
             emulator.calls("hipModuleUnload") >= 65 - 32
@@ -65,7 +66,8 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
 static LEAVE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 static WENT_ON: AtomicBool = AtomicBool::new(false);
 
-/// Keeps a GPU busy until there is leave; not for ever, so that who waits for it fails and does not hang.
+/// Keeps a GPU busy until there is leave; not for ever, so that who waits for it fails and does not
+/// hang.
 unsafe extern "C" fn keep_busy(_: *mut c_void) {
     let leave = LEAVE.0.lock().unwrap();
     let waited = LEAVE
@@ -74,7 +76,8 @@ unsafe extern "C" fn keep_busy(_: *mut c_void) {
     WENT_ON.store(waited.unwrap().1.timed_out(), Ordering::Release);
 }
 
-/// There is no time in this: the GPU goes on only after everybody has done what is not to wait for it.
+/// There is no time in this: the GPU goes on only after everybody has done what is not to wait for
+/// it.
 #[test]
 fn nobody_waits_for_a_gpu_that_is_busy() {
     alone(&[], || {
@@ -108,7 +111,8 @@ fn nobody_waits_for_a_gpu_that_is_busy() {
             drop(context);
             memory.push((own, workspace));
         }
-        // Somebody waits for the GPU, to unload what is too much; and code still comes and is executed.
+        // Somebody waits for the GPU, to unload what is too much; and code still comes and is
+        // executed.
         emulator.wait_for("hipDeviceSynchronize", 1);
         let new = Subject::relu(&emulator.gpu, &plugin, &handle, 2048);
         new.execute().unwrap();

@@ -36,7 +36,8 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
         emulator.expect_only("hipModuleLaunchKernel", 1, || on_one.execute().unwrap());
         assert!(on_zero.execute().is_err());
 
-        // A GPU that code cannot be made for is declined, with the reason, and the handle can leave it again.
+        // A GPU that code cannot be made for is declined, with the reason, and the handle can leave
+        // it again.
         set_stream(&handle, streams[2].raw()).unwrap();
         assert!(handle.applicable(&graph).unwrap().is_empty());
         let error = handle.context(&config(&plugin), &graph).err().unwrap().to_string();
@@ -50,7 +51,8 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
         set_stream(&handle, std::ptr::null_mut()).unwrap();
         on_one.execute().unwrap();
         assert!(on_zero.execute().is_err());
-        // So are HIP's other names for streams, `hipStreamLegacy` and `hipStreamPerThread`: that GPU's whatever is current later.
+        // So are HIP's other names for streams, `hipStreamLegacy` and `hipStreamPerThread`: that
+        // GPU's whatever is current later.
         for name in [1, 2] {
             gpus[1].select().unwrap();
             set_stream(&handle, std::ptr::without_provenance_mut(name)).unwrap();
@@ -168,7 +170,8 @@ fn a_file_that_is_no_library_is_declined() {
     });
 }
 
-/// A library that is short of memory is no machine without GPUs: the host's buffers are not for the CPU.
+/// A library that is short of memory is no machine without GPUs: the host's buffers are not for the
+/// CPU.
 #[test]
 fn without_memory_auto_is_not_the_cpu() {
     let emulator = rotini_tests::plugin::emulator().unwrap();

@@ -1,4 +1,5 @@
-//! Which memory kernels may work on; and rotini's own memory: when it is allocated, shared and freed.
+//! Which memory kernels may work on; and rotini's own memory: when it is allocated, shared and
+//! freed.
 
 use super::{Emulator, Subject, alone, plugin, set_stream};
 use rotini_host::{DeviceBuffer, HostError};
@@ -78,7 +79,8 @@ unsafe extern "C" fn pass(gate: *mut c_void) {
     drop(gate.lock());
 }
 
-/// Without a workspace, all is paid for the first time on a stream: later executions allocate nothing and wait for nothing.
+/// Without a workspace, all is paid for the first time on a stream: later executions allocate
+/// nothing and wait for nothing.
 #[test]
 fn memory_of_our_own_is_made_once() {
     alone(&[], || {
@@ -131,7 +133,8 @@ fn memory_of_our_own_is_made_once() {
         // SAFETY: takes nothing.
         let all = unsafe { (emulator.calls_total)() };
         assert_eq!(all, 5 * executions, "{}", emulator.summary());
-        // What is captured has memory of its own from the first time on, and asks for none when it is replayed.
+        // What is captured has memory of its own from the first time on, and asks for none when it
+        // is replayed.
         let mut beside = None;
         let replay = streams[0].capture(|| -> Result<(), rotini_host::gpu::GpuError> {
             set_stream(&handle, streams[0].raw()).unwrap();
@@ -170,7 +173,8 @@ fn in_place(subject: &Subject) -> Result<(), HostError> {
 
 const MIB: i64 = 1 << 20;
 
-/// Idle memory of our own that does not fit is freed before an execution fails for want of memory, and when code is retired.
+/// Idle workspace of rotini that does not fit is freed before an execution fails for want of memory,
+/// and when code is retired.
 #[test]
 fn idle_memory_is_given_back() {
     alone(&[], || {
@@ -258,8 +262,8 @@ unsafe extern "C" fn warned(severity: i32, message: *const c_char) {
     }
 }
 
-/// Each capture of a context keeps memory of its own while the context lives, whatever becomes of its graph, and the host is told. With a
-/// workspace none is needed.
+/// Each capture of a context keeps memory of its own while the context lives, whatever becomes of
+/// its graph, and the host gets an error. With a workspace none is needed.
 #[test]
 fn captures_keep_memory_and_say_so() {
     // A workspace that is little is the host's too.
@@ -363,7 +367,8 @@ fn workspaces_are_where_the_gpu_reaches_them() {
         emulator.expect_none(|| assert!(execute(std::ptr::null_mut()).is_err()));
         for name in ["hipMalloc", "hipMallocManaged", "hipHostMalloc"] {
             let mut memory = std::ptr::null_mut();
-            // SAFETY: HIP's header declares the first like this; the others have flags, which it does not mind.
+            // SAFETY: HIP's header declares the first like this; the others have flags, which it
+            // does not mind.
             let status = unsafe {
                 let allocate: unsafe extern "C" fn(*mut *mut c_void, usize, u32) -> c_int =
                     emulator.driver().function(name).unwrap();

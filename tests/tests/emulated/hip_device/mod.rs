@@ -1,8 +1,9 @@
-//! The plugin's calls of HIP: how few an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and what
-//! happens if HIP is broken.
+//! The plugin's calls of HIP: how few an execution needs, which GPU and stream it goes to, when
+//! code is loaded and unloaded, and what happens if HIP is broken.
 //!
-//! The emulated HIP library counts the calls. It sees every call of the plugin and of IREE's driver, from any thread. Kernels do nothing
-//! here; `cases` tests what they compute. The emulator's devices and counters belong to a process. So each test starts itself again as a
+//! The emulated HIP library counts the calls. It sees every call of the plugin and of IREE's
+//! driver, from any thread. Kernels do nothing here; `cases` tests what they compute. The
+//! emulator's devices and counters belong to a process. So each test starts itself again as a
 //! child, with the environment that it needs.
 //!
 //! | Module | What it asserts |
@@ -119,7 +120,8 @@ impl Emulator {
         calls
     }
 
-    /// What a body calls, given that it calls one function `count` times and nothing else, all of it on this thread.
+    /// What a body calls, given that it calls one function `count` times and nothing else, all of
+    /// it on this thread.
     fn expect_only(&self, name: &str, count: u64, body: impl FnOnce()) {
         let text = CString::new(name).unwrap();
         self.reset();
@@ -169,7 +171,7 @@ impl Emulator {
         assert_eq!(done, 0, "{what:?} is not understood");
     }
 
-    /// Waits until what is done in the background has made so many calls of a function.
+    /// Waits until background threads have called a function this many times.
     fn wait_for(&self, name: &str, count: u64) {
         let started = Instant::now();
         while self.calls(name) < count {
@@ -268,7 +270,8 @@ impl Subject {
     }
 
     fn execute_on(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
-        // SAFETY: the memory has the sizes of the tensors, and outlives the work, which does nothing with it.
+        // SAFETY: the memory has the sizes of the tensors, and outlives the work, which does
+        // nothing with it.
         unsafe { self.context.execute(self.workspace.pointer(), pack) }
     }
 }

@@ -1,4 +1,5 @@
-//! What the plugin answers to graphs, engines and configs, right and wrong. The C host tests null pointers.
+//! What the plugin answers to graphs, engines and configs, right and wrong. The C host tests null
+//! pointers.
 
 use super::{assert_fails, cpu};
 use rotini_host::{HostError, engine_config};
@@ -180,7 +181,8 @@ unsafe extern "C" fn log(severity: i32, message: *const c_char) {
     LOG.lock().unwrap().push((severity, text));
 }
 
-/// The default of the benchmark is no benchmark, and a limit holds from the byte on that is missing.
+/// The default of the benchmark is no benchmark, and a limit holds from the byte on that is
+/// missing.
 #[test]
 fn global_knobs_are_honoured() {
     let (_plugin, handle, engine) = cpu();
@@ -230,7 +232,8 @@ fn details_are_true() {
     assert_eq!(offered, ["global.workspace_size_limit"]);
 }
 
-/// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the same.
+/// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the
+/// same.
 #[test]
 fn graphs_that_need_a_newer_api_are_declined() {
     let (plugin, handle, engine) = cpu();

@@ -1,4 +1,5 @@
-//! The host of `tests/host`, compiled with the system's C compiler. It runs as it is, with AddressSanitizer, and under valgrind.
+//! The host of `tests/host`, compiled with the system's C compiler. It runs as it is, with
+//! AddressSanitizer, and under valgrind.
 //!
 //! The C program checks the protocol. This test judges its outputs against the reference.
 
@@ -10,8 +11,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Graphs serialized by hipDNN itself, and cases of ours: every way that the CPU takes (one thread, a pool, copies for alignment,
-/// several outputs, a workspace).
+/// Graphs serialized by hipDNN itself, and cases of ours: every way that the CPU takes (one thread,
+/// a pool, copies for alignment, several outputs, a workspace).
 const SAMPLES: [&str; 5] = [
     "conv_fprop_bias_relu_nchw_f32",
     "conv_fprop_nhwc_f16",
@@ -66,7 +67,8 @@ impl Job {
         PathBuf::from(format!("{}.{uid}", path.display()))
     }
 
-    /// Asserts that what the host left is right, and takes it away so that no later run is judged by it.
+    /// Asserts that what the host left is right, and takes it away so that no later run is judged
+    /// by it.
     fn judge(&self) {
         let evaluation = evaluate(&self.graph, &self.initial).unwrap();
         for (uid, id, role) in buffers(&self.graph) {
@@ -146,8 +148,8 @@ fn a_c_host_gets_right_results() {
     );
 }
 
-/// Reads and writes outside of the host's memory by library functions, use after free, and leaks on both sides of the ABI: the
-/// plugin's allocations are this host's `malloc` too.
+/// Reads and writes outside of the host's memory by library functions, use after free, and leaks on
+/// both sides of the ABI: the plugin's allocations are this host's `malloc` too.
 #[test]
 fn address_sanitizer_finds_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -182,7 +184,8 @@ fn valgrind_finds_nothing() {
     let cache = directory.path().join("cache");
     let compiler = baseline_compiler(directory.path());
     let plugin = without_debug_info(directory.path());
-    // One graph is compiled under valgrind, the others come from the cache: both ways are looked at.
+    // One graph is compiled under valgrind, the others come from the cache: both ways are looked
+    // at.
     let mut command = Command::new(&program);
     command.env("ROTINI_IREE_COMPILE", &compiler);
     run(command, &plugin, &cache, &[&jobs[0]]);

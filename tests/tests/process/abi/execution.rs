@@ -1,4 +1,5 @@
-//! Executions with buffers in every state that a host may pass, with several handles, contexts and threads.
+//! Executions with buffers in every state that a host may pass, with several handles, contexts and
+//! threads.
 
 use super::{assert_fails, buffers, cpu};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, SlotRole, TensorId, TensorKind};
@@ -177,7 +178,8 @@ fn little_workspace_need_not_be_given() {
     });
 }
 
-/// hipDNN's samples as they are shipped: none asks how much workspace is needed, and none gives any.
+/// hipDNN's samples as they are shipped: none asks how much workspace is needed, and none gives
+/// any.
 #[test]
 fn samples_run_without_a_workspace() {
     let (_plugin, handle, engine) = cpu();
@@ -321,7 +323,8 @@ fn outputs_must_not_overlap_each_other() {
     subject.judge(&memories);
 }
 
-/// What was bound before must not matter: the same context on new buffers, and on the old ones again.
+/// What was bound before must not matter: the same context on new buffers, and on the old ones
+/// again.
 #[test]
 fn a_context_takes_other_buffers_each_time() {
     let (_plugin, handle, engine) = cpu();
@@ -343,7 +346,8 @@ fn a_context_takes_other_buffers_each_time() {
     assert!(before == after, "buffers of an earlier execution were touched");
 }
 
-/// Eight threads, each with a handle of its own, make contexts of the same graphs at once and execute them.
+/// Eight threads, each with a handle of its own, make contexts of the same graphs at once and
+/// execute them.
 #[test]
 fn threads_need_no_care() {
     const THREADS: usize = 8;
@@ -393,8 +397,8 @@ fn contexts_outlive_nothing_they_need() {
     subject.judge(&memories);
 }
 
-/// A result with gaps of 3 GiB, of which only the pages that hold elements can be accessed: a kernel
-/// that read or wrote what is between them would end the process.
+/// A result with gaps of 3 GiB, of which only the pages that hold elements can be accessed: a
+/// kernel that read or wrote what is between them would end the process.
 #[test]
 fn gaps_are_not_accessed() {
     const ROWS: usize = 4;

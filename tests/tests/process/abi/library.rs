@@ -6,8 +6,8 @@ use object::{Endianness, SymbolIndex};
 use rotini_tests::plugin;
 use std::collections::BTreeSet;
 
-/// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine functions, and all optional ones that
-/// API version 1.4.0 has.
+/// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine
+/// functions, and all optional ones that API version 1.4.0 has.
 const ABI: [&str; 25] = [
     "hipdnnPluginGetName",
     "hipdnnPluginGetVersion",

@@ -1,4 +1,5 @@
-//! Logging functions that throw, panic or call the plugin. None of that disturbs the plugin's own work.
+//! Logging functions that throw, panic or call the plugin. None of that disturbs the plugin's own
+//! work.
 
 use rotini_host::{LogCallback, Plugin};
 use rotini_tests::{plugin, process};
@@ -51,7 +52,8 @@ extern "C-unwind" fn panics(_: i32, _: *const c_char) {
     panic!("from the logging function");
 }
 
-/// A host in Rust has a runtime of its own, which ends the process if anybody else drops its panics.
+/// A host in Rust has a runtime of its own, which ends the process if anybody else drops its
+/// panics.
 #[test]
 fn panics_do_no_harm() {
     if process::part().is_none() {

@@ -1,4 +1,5 @@
-//! The plugin as a host sees it: what the library exports and needs, what its functions answer, and its life in a host written in C.
+//! The plugin as a host sees it: what the library exports and needs, what its functions answer, and
+//! its life in a host written in C.
 //!
 //! | Module | What it asserts |
 //! |---|---|
@@ -56,7 +57,8 @@ fn assert_fails<T>(result: Result<T, HostError>, expected: i32, word: &str) {
     }
 }
 
-/// The tensors of a graph that are in memory: uid, tensor, and whether the graph reads or writes it.
+/// The tensors of a graph that are in memory: uid, tensor, and whether the graph reads or writes
+/// it.
 fn buffers(graph: &Graph) -> Vec<(i64, TensorId, SlotRole)> {
     let (normal, bindings) = graph.normalise();
     let roles = normal.slots().map(|(_, _, role)| role);

@@ -1,5 +1,6 @@
-//! What hipDNN is answered to graphs that break the rules of today: NOT_APPLICABLE for what a newer version may mean, after which it asks the next
-//! engine; INVALID_VALUE for what no version can mean. In both cases no engine is offered, which is a success.
+//! What hipDNN is answered to graphs that break the rules of today: NOT_APPLICABLE for what a newer
+//! version may mean, after which it asks the next engine; INVALID_VALUE for what no version can
+//! mean. In both cases no engine is offered, which is a success.
 
 use super::{assert_fails, cpu};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, TensorId};

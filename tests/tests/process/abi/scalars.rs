@@ -147,8 +147,8 @@ fn a_missing_scalar_is_named() {
     assert_fails(result, INVALID_VALUE, "tensor 's' (uid 2) has no buffer");
 }
 
-/// A tensor that is marked for execution and has a value in the graph is a constant: hosts pass whatever they have in their pack
-/// (`RuntimePassByValue.hpp`).
+/// A tensor that is marked for execution and has a value in the graph is a constant: hosts pass
+/// whatever they have in their pack (`RuntimePassByValue.hpp`).
 #[test]
 fn a_default_in_the_graph_wins() {
     let (_plugin, handle, engine) = cpu();

@@ -1,4 +1,5 @@
-//! Numbers that rotini does not know, in every enumeration of a graph: declined, with the reason in the log, and no error for the host.
+//! Numbers that rotini does not know, in every enumeration of a graph: declined, with the reason in
+//! the log, and no error for the host.
 
 use super::cpu;
 use rotini_host::{HostError, engine_config};

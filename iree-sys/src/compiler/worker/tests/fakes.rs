@@ -20,8 +20,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s.
 pub(super) const PROMPT: Duration = Duration::from_secs(20);
 
-/// The script that all fake workers are, written before any of them is started: a program that is being written cannot be run, and
-/// another test's process may hold it open for a moment.
+/// The script that all fake workers are, written before any of them is started: a program that is
+/// being written cannot be run, and another test's process may hold it open for a moment.
 fn script() -> &'static Path {
     static SCRIPT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = SCRIPT.get_or_init(|| {
@@ -170,9 +170,11 @@ fn fake() {
     }
 }
 
-/// Ends this process by a signal, without the handler that Rust has installed and the mask of the pool's thread.
+/// Ends this process by a signal, without the handler that Rust has installed and the mask of the
+/// pool's thread.
 fn raise(signal: i32) {
-    // SAFETY: only this process is affected, which is a fake worker; the set is initialised before it is used.
+    // SAFETY: only this process is affected, which is a fake worker; the set is initialised before
+    // it is used.
     unsafe {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&mut none);

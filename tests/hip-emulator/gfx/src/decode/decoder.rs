@@ -1,4 +1,5 @@
-//! Holds the decoder's state, the registers, constants and addresses of a kernel, and resolves operands with it.
+//! Holds the decoder's state, the registers, constants and addresses of a kernel, and resolves
+//! operands with it.
 
 use std::collections::HashMap;
 

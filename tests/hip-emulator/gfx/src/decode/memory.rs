@@ -165,7 +165,7 @@ fn ds_atomic(decoder: &Decoder, text: &mut Text, rest: &str) -> Result<(Inst, Us
     if returns {
         uses.writes.push(rows(target, count));
     }
-    // Of two values the first is what is compared or cleared, the second what is stored.
+    // The first of two values is compared or cleared, the second is stored.
     let (data, compare) = second.map_or((first, None), |second| (second, Some(first)));
     let inst = Ds {
         action: Action::Atomic(function, returns),
@@ -307,7 +307,8 @@ fn vmem(decoder: &Decoder, text: &mut Text, kind: &str, rest: &str) -> Result<Op
         rule: Rule::Demand,
         ..Uses::default()
     };
-    // Operands: buffer data, address, descriptor, scalar; others load: data, address..., store: address, data, ...
+    // Operands: buffer data, address, descriptor, scalar; others load: data, address..., store:
+    // address, data, ...
     let address_first = kind != "buffer_" && !matches!(action, Action::Load);
     let separate = kind != "buffer_" && matches!(action, Action::Atomic(_, true));
     let target = if separate && !operands.is_empty() {

@@ -1,7 +1,7 @@
 //! Decodes instructions from text, once per kernel.
 //!
-//! `text` takes the disassembler's line apart; this module finds the opcode's entry in `table` and resolves operands.
-//! An operand, modifier or mnemonic that nobody takes is an error that names it.
+//! `text` takes the disassembler's line apart; this module finds the opcode's entry in `table` and
+//! resolves operands. An operand, modifier or mnemonic that nobody takes is an error that names it.
 
 mod decoder;
 mod memory;

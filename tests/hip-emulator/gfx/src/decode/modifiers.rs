@@ -24,7 +24,7 @@ pub(super) fn halves(text: &mut Text, base: &str, op: VectorOp) -> Result<Halves
         values.resize(count, default);
         Ok(values)
     };
-    // Of opcodes that are not packed a last entry is the destination's.
+    // The last entry of an opcode that is not packed is the destination's.
     let low = list("op_sel", 0, count + 1)?;
     let packed = op.sources.iter().any(|ty| ty.packed());
     let mix = op.sources.contains(&Ty::Mix);
@@ -52,7 +52,7 @@ pub(super) fn halves(text: &mut Text, base: &str, op: VectorOp) -> Result<Halves
     }
     let whole = |number: usize| match op.sources.get(number).copied().or(op.target) {
         Some(Ty::B16 | Ty::F16 | Ty::PkB16 | Ty::PkF16 | Ty::PkF32 | Ty::Mix) => false,
-        // Of packed opcodes the operand's own check says so.
+        // For packed opcodes the operand's own check says so.
         _ => !packed,
     };
     if halves
@@ -91,7 +91,8 @@ pub(super) fn selects(text: &mut Text) -> Result<Vec<Select>, String> {
 pub(super) fn finish(text: &mut Text, op: VectorOp, clamp: bool, high: bool) -> Result<Option<Finish>, String> {
     let ty = op.target.unwrap_or(Ty::B32);
     if ["mul", "div"].iter().any(|name| text.flag(name)) {
-        // In IEEE mode, which every launch has, the hardware ignores it; no compiler then writes it.
+        // In IEEE mode, which every launch has, the hardware ignores it; no compiler then writes
+        // it.
         return Err("an output modifier in IEEE mode".to_owned());
     }
     let mut selected = text.value("dst_sel").map_or(Ok(Select::Dword), |name| select(&name))?;
@@ -165,7 +166,8 @@ pub(super) fn dpp(text: &mut Text, rows: usize) -> Result<Option<Dpp>, String> {
     };
     let mut mask = |name: &str| -> Result<u8, String> { Ok(text.number(name)?.unwrap_or(15) as u8 & 15) };
     let (row_mask, bank_mask) = (mask("row_mask")?, mask("bank_mask")?);
-    // Printed as bound_ctrl:0 or bound_ctrl:1; its presence means that lanes without a source read 0.
+    // Printed as bound_ctrl:0 or bound_ctrl:1; its presence means that lanes without a source read
+    // 0.
     let zero = text.flag("bound_ctrl");
     Ok(Some(Dpp {
         control,

@@ -148,7 +148,8 @@ fn operand(operand: &Operand, bits: u8) -> Result<[Scalar; 2], String> {
             first,
             count: 2,
         } => [Scalar::Register(*first as u8), Scalar::Register(*first as u8 + 1)],
-        // Inline integers are sign-extended, literals are not: LLVM moves any unsigned 32 bits with s_mov_b64.
+        // Inline integers are sign-extended, literals are not: LLVM moves any unsigned 32 bits with
+        // s_mov_b64.
         Value::Integer(value) => [Scalar::Constant(*value as u32), Scalar::Constant((*value >> 32) as u32)],
         Value::Literal(value) => [Scalar::Constant(*value), ZERO],
         Value::Float(value) => {

@@ -287,7 +287,8 @@ fn source(decoder: &mut Decoder, operand: &Operand, ty: Ty) -> Result<(SmallVec<
         },
         other => return Err(format!("operand {other:?} instead of a vector source")),
     };
-    // Both halves are the constant: the ISA manual is silent, but AMD's emulator (rocjitsu) has it so, and LLVM takes it for that.
+    // Both halves are the constant: the ISA manual is silent, but AMD's emulator (rocjitsu) has it
+    // so, and LLVM takes it for that.
     let value = match ty {
         Ty::PkF32 => u64::from(value as u32) << 32 | u64::from(value as u32),
         _ => value,

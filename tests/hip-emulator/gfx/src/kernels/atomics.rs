@@ -4,7 +4,8 @@ use super::{memory::START, test};
 
 #[test]
 fn atomics_of_device_memory_and_lds() {
-    // Mnemonic without kind, LDS's mnemonic, words, memory, operand, second operand, memory afterwards.
+    // Mnemonic without kind, LDS's mnemonic, words, memory, operand, second operand, memory
+    // afterwards.
     type Row = (&'static str, &'static str, usize, u64, u64, u64, u64);
     let f = |value: f32| u64::from(value.to_bits());
     let d = |value: f64| value.to_bits();

@@ -1,5 +1,5 @@
-//! Division as LLVM spells it, against IEEE's: the quotient is scaled, refined and fixed up, and at the limits of the type each of
-//! these steps counts.
+//! Division as LLVM spells it, against IEEE's: the quotient is scaled, refined and fixed up, and at
+//! the limits of the type each of these steps counts.
 
 use super::test;
 
@@ -44,7 +44,8 @@ v_div_fmas_f64 v[6:7], v[6:7], v[8:9], v[12:13]
 v_div_fixup_f64 v[2:3], v[6:7], v[4:5], v[2:3]
 global_store_dwordx2 v0, v[2:3], s[6:7]";
 
-/// Runs the kernel for pairs of operands, given as bits of `bytes` bytes, and gives the quotients' bits.
+/// Runs the kernel for pairs of operands, given as bits of `bytes` bytes, and gives the quotients'
+/// bits.
 fn quotients(kernel: &str, bytes: usize, pairs: &[(u64, u64)]) -> Vec<u64> {
     let mut result = Vec::new();
     for some in pairs.chunks(LANES) {

@@ -12,7 +12,8 @@ fn noise(count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// How a kernel reaches memory at byte offset `v1` of its first buffer: set-up, then an instruction before and after the data.
+/// How a kernel reaches memory at byte offset `v1` of its first buffer: set-up, then an instruction
+/// before and after the data.
 struct Form {
     name: &'static str,
     setup: &'static str,
@@ -48,7 +49,8 @@ const FORMS: &[Form] = &[
     },
 ];
 
-/// Suffix and data register, and what a load makes of the bytes and a register that held `KEPT` before.
+/// Suffix and data register, and what a load makes of the bytes and a register that held `KEPT`
+/// before.
 type Width = (&'static str, &'static str, usize, fn(&[u8]) -> u32);
 
 const KEPT: u32 = 0x6b6b_5a5a;

@@ -1,4 +1,5 @@
-//! Small kernels in assembler text, run as launches: memory, scalar arithmetic, strict mode, the report.
+//! Small kernels in assembler text, run as launches: memory, scalar arithmetic, strict mode, the
+//! report.
 //!
 //! | Module | Owns |
 //! |---|---|
@@ -57,7 +58,8 @@ struct Test {
 /// Buffers with a gap of 4 GiB between them.
 struct Arena(Mutex<Vec<(*mut u8, usize)>>);
 
-// SAFETY: the pointers lead to buffers that outlive the launch, and only the emulator's accesses follow them.
+// SAFETY: the pointers lead to buffers that outlive the launch, and only the emulator's accesses
+// follow them.
 unsafe impl Sync for Arena {}
 
 impl Memory for Arena {
@@ -72,7 +74,8 @@ impl Memory for Arena {
     }
 }
 
-/// A test whose kernel is `prologue`, `text` and the end. The prologue loads up to four addresses to `s[4:11]`.
+/// A test whose kernel is `prologue`, `text` and the end. The prologue loads up to four addresses
+/// to `s[4:11]`.
 fn test(text: &str) -> Test {
     Test {
         text: format!("s_load_dwordx8 s[4:11], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{text}\ns_endpgm"),

@@ -34,7 +34,8 @@ fn steps(record: &Record) -> Vec<Step> {
 
 #[test]
 fn lines_and_segments_are_those_of_the_lanes() {
-    // Dwords side by side; then a line a lane, for 16 lanes; then the first again, which the cache has.
+    // Dwords side by side; then a line a lane, for 16 lanes; then the first again, which the cache
+    // has.
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_lshlrev_b32_e32 v2, 7, v0\nglobal_load_dword v3, v1, s[4:5]\ns_mov_b64 exec, 0xffff\n\
                 global_load_dword v4, v2, s[4:5]\nglobal_load_dword v5, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_store_dwordx2 v2, v[4:5], s[6:7]";
     let record = record(test(text), 8, None);
@@ -60,7 +61,7 @@ fn lines_and_segments_are_those_of_the_lanes() {
     };
     assert_eq!(steps[9], store);
     assert_eq!((steps[0], steps[8]), (Step::Scalar, Step::Wait(Some(0), None)));
-    // Of the first buffer 16 lines are loaded, of the second 16 stored.
+    // 16 lines of the first buffer are loaded, 16 of the second stored.
     assert_eq!(record.footprint, 32 * 128);
 }
 
@@ -121,7 +122,8 @@ fn a_sample_lies_in_the_middle() {
 
 #[test]
 fn all_dies_count() {
-    // Of each eight workgroups the first loads one line, the others two: a die alone would tell either.
+    // In each eight workgroups the first loads one line, the others two: a die alone would tell
+    // either.
     let text = "s_and_b32 s20, s2, 7\ns_min_u32 s20, s20, 1\ns_lshl_b32 s20, s20, 6\nv_mov_b32_e32 v2, s20\nv_lshl_add_u32 v1, v0, 1, v2\n\
                 global_load_ushort v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
     let mut test = test(text);

@@ -1,4 +1,5 @@
-//! Scalar opcodes against a second model on wide integers and lists of bits; mutants of the table that the model must catch.
+//! Scalar opcodes against a second model on wide integers and lists of bits; mutants of the table
+//! that the model must catch.
 
 use std::collections::HashMap;
 
@@ -434,6 +435,7 @@ fn the_dispatch_packet_tells_the_sizes_of_the_launch() {
         grid: 2,
         ..test("").lanes(96)
     };
-    // Lanes of a workgroup in x and y, and in z, all lanes in x; behind both addresses the last workgroup's number.
+    // Lanes of a workgroup in x and y, and in z, all lanes in x; behind both addresses the last
+    // workgroup's number.
     assert_eq!(test.words()[..4], [96 | 1 << 16, 1, 192, 1]);
 }

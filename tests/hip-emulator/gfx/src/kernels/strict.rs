@@ -1,4 +1,5 @@
-//! Strict mode finds accesses outside of memory, races, missing waits and endless loops, and nothing in the kernel without them.
+//! Strict mode finds accesses outside of memory, races, missing waits and endless loops, and
+//! nothing in the kernel without them.
 
 use super::{BUFFERS, LANE, Test, defect, test, uninitialised};
 use crate::Trap;
@@ -79,7 +80,7 @@ fn buffers_end_at_their_range_and_must_have_what_they_promise() {
     let store = "buffer_store_dword v3, v1, s[4:7], 0 offen";
     let stored = |records| raw(records, &format!("{sixteen}\n{store}"));
     defect(stored(68), store, &uninitialised(true, 3, 16), stored(64));
-    // Of what ends beyond the range, the registers beyond it: lane 15 has none in v3.
+    // An access that ends beyond the range loses the registers beyond it: lane 15 has none in v3.
     let fifteen =
         "s_mov_b64 exec, 0x1ffff\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, 0x7fff\nv_mov_b32_e32 v3, 7\ns_mov_b64 exec, -1";
     let store = "buffer_store_dwordx2 v[2:3], v1, s[4:7], 0 offen";
@@ -95,7 +96,8 @@ fn lds_addresses_wrap() {
     let text = |before: i32| test(&format!("{LANE}{}", write(before))).lds(256);
     assert_eq!(text(-64).trap(), None);
     assert!(matches!(text(-60).trap(), Some((_, Trap::Lds { .. }))));
-    // A loop up to 0: the last address does not wrap, and is as far from the others as they are from each other.
+    // A loop up to 0: the last address does not wrap, and is as far from the others as they are
+    // from each other.
     let loops = |last: u32| {
         let body = "v_mov_b32_e32 v3, s20\nds_write_b32 v3, v0 offset:16\ns_add_u32 s20, s20, 8\ns_cmp_lg_u32 s20, 8";
         let load = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v4, 0\nds_read_b32 v3, v4 offset:";

@@ -289,14 +289,14 @@ fn lds_and_private_memory_are_initialised() {
     let spill = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:4";
     let elsewhere = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:8";
     defect(private(elsewhere), store, &uninitialised(true, 3, 0), private(spill));
-    // Of a half the other half is as it was.
+    // A write of one half leaves the other as it was.
     let half = |at: u32| {
         let spill = format!("v_mov_b32_e32 v2, 7\nscratch_store_short off, v2, off offset:{at}");
         let load = "scratch_load_dword v2, off, off offset:4\ns_waitcnt vmcnt(0)\nv_cvt_f32_f16_e32 v3, v2";
         test(&format!("{LANE}{spill}\n{load}\n{store}")).scratch(16)
     };
     defect(half(6), store, &uninitialised(true, 3, 0), half(4));
-    // Of a wide spill each register keeps its own state, wherever it is read.
+    // Each register of a wide spill keeps its own state, wherever it is read.
     let pair = |first: &str| format!("v_mov_b32_e32 v{first}, 7\nscratch_store_dwordx2 off, v[8:9], off offset:4");
     defect(
         private(&pair("9")),
@@ -323,7 +323,8 @@ fn lds_and_private_memory_are_initialised() {
     };
     defect(written("9"), store, &uninitialised(true, 3, 0), written("8"));
     defect(read("0"), store, &uninitialised(true, 3, 0), read("4"));
-    // And each byte of a word: one half is written and both are read, or one half is initialised and both are written.
+    // And each byte of a word: one half is written and both are read, or one half is initialised
+    // and both are written.
     let f16_of = |moved: &str| {
         test(&format!(
             "{LANE}v_mov_b32_e32 v10, 0\n{moved}\ns_waitcnt lgkmcnt(0)\nv_cvt_f32_f16_e32 v3, v2\n{store}"

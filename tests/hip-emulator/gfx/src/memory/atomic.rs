@@ -1,4 +1,5 @@
-//! Reads, modifies and writes device memory and LDS atomically: finds the function by the name in the mnemonic.
+//! Reads, modifies and writes device memory and LDS atomically: finds the function by the name in
+//! the mnemonic.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -6,7 +7,8 @@ use half::{bf16, f16};
 
 use crate::{error::Trap, inst::AtomicFn};
 
-/// The function of a buffer, global or flat atomic and the registers of its value: `add`, `umax_x2`, `cmpswap`, `pk_add_f16`.
+/// The function of a buffer, global or flat atomic and the registers of its value: `add`,
+/// `umax_x2`, `cmpswap`, `pk_add_f16`.
 pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {
     let (base, words) = match name {
         // These are 64 bits wide without a suffix.
@@ -32,7 +34,8 @@ pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {
     Some((function, words))
 }
 
-/// The function of an LDS atomic (its name without `_rtn`), the registers of its value, and whether it has a second value.
+/// The function of an LDS atomic (its name without `_rtn`), the registers of its value, and whether
+/// it has a second value.
 pub(crate) fn parse_lds(name: &str) -> Option<(AtomicFn, usize, bool)> {
     if let Some(function) = float64(name) {
         return Some((function, 2, false));
@@ -134,17 +137,20 @@ fn f32_op(old: u64, data: u64, function: impl Fn(f32, f32) -> f32) -> u64 {
         .into()
 }
 
-/// Both halves. Sums in f32 may be rounded again: it has more than twice the precision of either format.
+/// Both halves. Sums in f32 may be rounded again: it has more than twice the precision of either
+/// format.
 fn halves(old: u64, data: u64, sum: impl Fn(u16, u16) -> u16) -> u64 {
     let [low, high] = [0, 16].map(|shift| u64::from(sum((old >> shift) as u16, (data >> shift) as u16)));
     low | high << 16
 }
 
-/// Reads, computes and writes as one step, also against other workers and the host; returns the value before.
+/// Reads, computes and writes as one step, also against other workers and the host; returns the
+/// value before.
 ///
 /// # Safety
 ///
-/// `host` must be `4 * words` bytes in a live allocation that concurrent accesses change by atomics only.
+/// `host` must be `4 * words` bytes in a live allocation that concurrent accesses change by atomics
+/// only.
 pub(crate) unsafe fn atomic(
     host: *mut u8,
     words: usize,
@@ -155,7 +161,8 @@ pub(crate) unsafe fn atomic(
     if !host.addr().is_multiple_of(4 * words) {
         return Err(Trap::Unsupported("an atomic at an unaligned address"));
     }
-    // SAFETY: the caller guarantees the bytes; they are aligned. The closures always give a value: there is no error.
+    // SAFETY: the caller guarantees the bytes; they are aligned. The closures always give a value:
+    // there is no error.
     Ok(unsafe {
         if words == 2 {
             let update = |old| Some(function(old, data, compare));

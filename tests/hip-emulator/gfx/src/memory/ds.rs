@@ -25,7 +25,8 @@ pub(crate) fn ds<const STRICT: bool>(
     }
     // A copy: what is loaded may overwrite the address.
     let mut offsets = wave.rows[usize::from(inst.address)];
-    // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test ds-sub-offset.ll).
+    // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test
+    // ds-sub-offset.ll).
     let [first, second] = inst.offsets;
     let least = if inst.pair { first.min(second) } else { first };
     let wrapped;

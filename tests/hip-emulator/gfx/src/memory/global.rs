@@ -1,4 +1,5 @@
-//! Device memory: finds the launch's allocations, and gives the kernel arguments an address of their own.
+//! Device memory: finds the launch's allocations, and gives the kernel arguments an address of
+//! their own.
 
 use crate::error::Trap;
 

@@ -1,7 +1,7 @@
 //! Memory: device memory through the launch's allocations, LDS, private memory.
 //!
-//! Whatever the kind, an access is a base, 64 offsets, a mask of lanes and an [`Access`]; `transfer::gather` and `transfer::scatter`
-//! move the data between memory and register rows.
+//! Whatever the kind, an access is a base, 64 offsets, a mask of lanes and an [`Access`];
+//! `transfer::gather` and `transfer::scatter` move the data between memory and register rows.
 
 pub(crate) mod apertures;
 pub(crate) mod atomic;

@@ -1,10 +1,12 @@
-//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report and the record, ranges of bytes for strict mode.
+//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report and the
+//! record, ranges of bytes for strict mode.
 //!
-//! Both depend on the distances between lanes, and on where in a word the first one lies. An instruction repeats them: the last pattern of each is
-//! kept.
+//! Both depend on the distances between lanes, and on where in a word the first one lies. An
+//! instruction repeats them: the last pattern of each is kept.
 //!
-//! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes for 8, 8 lanes for more (128 bytes a
-//! turn). Lanes take turns in order of their number, which for 16 bytes is simpler than the hardware's order.
+//! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes
+//! for 8, 8 lanes for more (128 bytes a turn). Lanes take turns in order of their number, which for
+//! 16 bytes is simpler than the hardware's order.
 
 use smallvec::SmallVec;
 
@@ -16,16 +18,19 @@ pub(crate) struct Pattern {
     /// Where in a word the first active lane's offset lies.
     within: u32,
     mask: u64,
-    /// The offsets that an instruction adds differ between its executions where the sum wraps around in some of them.
+    /// The offsets that an instruction adds differ between its executions where the sum wraps
+    /// around in some of them.
     parts: SmallVec<[u32; 2]>,
     /// Extra turns by bank conflicts
     pub(crate) extra: u64,
-    /// Bytes that the lanes touch: start, relative to the first active lane's offset, and length; in order, apart from each other
+    /// Bytes that the lanes touch: start, relative to the first active lane's offset, and length;
+    /// in order, apart from each other
     pub(crate) ranges: Vec<(i64, usize)>,
 }
 
 impl Pattern {
-    /// Whether all of it lies within `size` bytes for a first lane at `first`; lanes that wrap around do not count as inside.
+    /// Whether all of it lies within `size` bytes for a first lane at `first`; lanes that wrap
+    /// around do not count as inside.
     pub(crate) fn inside(&self, first: u32, size: usize) -> bool {
         let (Some(lowest), Some(last)) = (self.ranges.first(), self.ranges.last()) else {
             return false;

@@ -77,7 +77,8 @@ pub(crate) fn access<const STRICT: bool>(
     Ok(())
 }
 
-/// The initialised bits of a register that these bytes are loaded to. A load to half a register counts as one to all of it.
+/// The initialised bits of a register that these bytes are loaded to. A load to half a register
+/// counts as one to all of it.
 fn loaded_bits(known: &[bool], access: Access) -> u32 {
     if access.half.is_some() {
         return if known.contains(&false) { 0 } else { u32::MAX };

@@ -1,8 +1,10 @@
-//! Remembers for strict mode, per byte of LDS, whether it was written and who touched it since the last barrier.
+//! Remembers for strict mode, per byte of LDS, whether it was written and who touched it since the
+//! last barrier.
 //!
-//! One byte of state per byte of LDS. Bit 7: written by this workgroup. The rest, since the last barrier: untouched, read by one
-//! wave, written by one wave, read by several, or changed by atomics of one or several waves. Two waves race on a byte if one of
-//! them writes it and the other touches it with no barrier between, unless both do so by atomics.
+//! One byte of state per byte of LDS. Bit 7: written by this workgroup. The rest, since the last
+//! barrier: untouched, read by one wave, written by one wave, read by several, or changed by
+//! atomics of one or several waves. Two waves race on a byte if one of them writes it and the other
+//! touches it with no barrier between, unless both do so by atomics.
 
 use crate::lanes::Row;
 
@@ -33,7 +35,7 @@ pub(crate) struct Accesses<'a> {
     pub(crate) offsets: &'a Row,
     pub(crate) offset: u32,
     pub(crate) mask: u64,
-    /// Of a store: lanes whose data is initialised
+    /// For a store: lanes whose data is initialised
     pub(crate) known: u64,
 }
 
@@ -65,7 +67,8 @@ impl Shadow {
         }
     }
 
-    /// Notes accesses of `wave` to `bytes` bytes a lane; gives the lanes all of whose bytes were written before.
+    /// Notes accesses of `wave` to `bytes` bytes a lane; gives the lanes all of whose bytes were
+    /// written before.
     pub(crate) fn touch(&mut self, accesses: &Accesses<'_>, bytes: u8, wave: u8, touch: Touch) -> Result<u64, Race> {
         self.touched = true;
         match bytes {
@@ -78,8 +81,9 @@ impl Shadow {
         }
     }
 
-    /// As [`Shadow::touch`] for all lanes at once, for ranges relative to `first`: true if every byte was written before or is now, and
-    /// nothing races. If false, `touch` has to tell what it is.
+    /// As [`Shadow::touch`] for all lanes at once, for ranges relative to `first`: true if every
+    /// byte was written before or is now, and nothing races. If false, `touch` has to tell what it
+    /// is.
     pub(crate) fn touch_ranges(&mut self, first: u32, ranges: &[(i64, usize)], wave: u8, touch: Touch) -> bool {
         self.touched = true;
         ranges.iter().all(|&(start, length)| {
@@ -158,7 +162,8 @@ fn alike<const N: usize>(states: &mut [u8; N], wave: u8, touch: Touch) -> bool {
     fine
 }
 
-/// Says whether all bytes were written before; the error is the wave of a race, or none if there are several.
+/// Says whether all bytes were written before; the error is the wave of a race, or none if there
+/// are several.
 fn touch_all<const N: usize>(states: &mut [u8; N], wave: u8, touch: Touch, known: bool) -> Result<bool, Option<u32>> {
     let mut first = states[0];
     if *states == [first; N] {

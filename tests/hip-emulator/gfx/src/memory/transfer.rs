@@ -1,7 +1,8 @@
 //! Moves the data of 64 lanes between memory and register rows.
 //!
-//! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in registers where AVX-512 is there. The
-//! operands of matrix instructions are read in pieces of 8 bytes of which two lanes' make 16 contiguous ones.
+//! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in
+//! registers where AVX-512 is there. The operands of matrix instructions are read in pieces of 8
+//! bytes of which two lanes' make 16 contiguous ones.
 
 use super::{Access, Half, set_lanes};
 use crate::lanes::Row;
@@ -44,7 +45,8 @@ unsafe fn gather_from(
     target: &mut [Row],
 ) {
     let at = |lane: usize| base.wrapping_add(offsets[lane & 63] as usize);
-    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; reads are unaligned reads of that width.
+    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; reads are
+    // unaligned reads of that width.
     unsafe {
         match (access.bytes, target) {
             (1 | 2, [row, ..]) => {
@@ -91,7 +93,8 @@ unsafe fn gather_from(
     }
 }
 
-/// Stores each lane of `mask` of `source` to `base + offsets[lane]`; of lanes with one address the highest wins.
+/// Stores each lane of `mask` of `source` to `base + offsets[lane]`; of lanes with one address the
+/// highest wins.
 ///
 /// # Safety
 ///
@@ -109,7 +112,8 @@ pub(crate) unsafe fn scatter(base: *mut u8, offsets: &Row, mask: u64, access: Ac
     }
     let at = |lane: usize| base.wrapping_add(offsets[lane & 63] as usize);
     let shift = if access.half == Some(Half::High) { 16 } else { 0 };
-    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; writes are unaligned writes of that width.
+    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; writes are
+    // unaligned writes of that width.
     unsafe {
         match (access.bytes, source) {
             (1, [row, ..]) => set_lanes(mask).for_each(|lane| at(lane).write((row[lane] >> shift) as u8)),
@@ -132,7 +136,8 @@ pub(crate) unsafe fn scatter(base: *mut u8, offsets: &Row, mask: u64, access: Ac
     }
 }
 
-/// All 64 lanes at once: four lanes by four words are transposed in each 128-bit part of a register.
+/// All 64 lanes at once: four lanes by four words are transposed in each 128-bit part of a
+/// register.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;
@@ -220,7 +225,8 @@ mod avx512 {
         for (firsts, next) in [([0, 32], 16), ([0, 16], 32)] {
             if firsts.iter().all(|&first| are_next(offsets, first, first + next)) {
                 for first in firsts {
-                    // SAFETY: the caller guarantees 8 bytes at each lane's address, and the next 8 are those of another lane.
+                    // SAFETY: the caller guarantees 8 bytes at each lane's address, and the next 8
+                    // are those of another lane.
                     let [a, b, c, d] = unsafe { four_words(base, offsets, first) };
                     store(r0, first, a);
                     store(r1, first, b);
@@ -338,7 +344,8 @@ mod avx512 {
 mod tests {
     use super::*;
 
-    /// 8 bytes of all lanes, where pairs of lanes have 16 contiguous bytes in the ways that are known, and where they just do not.
+    /// 8 bytes of all lanes, where pairs of lanes have 16 contiguous bytes in the ways that are
+    /// known, and where they just do not.
     #[test]
     fn pairs_of_lanes() {
         let bytes: Vec<u8> = (0..4096_u32).map(|at| (at * 167 / 8) as u8).collect();

@@ -1,10 +1,11 @@
 //! Runs buffer, global, flat and scratch instructions.
 //!
-//! Addresses are a 64-bit base and 64 offsets of 32 bits; lanes that lie further apart go one by one.
+//! Addresses are a 64-bit base and 64 offsets of 32 bits; lanes that lie further apart go one by
+//! one.
 //!
-//! A raw buffer access beyond `num_records` is no fault: loads give 0 and stores do nothing there, dword by dword, as on the
-//! hardware. What lies within `num_records` has to be in one live allocation; a descriptor that promises more than that is a
-//! fault only where a lane uses it.
+//! A raw buffer access beyond `num_records` is no fault: loads give 0 and stores do nothing there,
+//! dword by dword, as on the hardware. What lies within `num_records` has to be in one live
+//! allocation; a descriptor that promises more than that is a fault only where a lane uses it.
 
 use super::{
     Access, Half,
@@ -46,7 +47,8 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
                 wave.scalars[d + 2],
                 wave.scalars[d + 3],
             ];
-            // Stride and swizzle make structured buffers; bit 23 of the last word adds the lane number.
+            // Stride and swizzle make structured buffers; bit 23 of the last word adds the lane
+            // number.
             if high >> 16 != 0 || flags >> 23 & 1 != 0 {
                 return Err(Trap::Unsupported("a structured or swizzled buffer descriptor"));
             }
@@ -54,8 +56,8 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
             let mut immediate = inst.offset as u32;
             let (_, mut highest) = extent(&offsets, exec);
             if highest.checked_add(immediate).is_none() {
-                // The lane's and the instruction's offset are one number of 32 bits: LLVM folds a constant into an address that is
-                // negative without it.
+                // The lane's and the instruction's offset are one number of 32 bits: LLVM folds a
+                // constant into an address that is negative without it.
                 offsets = offsets.map(|offset| offset.wrapping_add(immediate));
                 immediate = 0;
                 (_, highest) = extent(&offsets, exec);
@@ -115,8 +117,8 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
     }
 }
 
-/// The lanes of which a store stores something: a raw buffer takes nothing beyond its range, and compilers leave undefined what would
-/// be stored there.
+/// The lanes of which a store stores something: a raw buffer takes nothing beyond its range, and
+/// compilers leave undefined what would be stored there.
 pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64, bytes: u16) -> u64 {
     let Address::Buffer {
         descriptor,
@@ -173,7 +175,8 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
             context.report.bytes_read += count;
             let target = &mut wave.rows[range];
             in_blocks(context, place, mask, bytes, |base, offsets, mask| {
-                // SAFETY: in_blocks found `bytes` bytes of a live allocation at each lane of the mask.
+                // SAFETY: in_blocks found `bytes` bytes of a live allocation at each lane of the
+                // mask.
                 unsafe { gather(base, offsets, mask, inst.access, target) }
             })
         }
@@ -181,7 +184,8 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
             context.report.bytes_written += count;
             let source = &wave.rows[range];
             in_blocks(context, place, mask, bytes, |base, offsets, mask| {
-                // SAFETY: in_blocks found `bytes` bytes of a live allocation at each lane of the mask.
+                // SAFETY: in_blocks found `bytes` bytes of a live allocation at each lane of the
+                // mask.
                 unsafe { scatter(base, offsets, mask, inst.access, source) }
             })
         }
@@ -209,7 +213,8 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
     }
 }
 
-/// Calls `transfer` with the lanes of each allocation: host base, offsets from it, lanes. Usually all lanes lie in one.
+/// Calls `transfer` with the lanes of each allocation: host base, offsets from it, lanes. Usually
+/// all lanes lie in one.
 fn in_blocks(
     context: &mut Context<'_>,
     place: &Place,
@@ -233,7 +238,8 @@ fn in_blocks(
     Ok(())
 }
 
-/// A buffer access that leaves the descriptor's range, which ends `room` bytes after the base (none: before it).
+/// A buffer access that leaves the descriptor's range, which ends `room` bytes after the base
+/// (none: before it).
 fn partial(
     wave: &mut Wave,
     context: &mut Context<'_>,

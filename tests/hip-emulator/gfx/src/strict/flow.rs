@@ -1,4 +1,5 @@
-//! Moves initialised bits through an instruction that reads something uninitialised or writes only some lanes.
+//! Moves initialised bits through an instruction that reads something uninitialised or writes only
+//! some lanes.
 
 use crate::{
     error::Trap,
@@ -29,7 +30,8 @@ pub(super) fn flow(
         Code::Valu(valu) => {
             match uses.rule {
                 Rule::Pairs if valu.dpp.is_none() => pair_flow(wave, uses, exec),
-                // Of lanes that change places, and of registers that an index moves, whole lanes are known.
+                // For lanes that change places, and for registers that an index moves, whole lanes
+                // are known.
                 Rule::Moves(choosers) if valu.dpp.is_none() && wave.index.is_none() => {
                     bit_flow(wave, context, uses, exec, valu, choosers);
                 }
@@ -150,8 +152,8 @@ fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
     }
 }
 
-/// Bit by bit: the instruction is run with the uninitialised bits of each source as 0 and as 1. A result bit is known if it is the same
-/// each time, in lanes whose `choosers` and mask are known.
+/// Bit by bit: the instruction is run with the uninitialised bits of each source as 0 and as 1. A
+/// result bit is known if it is the same each time, in lanes whose `choosers` and mask are known.
 fn bit_flow(wave: &mut Wave, context: &mut Context<'_>, uses: &Uses, exec: u64, valu: &Valu, choosers: u8) {
     let mut chosen = u64::MAX;
     // Rows that are not known, with their known bits
@@ -205,7 +207,8 @@ fn bit_flow(wave: &mut Wave, context: &mut Context<'_>, uses: &Uses, exec: u64, 
     }
 }
 
-/// Lanes in which a scalar operand is initialised: of the mask that an instruction selects by, each by its bit.
+/// Lanes in which a scalar operand is initialised: of the mask that an instruction selects by, each
+/// by its bit.
 fn mask_lanes(tracker: &Tracker, valu: &Valu, range: Range) -> u64 {
     let first = usize::from(range.first);
     if valu.mask_in == Some(range.first as u8) {
@@ -224,9 +227,9 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
     let exec = moved.as_ref().map_or(exec, |(_, written)| *written);
     let tracker = &mut wave.tracker;
     let mut known = u64::MAX;
-    // Of the low rows alone
+    // For the low rows alone
     let mut low = u64::MAX;
-    // Of pairs each row of a source is a range.
+    // For pairs each row of a source is a range.
     let first_ranges = if uses.rule == Rule::Pairs { 2 } else { 1 };
     for (number, range) in uses.reads.iter().enumerate() {
         let first = usize::from(range.first);
@@ -400,8 +403,8 @@ fn demand_scalars(wave: &Wave, uses: &Uses) -> Result<(), Trap> {
         .try_for_each(|range| demand(wave, *range, 0))
 }
 
-/// Loads, stores and what else touches the outside: what they read must be initialised (data that stays in LDS or private memory
-/// is in `uses.data` instead, and keeps its state there).
+/// Loads, stores and what else touches the outside: what they read must be initialised (data that
+/// stays in LDS or private memory is in `uses.data` instead, and keeps its state there).
 fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(), Trap> {
     for range in &uses.reads {
         if let Code::Vmem(vmem) = &inst.code
@@ -412,7 +415,7 @@ fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(
             if whole & !wave.tracker.data(range.first.into(), vmem.access) != 0 {
                 demand(wave, *range, whole)?;
             }
-            // Of what ends beyond a buffer the first registers are stored.
+            // A store that ends beyond a buffer stores its first registers.
             for row in 0..range.count {
                 let stored = stored_lanes(wave, vmem, exec, (4 * (row + 1)).min(bytes));
                 let range = Range {

@@ -44,7 +44,8 @@ fn counters(inst: &Inst) -> Option<Counters> {
     let (vector, scalar, unordered) = match (inst.class, &inst.code) {
         (Class::Smem, _) => (false, true, true),
         (Class::Lds, _) => (false, true, false),
-        // A flat access may go to LDS or to memory: it raises both, and its order among either is open.
+        // A flat access may go to LDS or to memory: it raises both, and its order among either is
+        // open.
         (_, Code::Vmem(vmem)) if matches!(vmem.address, Address::Flat { .. }) => (true, true, true),
         (Class::Load | Class::Store | Class::Scratch, _) => (true, false, false),
         _ => return None,

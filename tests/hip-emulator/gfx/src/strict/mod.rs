@@ -1,13 +1,16 @@
 //! Strict mode: what the hardware leaves undefined becomes a fault.
 //!
-//! - Initialised bits of rows and scalar registers flow with the data (as MemorySanitizer's
-//!   shadow does): reading a register that nobody wrote is no fault by itself, since compilers keep undefined lanes; using it as
-//!   an address, a condition, EXEC or data of a store to device memory is. Loads that fill half of a register count as filling it.
-//! - Registers that an outstanding load will write are pending until an `s_waitcnt` covers the load: touching them before is a
-//!   fault, except for a further load of the same kind, which comes after the first.
+//! - Initialised bits of rows and scalar registers flow with the data (as MemorySanitizer's shadow
+//!   does): reading a register that nobody wrote is no fault by itself, since compilers keep
+//!   undefined lanes; using it as an address, a condition, EXEC or data of a store to device memory
+//!   is. Loads that fill half of a register count as filling it.
+//! - Registers that an outstanding load will write are pending until an `s_waitcnt` covers the
+//!   load: touching them before is a fault, except for a further load of the same kind, which comes
+//!   after the first.
 //!
-//! Nearly always everything that an instruction reads is initialised. [`before`] sees that from bit sets made at decode
-//! (`registers::Footprint`), and only then leaves the rest to `flow`. The other instance of the loop has none of this.
+//! Nearly always everything that an instruction reads is initialised. [`before`] sees that from bit
+//! sets made at decode (`registers::Footprint`), and only then leaves the rest to `flow`. The other
+//! instance of the loop has none of this.
 
 mod flow;
 mod footprint;

@@ -1,4 +1,5 @@
-//! Holds the shadow state of a wave: initialised and pending registers, outstanding memory operations.
+//! Holds the shadow state of a wave: initialised and pending registers, outstanding memory
+//! operations.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,8 @@ use crate::{
     registers::{Counters, Footprint, Range, scalar_mask},
 };
 
-/// How far the counters of vector and of scalar memory reach: six and four bits. What would count further waits for the oldest to finish.
+/// How far the counters of vector and of scalar memory reach: six and four bits. What would count
+/// further waits for the oldest to finish.
 const MOST_VECTOR: usize = 63;
 const MOST_SCALAR: usize = 15;
 
@@ -137,7 +139,8 @@ impl Tracker {
         !unknown
     }
 
-    /// Marks all that the instruction writes as initialised; false, and nothing done, if that needs a look at single lanes.
+    /// Marks all that the instruction writes as initialised; false, and nothing done, if that needs
+    /// a look at single lanes.
     #[inline]
     pub(crate) fn define(&mut self, footprint: &Footprint, exec: u64) -> bool {
         for word in &footprint.words {
@@ -210,7 +213,8 @@ impl Tracker {
         self.rows.get(row).copied().unwrap_or(0)
     }
 
-    /// Lanes in which the data of an access is initialised: all of its rows, or the bits of one that it takes.
+    /// Lanes in which the data of an access is initialised: all of its rows, or the bits of one
+    /// that it takes.
     pub(crate) fn data(&self, first: usize, access: Access) -> u64 {
         let bits = match (access.bytes, access.half) {
             (1, Some(Half::High)) => 0xff_0000,
@@ -260,7 +264,8 @@ impl Tracker {
         self.vector.pending(range) || self.scalar.pending(range)
     }
 
-    /// As [`Tracker::pending`] for what a further operation writes: it follows those of its own counter if they stay in order.
+    /// As [`Tracker::pending`] for what a further operation writes: it follows those of its own
+    /// counter if they stay in order.
     pub(crate) fn pending_but_for(&self, range: Range, counters: Option<Counters>) -> bool {
         let follows = |queue: &Queue, own: bool| {
             own && !counters.is_some_and(|c| c.unordered) && !queue.operations.iter().any(|o| o.unordered)
@@ -283,7 +288,8 @@ impl Tracker {
         }
     }
 
-    /// `s_waitcnt`: operations beyond the counts are done; where some may overtake others, only a count of 0 says which.
+    /// `s_waitcnt`: operations beyond the counts are done; where some may overtake others, only a
+    /// count of 0 says which.
     pub(crate) fn wait(&mut self, vector: Option<u8>, scalar: Option<u8>) {
         if let Some(count) = vector {
             self.vector.wait(count.into());

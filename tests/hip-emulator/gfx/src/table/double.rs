@@ -73,7 +73,8 @@ const TWO_OVER_PI: [u64; 19] = [
     0x5603_3046_fc7b_0000,
 ];
 
-/// 53 bits of 2/π with which the angle of these bits is reduced: those of a segment, counted from where the angle's own exponent says.
+/// 53 bits of 2/π with which the angle of these bits is reduced: those of a segment, counted from
+/// where the angle's own exponent says.
 fn two_over_pi(angle: u64, segment: u32) -> f64 {
     let exponent = exponent(angle);
     let skipped = 53 * segment as i32 + (exponent - 1077).max(0);

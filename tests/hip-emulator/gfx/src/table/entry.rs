@@ -1,4 +1,5 @@
-//! Owns the types of the table: an entry names an opcode, the types of its operands and the function over them.
+//! Owns the types of the table: an entry names an opcode, the types of its operands and the
+//! function over them.
 
 use crate::lanes::Kernel;
 
@@ -62,18 +63,21 @@ pub(crate) enum Rule {
     Lanes,
     /// As `Lanes`, the low row of the result from the low rows of the sources (64-bit sums).
     Low,
-    /// As `Lanes`, the first written register from the first of each two that are read, the second from the second (packed f32).
+    /// As `Lanes`, the first written register from the first of each two that are read, the second
+    /// from the second (packed f32).
     Pairs,
-    /// Vectors, bit by bit: a result bit is made of at most one bit of each source. The sources with these bits (by number), and the
-    /// mask of a selection, choose which.
+    /// Vectors, bit by bit: a result bit is made of at most one bit of each source. The sources
+    /// with these bits (by number), and the mask of a selection, choose which.
     Moves(u8),
     /// Every source bit must be initialised for any result bit to be.
     All,
     /// Bitwise: a result bit is initialised if that bit of the sources that decide it is.
     Bits,
-    /// A shift or a field: each result bit is a bit of the first source, which the second source chooses, or 0.
+    /// A shift or a field: each result bit is a bit of the first source, which the second source
+    /// chooses, or 0.
     Shift,
-    /// Reads must be initialised: the instruction faults otherwise (addresses, branches, stored data).
+    /// Reads must be initialised: the instruction faults otherwise (addresses, branches, stored
+    /// data).
     Demand,
 }
 
@@ -95,7 +99,8 @@ pub(crate) struct VectorOp {
     pub(crate) target: Option<Ty>,
     pub(crate) sources: &'static [Ty],
     pub(crate) mask_in: MaskIn,
-    /// Whether a lane mask is written (compares, carries): the operand after the destination, or the first
+    /// Whether a lane mask is written (compares, carries): the operand after the destination, or
+    /// the first
     pub(crate) mask_out: bool,
     pub(crate) writes_exec: bool,
     /// The destination is the last source (`v_fmac`); it has no operand of its own.
@@ -105,7 +110,8 @@ pub(crate) struct VectorOp {
     pub(crate) rule: Rule,
     pub(crate) obeys: Obeys,
     pub(crate) kernel: Kernel,
-    /// What replaces the function under `clamp`: integers saturate before they are cut. Floats are clamped by the driver.
+    /// What replaces the function under `clamp`: integers saturate before they are cut. Floats are
+    /// clamped by the driver.
     pub(crate) clamped: Option<Kernel>,
 }
 

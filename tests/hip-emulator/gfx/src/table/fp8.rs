@@ -1,4 +1,5 @@
-//! 8-bit floats as CDNA3 has them (FNUZ: no infinity, no −0, 0x80 is the NaN): fp8 is 1-4-3 with bias 8, bf8 1-5-2 with bias 16.
+//! 8-bit floats as CDNA3 has them (FNUZ: no infinity, no −0, 0x80 is the NaN): fp8 is 1-4-3 with
+//! bias 8, bf8 1-5-2 with bias 16.
 
 use super::entry::{Entry, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, vector};
 use crate::lanes::{Kernel, kernel, map};

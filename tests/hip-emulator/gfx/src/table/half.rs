@@ -56,7 +56,8 @@ pub(super) fn from_f32(value: f32) -> u32 {
 #[inline(always)]
 pub(super) fn fma(a: u32, b: u32, c: u32) -> u32 {
     let (a, b, c) = (to_f32(a), to_f32(b), to_f32(c));
-    // The product is exact; what the sum in f64 loses goes into its last bit (rounding to odd), as does what f32 loses.
+    // The product is exact; what the sum in f64 loses goes into its last bit (rounding to odd), as
+    // does what f32 loses.
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = p + c;
     if !sum.is_finite() {

@@ -1,7 +1,9 @@
-//! What each opcode computes: one entry per base mnemonic (without `_e32`, `_e64`, `_sdwa`, `_dpp`).
+//! What each opcode computes: one entry per base mnemonic (without `_e32`, `_e64`, `_sdwa`,
+//! `_dpp`).
 //!
-//! An entry says the types of its operands and the function over them; encodings, modifiers and lane masks are the drivers'.
-//! Tests iterate over [`all`]; a mutated kernel is decoded with a changed copy of an entry.
+//! An entry says the types of its operands and the function over them; encodings, modifiers and
+//! lane masks are the drivers'. Tests iterate over [`all`]; a mutated kernel is decoded with a
+//! changed copy of an entry.
 
 mod compare;
 mod convert;

@@ -1,6 +1,7 @@
 //! minNum, maxNum and medians of floats by their bits, as IEEE mode has them, for f16, f32 and f64.
 //!
-//! A signalling NaN gives itself quieted; else a NaN gives the other operand (two NaNs the second); −0 is below +0.
+//! A signalling NaN gives itself quieted; else a NaN gives the other operand (two NaNs the second);
+//! −0 is below +0.
 
 macro_rules! orders {
     ($name:ident, $bits:ty, $signed:ty, $infinity:expr, $quiet:expr $(, $med3:ident)?) => {
@@ -43,7 +44,7 @@ macro_rules! orders {
             }
 
             $(
-                /// Of three numbers the one in the middle; with a NaN among them the smallest.
+                /// The median of three numbers; with a NaN among them the smallest.
                 #[inline(always)]
                 pub(in super::super) fn $med3(a: $bits, b: $bits, c: $bits) -> $bits {
                     if nan(a) || nan(b) || nan(c) {

@@ -108,7 +108,8 @@ pub(super) const OPS: &[Entry] = &[
         FMA,
         soft!(singles, |r, a, b, c| a.mul_add_r(b, c, r).value),
     ),
-    // op_sel chooses the low result's half of the first source and the high result's half of the second.
+    // op_sel chooses the low result's half of the first source and the high result's half of the
+    // second.
     valu(
         "v_pk_mov_b32",
         PkF32,

@@ -76,7 +76,8 @@ fn flush(a: f32) -> f32 {
     if a.is_subnormal() { 0.0_f32.copysign(a) } else { a }
 }
 
-/// The sine of a number of turns and `quarters`: exact where it is 0 or 1. Beyond 256 turns the hardware takes 0 turns.
+/// The sine of a number of turns and `quarters`: exact where it is 0 or 1. Beyond 256 turns the
+/// hardware takes 0 turns.
 #[inline(always)]
 pub(super) fn turns(a: f32, quarters: i32) -> f32 {
     let a = f64::from(a);
@@ -247,7 +248,8 @@ const fn exponent(bits: u32) -> i32 {
     (bits >> 23 & 0xff) as i32
 }
 
-/// Scales the operand named by the first source (denominator, or numerator of s2/s1) where the division would leave f32's range.
+/// Scales the operand named by the first source (denominator, or numerator of s2/s1) where the
+/// division would leave f32's range.
 #[inline(always)]
 fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
     const UP: f32 = 18_446_744_073_709_551_616.0; // 2^64
@@ -261,7 +263,8 @@ fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
     } else if denormal(d) {
         ((value * UP).to_bits(), false)
     } else if denormal(1.0 / d) && denormal(n / d) {
-        // The denominator is scaled down: up, as some editions of the ISA print it, would leave the range.
+        // The denominator is scaled down: up, as some editions of the ISA print it, would leave the
+        // range.
         (if s0 == s1 { (value / UP).to_bits() } else { s0 }, true)
     } else if denormal(1.0 / d) {
         ((value / UP).to_bits(), false)
@@ -277,8 +280,9 @@ fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
 
 /// The special cases of n/d, else the refined quotient with the right sign.
 ///
-/// The refinement of a quotient that overflows multiplies infinities: what arrives is an infinity or NaN, and hardware makes it an
-/// infinity. The ISA's text has the denominator's exponent in that branch, where it can only be reached by what was decided before.
+/// The refinement of a quotient that overflows multiplies infinities: what arrives is an infinity
+/// or NaN, and hardware makes it an infinity. The ISA's text has the denominator's exponent in that
+/// branch, where it can only be reached by what was decided before.
 #[inline(always)]
 fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     let (df, nf) = (f32::from_bits(d), f32::from_bits(n));

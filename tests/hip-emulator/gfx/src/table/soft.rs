@@ -1,4 +1,5 @@
-//! Computes floats in software, rounded as MODE says: slow, and used only where MODE does not round to nearest even.
+//! Computes floats in software, rounded as MODE says: slow, and used only where MODE does not round
+//! to nearest even.
 
 use rustc_apfloat::{
     Float, Round,
@@ -10,7 +11,8 @@ use crate::lanes::{In, Out, put_wide, wide};
 /// A float operation of one to three operands; those that it has not are 0.
 type Soft<F> = fn([F; 3], Round) -> F;
 
-/// What an opcode does in other modes: `$value` of the soft floats `$a`, `$b`, `$c`, rounded as `$r` says, by a function of this module.
+/// What an opcode does in other modes: `$value` of the soft floats `$a`, `$b`, `$c`, rounded as
+/// `$r` says, by a function of this module.
 macro_rules! soft {
     ($float:ident, |$r:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {{
         fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {
@@ -20,7 +22,7 @@ macro_rules! soft {
     }};
 }
 
-/// Of f32 operands
+/// With f32 operands
 pub(super) fn single(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     let round = input.mode.round(false);
     for l in 0..64 {
@@ -29,7 +31,7 @@ pub(super) fn single(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     }
 }
 
-/// Of f16 operands
+/// With f16 operands
 pub(super) fn half(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -38,7 +40,7 @@ pub(super) fn half(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     }
 }
 
-/// Of f64 operands
+/// With f64 operands
 pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -48,7 +50,7 @@ pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
     }
 }
 
-/// Of two halves each
+/// With operands of two f16 each
 pub(super) fn halves(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -60,7 +62,7 @@ pub(super) fn halves(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     }
 }
 
-/// Of two f32 each
+/// With operands of two f32 each
 pub(super) fn singles(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     let round = input.mode.round(false);
     for h in 0..2 {
@@ -71,7 +73,8 @@ pub(super) fn singles(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     }
 }
 
-/// A conversion, or what else takes bits and gives bits: `value` of the first 64 and second 32 source bits.
+/// A conversion, or what else takes bits and gives bits: `value` of the first 64 and second 32
+/// source bits.
 macro_rules! soft_bits {
     ($wide:expr, |$r:ident, $a:ident, $b:ident| $value:expr) => {{
         fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {

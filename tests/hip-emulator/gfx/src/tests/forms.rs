@@ -1,4 +1,5 @@
-//! Modifiers of operands and results, constants, op_sel and SDWA against literal vectors (CDNA3 ISA, sections of the encodings).
+//! Modifiers of operands and results, constants, op_sel and SDWA against literal vectors (CDNA3
+//! ISA, sections of the encodings).
 
 use super::machine::{Registers, decode, execute, run};
 use crate::{
@@ -45,7 +46,7 @@ const SIGNS: &[Vector] = &[
     ("v_add_f32_e64 v0, -|v1|, v2", [MINUS_TWO, TWO, 0, OLD], 0),
     ("v_fma_f32 v0, v1, v2, -v3", [TWO, TWO, ONE, OLD], 0x4040_0000),
     ("v_mul_f32_e64 v0, -v1, -v2", [TWO, ONE, 0, OLD], TWO),
-    // Of f16 the sign is bit 15, whatever lies above.
+    // The sign of f16 is bit 15, whatever lies above.
     ("v_add_f16_e64 v0, -v1, v2", [0xffff_3c00, 0x4000, 0, OLD], 0x3c00),
     ("v_add_f16_e64 v0, |v1|, |v1|", [0x1234_c000, 0, 0, OLD], 0x4400),
     // A move or select of f32 takes them too.
@@ -412,7 +413,8 @@ fn forgetful(valu: &Valu) -> Vec<Valu> {
     list
 }
 
-/// Every modifier of the vectors above makes a difference to its vector: one that were forgotten would be noticed.
+/// Every modifier of the vectors above makes a difference to its vector: one that were forgotten
+/// would be noticed.
 #[test]
 fn forgotten_modifiers_are_noticed() {
     let (mut caught, mut survivors) = (0_usize, Vec::new());

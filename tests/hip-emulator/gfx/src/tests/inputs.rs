@@ -1,4 +1,5 @@
-//! Makes operands for vectors: edge values of their type, values near those of other operands, random bits. The same each time.
+//! Makes operands for vectors: edge values of their type, values near those of other operands,
+//! random bits. The same each time.
 
 use crate::table::Ty;
 
@@ -64,7 +65,7 @@ impl Generator {
         match self.next() % 8 {
             0..=2 => self.pick(HALVES) | (self.next() as u16 & 0x8000),
             3 => near ^ (self.next() as u16 & 0x8001),
-            // Of a size with other operands
+            // A form of this size with other operands
             4 | 5 => (0x3000 + (self.next() % 0x1800) as u16) | (self.next() as u16 & 0x8000),
             _ => self.next() as u16,
         }
@@ -152,7 +153,8 @@ const LONGS: &[u64] = &[
     0x8000_0000_8000_0000,
 ];
 
-/// Zero, denormals, the ends of the normal numbers, integers and ties, infinity, NaNs (quiet and signalling).
+/// Zero, denormals, the ends of the normal numbers, integers and ties, infinity, NaNs (quiet and
+/// signalling).
 const HALVES: &[u16] = &[
     0, 1, 2, 0x1ff, 0x200, 0x3ff, 0x400, 0x401, 0x3bff, 0x3c00, 0x3c01, 0x3800, 0x3e00, 0x4100, 0x4248, 0x5640, 0x5bf8,
     0x7800, 0x7bfe, 0x7bff, 0x7c00, 0x7c01, 0x7dff, 0x7e00, 0x7fff,

@@ -1,5 +1,6 @@
-//! Tests of the vector opcodes: every entry of the table against a second model, its modifiers against literal vectors, mutants of
-//! the table against both, and its texts through LLVM's assembler.
+//! Tests of the vector opcodes: every entry of the table against a second model, its modifiers
+//! against literal vectors, mutants of the table against both, and its texts through LLVM's
+//! assembler.
 //!
 //! | Module | Owns |
 //! |---|---|

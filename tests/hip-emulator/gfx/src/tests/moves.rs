@@ -80,7 +80,8 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
         let written = (row == 0 || row == 2) && bank != 0;
         assert_eq!(value, if written { lane as u32 - 1 + 1000 } else { 100 }, "lane {lane}");
     }
-    // A lane that is off is no source: its reader keeps its destination, or reads 0 with bound_ctrl.
+    // A lane that is off is no source: its reader keeps its destination, or reads 0 with
+    // bound_ctrl.
     for (bound, lane_5) in [("", 100), (" bound_ctrl:0", 1000)] {
         let mut registers = setup();
         registers.set(sgpr::EXEC, !(1 << 4));

@@ -1,7 +1,9 @@
-//! Mutation testing of the op table: every entry's semantics changed in systematic ways, each of which the vectors must notice.
+//! Mutation testing of the op table: every entry's semantics changed in systematic ways, each of
+//! which the vectors must notice.
 //!
-//! A mutant that a larger, differently seeded sample cannot tell from the original either is the original in other words
-//! (operands of a sum swapped, a result that is never −0): it is not counted.
+//! A mutant that a larger, differently seeded sample cannot tell from the original either is the
+//! original in other words (operands of a sum swapped, a result that is never −0): it is not
+//! counted.
 
 use std::cell::Cell;
 
@@ -256,7 +258,7 @@ struct Mutant {
 /// The mutants of an entry.
 fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mutant> {
     let mut list = Vec::new();
-    // Of the function, and of the function under clamp
+    // Mutants of the function, and of the function under clamp
     for clamped in [false, true] {
         let Some(original) = (if clamped { op.clamped } else { Some(op.kernel) }) else {
             continue;
@@ -313,7 +315,7 @@ fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mu
             }
         }
     }
-    // Of the entry's other fields
+    // Mutants of the entry's other fields
     let mut field = |what: &str, mutated: VectorOp| {
         list.push(Mutant {
             what: what.to_owned(),

@@ -1,5 +1,5 @@
-//! Texts through LLVM's assembler and disassembler and back to the same bytes and the same decoded form: every vector entry in the
-//! encodings that it has, and lines of every shape in real kernels.
+//! Texts through LLVM's assembler and disassembler and back to the same bytes and the same decoded
+//! form: every vector entry in the encodings that it has, and lines of every shape in real kernels.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +11,8 @@ use crate::{
     table::{MaskIn, Ty, VectorOp},
 };
 
-/// One line of each shape (opcode, encoding, kinds of operands, modifiers) that the conformance suite's kernels have, at most five an
-/// opcode.
+/// One line of each shape (opcode, encoding, kinds of operands, modifiers) that the conformance
+/// suite's kernels have, at most five an opcode.
 const CENSUS: &str = include_str!("census.txt");
 
 /// A decoded form to compare: the functions in it are of this process.
@@ -40,7 +40,8 @@ enum Trip {
     Wrong(String),
 }
 
-/// What the decoder refuses although LLVM writes it: its meaning is not certain, and no compiler makes it.
+/// What the decoder refuses although LLVM writes it: its meaning is not certain, and no compiler
+/// makes it.
 const REFUSALS: &[&str] = &[
     "op_sel of an operand of 32 bits",
     "op_sel of an operand that is not of 16 bits",

@@ -1,4 +1,5 @@
-//! Every vector entry of the table against the model: 64 lanes a run, edge values and random bits, some lanes off, clamp where it saturates.
+//! Every vector entry of the table against the model: 64 lanes a run, edge values and random bits,
+//! some lanes off, clamp where it saturates.
 
 use rustc_apfloat::{
     Float,
@@ -16,7 +17,8 @@ use crate::{
     table::{self, MaskIn, Op, Ty, VectorOp},
 };
 
-/// Opcodes of 16 bits whose result leaves the other half of the destination as it was (the ISA's op_sel opcodes).
+/// Opcodes of 16 bits whose result leaves the other half of the destination as it was (the ISA's
+/// op_sel opcodes).
 const KEEPS: &[&str] = &[
     "v_fma_f16",
     "v_add_i16",
@@ -42,7 +44,8 @@ const KEEPS: &[&str] = &[
 /// Runs of 64 lanes that an entry gets.
 pub(super) const RUNS: usize = 48;
 
-/// Rounding and denormals in other ways: each direction for each type, each of the denormal fields' bits.
+/// Rounding and denormals in other ways: each direction for each type, each of the denormal fields'
+/// bits.
 const MODES: &[u32] = &[
     0xf5, 0xfa, 0xff, 0xf4, 0xf1, 0x00, 0xc0, 0x30, 0xa0, 0x50, 0x0f, 0xf8, 0xf2, 0x09, 0xc6, 0x3b,
 ];
@@ -264,7 +267,8 @@ fn value_right(name: &str, op: &VectorOp, rows: usize, old: u64, got: u64, expec
     }
 }
 
-/// The first wrong result of an entry over all its runs; `name` says which model, `line` what is decoded.
+/// The first wrong result of an entry over all its runs; `name` says which model, `line` what is
+/// decoded.
 pub(super) fn check(name: &str, op: VectorOp, original: &VectorOp) -> Option<String> {
     let seed = name
         .bytes()
@@ -324,7 +328,8 @@ fn every_entry_agrees_with_the_model() {
     println!("{count} entries, {} lanes each", 64 * RUNS);
 }
 
-/// The model itself, where its operations come from a library: that the formats are what they are taken for.
+/// The model itself, where its operations come from a library: that the formats are what they are
+/// taken for.
 #[test]
 fn the_soft_floats_are_ieee() {
     assert_eq!(Half::from_bits(0x3c00), Half::from_u128(1).value);

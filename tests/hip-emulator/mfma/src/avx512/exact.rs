@@ -1,10 +1,11 @@
 //! Multiplies 16-bit operands of few bits in integers.
 //!
-//! Tests fill tensors with numbers of few bits, so that results do not depend on the order of summation. Operands that are multiples
-//! of 2^(e−[`DEPTH`]), where e is the operand's largest exponent, are integers that a product of pairs adds up exactly. If the
-//! accumulator is a multiple of the products' unit u and below 2^22·u, every sum is below 2^24·u: an f32 holds it. Such numbers are
-//! multiples of 2^(g−24) too, whatever the largest exponent g, so the matrix core rounds nowhere either, and both agree. This takes a
-//! third of the time of the general path.
+//! Tests fill tensors with numbers of few bits, so that results do not depend on the order of
+//! summation. Operands that are multiples of 2^(e−[`DEPTH`]), where e is the operand's largest
+//! exponent, are integers that a product of pairs adds up exactly. If the accumulator is a multiple
+//! of the products' unit u and below 2^22·u, every sum is below 2^24·u: an f32 holds it. Such
+//! numbers are multiples of 2^(g−24) too, whatever the largest exponent g, so the matrix core
+//! rounds nowhere either, and both agree. This takes a third of the time of the general path.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +13,8 @@ use super::lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use crate::Register;
 use crate::form::{Element, Form};
 
-/// Bits of an operand below its largest exponent. 16 products of two of [`DEPTH`] + 1 bits are below 2^22.
+/// Bits of an operand below its largest exponent. 16 products of two of [`DEPTH`] + 1 bits are
+/// below 2^22.
 const DEPTH: i32 = 8;
 
 /// D = A·B + D, if nothing rounds. `false`, and D unchanged, if that is not certain.
@@ -48,13 +50,14 @@ fn power(exponent: i32) -> f32 {
     f32::from_bits(((BIAS + exponent) as u32) << FIELD)
 }
 
-/// What an f32 below 2^(`unit` + 22) in magnitude is added to so that it is rounded to multiples of 2^`unit`. The lowest bits of the sum
-/// are then the number of these.
+/// What an f32 below 2^(`unit` + 22) in magnitude is added to so that it is rounded to multiples of
+/// 2^`unit`. The lowest bits of the sum are then the number of these.
 fn rounder(unit: i32) -> f32 {
     1.5 * power(unit + FIELD as i32)
 }
 
-/// Each half of the operand as an integer, in units of 2 to the power that is returned. `None` if it is none, or of another type.
+/// Each half of the operand as an integer, in units of 2 to the power that is returned. `None` if
+/// it is none, or of another type.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
 fn integers(element: Element, registers: [&Register; 2], integers: &mut [Register; 2]) -> Option<i32> {
@@ -79,7 +82,7 @@ fn integers_of<const FRACTION: u32>(registers: [&Register; 2], integers: &mut [R
     }
     let halves = _mm512_max_epu32(_mm512_slli_epi32::<16>(largest), largest);
     let field = (_mm512_reduce_max_epu32(halves) >> (16 + FRACTION)) as i32;
-    // Of denormals alone it is one that all are below as well.
+    // For denormals alone it is one that all are below as well.
     let exponent = field - bias;
     let special = field == 2 * bias + 1;
     if special || exponent.abs() > REACH.into() {

@@ -1,4 +1,5 @@
-//! Loads and stores 16 lanes of a register, finds the rows and columns they hold, and sets the bounds of the fast path.
+//! Loads and stores 16 lanes of a register, finds the rows and columns they hold, and sets the
+//! bounds of the fast path.
 
 use std::arch::x86_64::*;
 
@@ -15,8 +16,8 @@ pub(super) const FIELD: u32 = 23;
 /// Rows that are computed together, their steps interleaved: one's latency is another's work.
 pub(super) const ROWS: usize = 4;
 
-/// The lanes in which the first elements of four rows of A and of 16 columns of B begin, those of the lanes from `lane` of the four
-/// registers of D that `quad` counts.
+/// The lanes in which the first elements of four rows of A and of 16 columns of B begin, those of
+/// the lanes from `lane` of the four registers of D that `quad` counts.
 #[inline(always)]
 pub(super) fn corner<const M: usize, const N: usize>(quad: usize, lane: usize) -> (usize, usize) {
     if N < 16 {

@@ -1,18 +1,21 @@
 //! Computes truncated fused dot products on 16 elements of D at once.
 //!
-//! Where nothing is rounded, integers give the result ([`exact`]). Elsewhere [`Planes`] holds an operand's values as f32 and their
-//! exponents, and operands with an infinity, a NaN, or (bf16, xf32) an exponent beyond [`REACH`] are left to `portable`.
-//! For the others every step is exact:
+//! Where nothing is rounded, integers give the result ([`exact`]). Elsewhere [`Planes`] holds an
+//! operand's values as f32 and their exponents, and operands with an infinity, a NaN, or (bf16,
+//! xf32) an exponent beyond [`REACH`] are left to `portable`. For the others every step is exact:
 //!
-//! - A product has at most 22 significant bits and an exponent of at most 2·[`REACH`] in magnitude: an f32 holds it. Scaled by the
-//!   power of two that puts the largest exponent at 2^24 it stays below 2^26, and the conversion to i32 is the cut. (Where the
-//!   scaled product underflows, the cut gives 0 all the same.)
+//! - A product has at most 22 significant bits and an exponent of at most 2·[`REACH`] in magnitude:
+//!   an f32 holds it. Scaled by the power of two that puts the largest exponent at 2^24 it stays
+//!   below 2^26, and the conversion to i32 is the cut. (Where the scaled product underflows, the
+//!   cut gives 0 all the same.)
 //! - 16 such numbers are below 2^30 and add up in i32.
-//! - The sum with the accumulator is an i32 in units of 2^(g−24) and a fraction of 8 bits. Normalised to 31 bits with the next one as
-//!   a sticky bit (round to odd) it has the 32 bits that are kept, and the conversion to f32 rounds it as if it were exact.
+//! - The sum with the accumulator is an i32 in units of 2^(g−24) and a fraction of 8 bits.
+//!   Normalised to 31 bits with the next one as a sticky bit (round to odd) it has the 32 bits that
+//!   are kept, and the conversion to f32 rounds it as if it were exact.
 //!
-//! The exponents are maximised as bytes, 4 rows of 16 columns at once. A zero has exponent −128, so that its products lie below every
-//! other one: −128 + [`REACH`] < [`NOTHING`]. [`REACH`] is also small enough that every power of two that scales is a normal f32.
+//! The exponents are maximised as bytes, 4 rows of 16 columns at once. A zero has exponent −128, so
+//! that its products lie below every other one: −128 + [`REACH`] < [`NOTHING`]. [`REACH`] is also
+//! small enough that every power of two that scales is a normal f32.
 
 mod exact;
 mod lanes;
@@ -26,7 +29,8 @@ use crate::form::Form;
 use lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use planes::Planes;
 
-/// Largest exponent of a sum without a product other than zero: above theirs, below every other product's.
+/// Largest exponent of a sum without a product other than zero: above theirs, below every other
+/// product's.
 const NOTHING: i8 = -2 * REACH - 1;
 
 /// D = A·B + D. `false`, and D unchanged, if the operands are beyond the fast path.
@@ -50,7 +54,8 @@ pub(crate) unsafe fn execute(form: &Form, a: &[Register], b: &[Register], d: &mu
 /// D = A·B + D. `false` if this module does not have the form.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 fn dense(form: &Form, a: &Planes, b: &Planes, d: &mut [Register]) -> bool {
-    // M, N, K, blocks, elements of a lane along k, products of a dot product, two groups of exponents.
+    // M, N, K, blocks, elements of a lane along k, products of a dot product, two groups of
+    // exponents.
     match (form.m, form.k, form.blocks) {
         (16, 16, 1) => tiles::<16, 16, 16, 1, 4, 8, false>(a, b, d),
         (32, 8, 1) => tiles::<32, 32, 8, 1, 4, 8, false>(a, b, d),
@@ -68,7 +73,8 @@ fn dense(form: &Form, a: &Planes, b: &Planes, d: &mut [Register]) -> bool {
 
 /// All of D, four rows of 16 columns at a time (of 4 × 4 forms: all four rows of four blocks).
 ///
-/// `KPER` elements along k lie in a lane (the operands have as many planes), `LENGTH` products make a dot product, `GROUPED` says that even and odd k are aligned apart.
+/// `KPER` elements along k lie in a lane (the operands have as many planes), `LENGTH` products make
+/// a dot product, `GROUPED` says that even and odd k are aligned apart.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 fn tiles<
     const M: usize,
@@ -97,8 +103,8 @@ fn tiles<
     }
 }
 
-/// The place of element `k` of a row of A or a column of B in the planes: which one, and the lane. `lane` is that of the first
-/// element, and `stride` lanes hold `KPER` elements each.
+/// The place of element `k` of a row of A or a column of B in the planes: which one, and the lane.
+/// `lane` is that of the first element, and `stride` lanes hold `KPER` elements each.
 #[inline(always)]
 fn place<const KPER: usize>(k: usize, lane: usize, stride: usize) -> (usize, usize) {
     (k % KPER, lane + stride * (k / KPER))
@@ -211,8 +217,8 @@ fn inverse(field: __m512i) -> __m512 {
     _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(UNIT as i32), field))
 }
 
-/// `sum` · 2^(exponent − 24) + `c` as the matrix core rounds it, where `field` is the exponent's field in an f32 and `nothing` are the
-/// lanes without a product; see `dot::accumulate`.
+/// `sum` · 2^(exponent − 24) + `c` as the matrix core rounds it, where `field` is the exponent's
+/// field in an f32 and `nothing` are the lanes without a product; see `dot::accumulate`.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 #[inline]
 fn accumulate<const GROUPED: bool>(
@@ -236,9 +242,11 @@ fn accumulate<const GROUPED: bool>(
         let least = _mm512_sub_epi32(top[row], _mm512_set1_epi32(25 << FIELD));
         _mm512_maskz_mov_epi32(_mm512_cmpge_epi32_mask(c_field[row], least), c_units[row])
     });
-    // The sum in the same units and a fraction at the upper end of a register, rounded down. Beyond a distance of 30 the sum is less
-    // than half a unit, and C, of 24 bits and a zero, stays what it is, whatever the fraction. The fraction may have more than the
-    // 8 bits that are kept: with a distance above 8 nothing cancels, C leaves at least 24 of the 32 bits of the result above it.
+    // The sum in the same units and a fraction at the upper end of a register, rounded down. Beyond
+    // a distance of 30 the sum is less than half a unit, and C, of 24 bits and a zero, stays what
+    // it is, whatever the fraction. The fraction may have more than the 8 bits that are kept: with
+    // a distance above 8 nothing cancels, C leaves at least 24 of the 32 bits of the result above
+    // it.
     let distance = each(|row| _mm512_srli_epi32::<FIELD>(_mm512_sub_epi32(top[row], field[row])));
     let distance = each(|row| _mm512_min_epu32(distance[row], _mm512_set1_epi32(31)));
     let fraction = each(|row| _mm512_shrdv_epi32(_mm512_setzero_si512(), sum[row], distance[row]));

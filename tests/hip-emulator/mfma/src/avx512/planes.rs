@@ -1,4 +1,5 @@
-//! Holds operands as planes: per element along k that a lane holds, 64 values as f32, and for the general path exponents as i8.
+//! Holds operands as planes: per element along k that a lane holds, 64 values as f32, and for the
+//! general path exponents as i8.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -10,10 +11,12 @@ use crate::form::Element;
 /// Elements along k that the registers of a lane hold, at most.
 const PLANES: usize = 8;
 
-/// An operand: `value[k][lane]`, and its exponent where a denormal counts as the smallest normal number.
+/// An operand: `value[k][lane]`, and its exponent where a denormal counts as the smallest normal
+/// number.
 ///
-/// [`Planes::decode`] writes the values of the planes that the operand has, and [`Planes::align`] their exponents; the others are
-/// never read. (Zeroing them takes a tenth of the time of an instruction.)
+/// [`Planes::decode`] writes the values of the planes that the operand has, and [`Planes::align`]
+/// their exponents; the others are never read. (Zeroing them takes a tenth of the time of an
+/// instruction.)
 #[repr(C, align(64))]
 pub(super) struct Planes {
     value: [[MaybeUninit<f32>; 64]; PLANES],
@@ -60,7 +63,8 @@ impl Planes {
         }
     }
 
-    /// Four FNUZ bytes in each lane. Their exponent and fraction, moved up by `SHIFT`, are those of an f32 with `BIAS8`.
+    /// Four FNUZ bytes in each lane. Their exponent and fraction, moved up by `SHIFT`, are those of
+    /// an f32 with `BIAS8`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[inline]
     fn set_bytes<const SHIFT: u32, const BIAS8: i32>(&mut self, first: usize, lane: usize, bits: __m512i) {
@@ -91,7 +95,8 @@ impl Planes {
         unsafe { _mm512_storeu_ps(lanes.as_mut_ptr().cast(), values) };
     }
 
-    /// Sets the exponents of the first `count` planes, which [`decode`](Self::decode) wrote. `false` if one is beyond [`REACH`], as that of an infinity or NaN is.
+    /// Sets the exponents of the first `count` planes, which [`decode`](Self::decode) wrote.
+    /// `false` if one is beyond [`REACH`], as that of an infinity or NaN is.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[inline]
     pub(super) fn align(&mut self, element: Element, count: usize) -> bool {
@@ -121,7 +126,8 @@ impl Planes {
     }
 }
 
-/// Reading. `k` is below the elements along k that the operand has in a lane, so that the plane is written.
+/// Reading. `k` is below the elements along k that the operand has in a lane, so that the plane is
+/// written.
 impl Planes {
     #[inline(always)]
     pub(super) fn value(&self, k: usize, lane: usize) -> f32 {

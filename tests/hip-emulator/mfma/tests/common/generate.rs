@@ -177,8 +177,9 @@ pub fn matrices(shape: &Shape, instruction: u64) -> Matrices {
     }
 }
 
-/// Operands of few bits within few exponents, and accumulators about their unit: sums that do not round, and such as just do. Not in
-/// `oracle/vectors.py`: for what holds two implementations against each other. Only for floats.
+/// Operands of few bits within few exponents, and accumulators about their unit: sums that do not
+/// round, and such as just do. Not in `oracle/vectors.py`: for what holds two implementations
+/// against each other. Only for floats.
 pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
     let Shape { m, n, k, blocks, .. } = *shape;
     let mut state = seed(shape.name).wrapping_add(mix(round));

@@ -1,5 +1,6 @@
-//! Where elements are, from the formulas that AMD's matrix instruction calculator prints per instruction, by case rather than by
-//! one formula. `layouts.rs` holds each place against the calculator's own.
+//! Where elements are, from the formulas that AMD's matrix instruction calculator prints per
+//! instruction, by case rather than by one formula. `layouts.rs` holds each place against the
+//! calculator's own.
 
 use rotini_mfma::{Control, Register};
 
@@ -41,7 +42,7 @@ impl Shape {
         operand(self, self.b, self.n, self.k, j, k, block)
     }
 
-    /// Of f64 the register of the lower half.
+    /// For f64 the register of the lower half.
     pub fn d_place(&self, i: usize, j: usize, block: usize) -> Place {
         match (self.d, self.m) {
             (Kind::F64, 16) => (16 * (i % 4) + j, 2 * (i / 4), 0),
@@ -69,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// Of SMFMAC the two bits that say which of four elements the `stored`-th of row `i` is.
+    /// For SMFMAC the two bits that say which of four elements the `stored`-th of row `i` is.
     pub fn index_place(&self, i: usize, stored: usize, control: Control) -> Place {
         let (lane, ..) = self.a_place(i, stored, 0);
         let span = self.stored() * self.m / 64;

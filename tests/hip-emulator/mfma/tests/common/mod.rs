@@ -1,5 +1,6 @@
-//! What the tests share. Nothing of it comes from the crate under test: shapes are read out of the mnemonics, layouts are written
-//! down from AMD's formulas, the generator is that of `oracle/vectors.py`.
+//! What the tests share. Nothing of it comes from the crate under test: shapes are read out of the
+//! mnemonics, layouts are written down from AMD's formulas, the generator is that of
+//! `oracle/vectors.py`.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -93,7 +94,8 @@ impl Shape {
         }
     }
 
-    /// Every instruction that LLVM 22 assembles for gfx942, with the registers of A, B, C and D that it takes.
+    /// Every instruction that LLVM 22 assembles for gfx942, with the registers of A, B, C and D
+    /// that it takes.
     pub fn all() -> Vec<(Self, [usize; 4])> {
         include_str!("../../oracle/mnemonics.txt")
             .lines()

@@ -5,7 +5,8 @@ use crate::{buffers, bytes, elements, irregular};
 use rotini_graph::{Graph, Op, TensorId};
 use rotini_reference::{Evaluation, ReferenceError, evaluate, execute};
 
-/// y of a layernorm over one row in binary32, with `sum` to sum up and `store` for what is between the steps.
+/// y of a layernorm over one row in binary32, with `sum` to sum up and `store` for what is between
+/// the steps.
 fn layernorm_in_f32(
     x: &[f32],
     scale: &[f32],

@@ -14,7 +14,7 @@ pub(crate) fn derivatives(at: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> 
                 at[position] += step;
                 loss(&at)
             };
-            // Of fourth order.
+            // A formula of fourth order.
             (8.0 * (moved(STEP) - moved(-STEP)) - (moved(2.0 * STEP) - moved(-2.0 * STEP))) / (12.0 * STEP)
         })
         .collect()
@@ -24,7 +24,8 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Checks dx, dscale and dbias against the derivatives of the sum of dy y, which `forward` gives for x, scale and bias.
+/// Checks dx, dscale and dbias against the derivatives of the sum of dy y, which `forward` gives
+/// for x, scale and bias.
 fn check_gradients(
     [x, scale, bias, dy]: [&[f64]; 4],
     forward: impl Fn(&[f64], &[f64], &[f64]) -> Vec<f64>,

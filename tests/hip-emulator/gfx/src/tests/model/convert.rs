@@ -107,7 +107,7 @@ pub(super) fn result(name: &str, lane: Lane) -> Option<Result> {
     })
 }
 
-/// The value of an FNUZ byte with a fraction of so many bits; nothing for the NaN.
+/// The value of an FNUZ byte whose fraction has this many bits; `None` for the NaN.
 fn value_of(byte: u64, fraction: u32) -> Option<f64> {
     let byte = byte & 0xff;
     if byte == 0x80 {
@@ -133,7 +133,8 @@ fn two_bytes(bytes: u64, fraction: u32) -> Result {
     Bits(part(bytes) | part(bytes >> 8) << 32)
 }
 
-/// The nearest byte by looking at all of them; of two as near the even one. Beyond the largest by half a step or more: the NaN.
+/// The nearest byte by looking at all of them; of two as near the even one. Beyond the largest by
+/// half a step or more: the NaN.
 fn to_byte(value: u64, fraction: u32) -> u64 {
     let value = to_f64(value, 32);
     if !value.is_finite() {

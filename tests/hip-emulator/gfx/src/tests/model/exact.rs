@@ -88,7 +88,8 @@ impl Exact {
         self.m.sign() == Sign::NoSign
     }
 
-    /// The bits of the number rounded: 0 to nearest even, 1 up, 2 down, 3 toward zero. A zero gets `negative_zero`.
+    /// The bits of the number rounded: 0 to nearest even, 1 up, 2 down, 3 toward zero. A zero gets
+    /// `negative_zero`.
     pub(super) fn round(&self, format: Format, mode: u32, negative_zero: bool) -> u64 {
         let negative = self.m.sign() == Sign::Minus;
         let sign = |negative: bool| if negative { format.sign() } else { 0 };

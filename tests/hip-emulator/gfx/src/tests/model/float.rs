@@ -125,7 +125,8 @@ fn arithmetic<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
             if a.is_nan() || b.is_nan() || c.is_nan() {
                 return Some(Bits(extreme(extreme(a, b, true), c, true).to_bits() as u64));
             }
-            // The ISA's: what is the largest is left out, and the larger of the others is the result.
+            // The ISA's: what is the largest is left out, and the larger of the others is the
+            // result.
             let largest = extreme(extreme(a, b, false), c, false).to_bits();
             let rest = if a.to_bits() == largest {
                 (b, c)
@@ -287,7 +288,8 @@ fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     }
 }
 
-/// What the hardware approximates, in f64 by another way than the table's; f32 has no denormals here.
+/// What the hardware approximates, in f64 by another way than the table's; f32 has no denormals
+/// here.
 fn approximate(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     use std::f64::consts::{LN_2, TAU};
     let source = super::convert::to_f64(lane.s[0], bits);

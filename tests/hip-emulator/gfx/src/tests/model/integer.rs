@@ -6,7 +6,8 @@ use super::{
     s, u,
 };
 
-/// The low `bits` bits of an exact integer; under clamp the nearest of the range that is signed if `signed`.
+/// The low `bits` bits of an exact integer; under clamp the nearest of the range that is signed if
+/// `signed`.
 fn cut(exact: i128, bits: u32, signed: bool, clamp: bool) -> Result {
     let exact = match (clamp, signed) {
         (false, _) => exact,

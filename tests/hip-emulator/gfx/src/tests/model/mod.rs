@@ -1,6 +1,8 @@
-//! What vector opcodes compute, a lane at a time: a second model, on wide integers and soft floats (the CDNA3 ISA's definitions).
+//! What vector opcodes compute, a lane at a time: a second model, on wide integers and soft floats
+//! (the CDNA3 ISA's definitions).
 //!
-//! It shares no code with the table. Operands and results are bits in the low end of a `u64`; what is above an operand is not looked at.
+//! It shares no code with the table. Operands and results are bits in the low end of a `u64`; what
+//! is above an operand is not looked at.
 
 mod convert;
 mod exact;
@@ -33,7 +35,8 @@ pub(super) struct Lane {
 
 pub(super) use mode::result;
 
-/// The result of a base mnemonic to nearest even with denormals; nothing if the model does not know it.
+/// The result of a base mnemonic to nearest even with denormals; nothing if the model does not know
+/// it.
 fn ieee(name: &str, lane: Lane) -> Option<Result> {
     let name = name.strip_prefix("v_")?;
     integer::result(name, lane)

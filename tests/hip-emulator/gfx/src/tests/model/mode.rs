@@ -1,4 +1,5 @@
-//! Rounding by exact arithmetic, and denormals of operands and results by their types, as MODE says.
+//! Rounding by exact arithmetic, and denormals of operands and results by their types, as MODE
+//! says.
 
 use super::{
     Lane,
@@ -8,8 +9,8 @@ use super::{
 };
 use crate::table::Ty;
 
-/// Whether an opcode's float operands and result are subject to the denormal fields. Moves and classes look at bits,
-/// and conversions to 8-bit floats keep their own rules.
+/// Whether an opcode's float operands and result are subject to the denormal fields. Moves and
+/// classes look at bits, and conversions to 8-bit floats keep their own rules.
 fn obeys(name: &str) -> bool {
     let float = ["f16", "f32", "f64"].iter().any(|ty| name.contains(ty));
     let bits = [
@@ -53,7 +54,8 @@ fn flushed(value: u64, ty: Ty, mode: u32, side: u32) -> u64 {
     })
 }
 
-/// The result of a base mnemonic in a mode (its low eight bits as the register holds them); nothing if the model does not know it.
+/// The result of a base mnemonic in a mode (its low eight bits as the register holds them); nothing
+/// if the model does not know it.
 pub(in crate::tests) fn result(
     name: &str,
     lane: Lane,
