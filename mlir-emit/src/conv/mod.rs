@@ -236,16 +236,14 @@ pub(crate) fn lower_dgrad(
         };
         // Few channels would leave lanes idle: vectors lie along the positions, in a copy.
         let is_thin = forward.groups == 1 && forward.channels <= FEW && panels::is_last(&dy.dims, &dy.order);
-        let (of_panels, dy_of_panels) = if is_thin {
-            let first = channels_first(dims.len());
-            let dy = lowering.in_order(&dy, &first)?;
-            (first, dy)
+        let (order, order_of_dy) = if is_thin {
+            (channels_first(dims.len()), channels_first(dims.len()))
         } else {
-            (order.clone(), dy.clone())
+            (order.clone(), dy.order.clone())
         };
-        let factors = [&dy_of_panels, &w];
+        let result = (dims.as_slice(), order.as_slice());
         if (is_wanted || is_thin)
-            && let Some(result) = panels::dgrad(lowering, factors, &forward, (dims, &of_panels), compute)?
+            && let Some(result) = panels::dgrad(lowering, [&dy, &w], &order_of_dy, &forward, result, compute)?
         {
             let result = cropped.surrounded(&at, result, &dx.dims)?;
             return lowering.define_sums(op.dx, result, compute);

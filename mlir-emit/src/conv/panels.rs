@@ -149,23 +149,29 @@ fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
     axes
 }
 
-/// Both factors in f32, if they are floats of no more bits that are summed in f32, and there are
+/// Whether both factors are floats of at most 32 bits that are summed in f32, and the target has
 /// vector registers.
-pub(super) fn floats<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [a, b]: [&Ordered<'c, 'b>; 2],
-    compute: DataType,
-) -> Result<Option<[Ordered<'c, 'b>; 2]>, EmitError> {
+pub(super) fn are_floats(lowering: &Lowering<'_, '_, '_>, [a, b]: [&Ordered<'_, '_>; 2], compute: DataType) -> bool {
     let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
-    if !are_floats || lowering.target().registers().is_none() {
-        return Ok(None);
+    are_floats && lowering.target().registers().is_some()
+}
+
+/// Returns the tensor in f32 and in this order. A tensor with padding is converted after it is
+/// padded: the copy in fewer bits is the smaller one.
+pub(super) fn wide<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    tensor: &Ordered<'c, 'b>,
+    order: &[usize],
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    if tensor.dtype == DataType::F32 {
+        return lowering.in_order(tensor, order);
     }
-    let wide = |factor: &Ordered<'c, 'b>| match factor.dtype {
-        DataType::F32 => Ok(factor.clone()),
-        _ => lowering.converted(factor.clone(), DataType::F32),
-    };
-    Ok(Some([wide(a)?, wide(b)?]))
+    let wide = lowering.round(tensor, DataType::F32, order.to_vec())?;
+    Ok(Ordered {
+        ssa: lowering.emitter().barrier(wide.ssa)?,
+        ..wide
+    })
 }
 
 /// Whether windows begin within the input, which these kernels do not know.
@@ -215,10 +221,11 @@ pub(super) fn forward<'c, 'b>(
     if has_negative_padding(shape) {
         return Ok(None);
     }
-    let Some([x, w]) = floats(lowering, [x, w], compute)? else {
+    if !are_floats(lowering, [x, w], compute) {
         return Ok(None);
-    };
-    let x = padded(lowering, x, &shape.padding())?;
+    }
+    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding())?, &x.order)?;
+    let w = wide(lowering, w, &w.order)?;
     // Vectors lie along the filters, or along the positions of an image.
     let is_last = is_last(dims, order);
     let frame = Frame::new([x, w], (dims, order), !is_last);
@@ -279,10 +286,11 @@ pub(super) fn wgrad<'c, 'b>(
     if has_negative_padding(shape) {
         return Ok(None);
     }
-    let Some([x, dy]) = floats(lowering, [x, dy], compute)? else {
+    if !are_floats(lowering, [x, dy], compute) {
         return Ok(None);
-    };
-    let x = padded(lowering, x, &shape.padding())?;
+    }
+    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding())?, &x.order)?;
+    let dy = wide(lowering, dy, &dy.order)?;
     // Depthwise: each lane of a vector is another channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
     let frame = Frame::new([dy, x], (dims, order), is_depthwise);
@@ -379,10 +387,12 @@ fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
     Some(phases)
 }
 
-/// The gradient with respect to x, in this order; `None` if there is no kernel for it.
+/// The gradient with respect to x, in this order; `None` if there is no kernel for it. The kernel
+/// reads dy in `order_of_dy`.
 pub(super) fn dgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],
+    order_of_dy: &[usize],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
@@ -407,10 +417,11 @@ pub(super) fn dgrad<'c, 'b>(
             (before.max().unwrap_or(0).max(0), after.max().unwrap_or(0).max(0))
         })
         .collect();
-    let Some([dy, w]) = floats(lowering, [dy, w], compute)? else {
+    if !are_floats(lowering, [dy, w], compute) {
         return Ok(None);
-    };
-    let dy = padded(lowering, dy, &zeros)?;
+    }
+    let dy = wide(lowering, &padded(lowering, dy.clone(), &zeros)?, order_of_dy)?;
+    let w = wide(lowering, w, &w.order)?;
     let is_last = is_last(dims, order);
     let frame = Frame::new([dy, w], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);

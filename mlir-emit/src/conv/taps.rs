@@ -1,6 +1,6 @@
 //! The gradient with respect to a depthwise filter on CPUs, by a kernel that rotini writes.
 
-use super::panels::floats;
+use super::panels::{are_floats, wide};
 use super::shape::Shape;
 use crate::EmitError;
 use crate::kernel::{Own, Taps};
@@ -50,9 +50,10 @@ pub(super) fn lower<'c, 'b>(
         registers,
     };
     let own = Own::Taps(taps);
-    let Some([x, dy]) = floats(lowering, [x, dy], compute)?.filter(|_| own.is_possible()) else {
+    if !are_floats(lowering, [x, dy], compute) || !own.is_possible() {
         return Ok(None);
-    };
+    }
+    let (x, dy) = (wide(lowering, x, &x.order)?, wide(lowering, dy, &dy.order)?);
     let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims)?;
     Ok(ssa.map(|ssa| Ordered {
         ssa,

@@ -13,6 +13,9 @@ use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Most elements of a window: each is an instruction.
 const MOST: i64 = 64;
+/// Results that are worth a workgroup, and workgroups that are enough for the cores of a CPU.
+const RESULTS: i64 = 2048;
+const ENOUGH: i64 = 32;
 
 /// The greatest of each window of two axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,19 @@ impl Pool {
         )
     }
 
+    /// Returns the number of planes of a workgroup where pixels are innermost: several if they are
+    /// small, since a workgroup costs tens of nanoseconds.
+    fn planes(&self) -> i64 {
+        let most = (self.batch[0] * self.batch[1] / ENOUGH).max(1);
+        (RESULTS / (self.output[0] * self.output[1])).clamp(1, most)
+    }
+
+    /// Whether a row of results is one vector, and a row of an image at most two, so that constant
+    /// shuffles select the elements of all windows of a row.
+    fn has_narrow_rows(&self) -> bool {
+        self.output[1] <= self.registers.lanes && self.input[1] <= 2 * self.registers.lanes
+    }
+
     /// Elements of the images and of the result.
     pub(super) fn elements(&self) -> [i64; 2] {
         let all = self.batch[0] * self.batch[1];
@@ -85,8 +101,14 @@ impl Pool {
             writer.row_of_pixels(workgroup)?;
             self.batch[0] * self.output[0]
         } else {
-            writer.plane(workgroup)?;
-            self.batch[0] * self.batch[1]
+            let (planes, each) = (self.batch[0] * self.batch[1], self.planes());
+            let first = code.mul(workgroup, each)?;
+            let end = code.lesser(code.add(first, each)?, planes)?;
+            code.repeat([first, end, 1.into()], &[], |plane, _| {
+                writer.plane(plane)?;
+                Ok(Vec::new())
+            })?;
+            (planes + each - 1) / each
         };
         code.op("func.return", &[], &[], &[], Vec::new())?;
         Ok(Written {
@@ -220,6 +242,10 @@ impl<'c> Writer<'_, 'c> {
             let rows = rows.into_iter().map(|row| code.add(from, code.mul(row, of.input[1])?));
             let rows = rows.collect::<Result<Vec<_>, _>>()?;
             let to = code.add(to, code.mul(row, of.output[1])?)?;
+            if of.has_narrow_rows() {
+                self.narrow_row(&rows, to)?;
+                return Ok(Vec::new());
+            }
             for edge in [[0, first], [end, of.output[1]]] {
                 if edge[0] == edge[1] {
                     continue;
@@ -260,6 +286,27 @@ impl<'c> Writer<'_, 'c> {
             Ok(Vec::new())
         })?;
         Ok(())
+    }
+
+    /// One row of results of a plane with narrow rows. `rows`: where the rows of the windows begin;
+    /// `to`: where the results do.
+    fn narrow_row(&self, rows: &[Int<'c>], to: Int<'c>) -> Result<(), EmitError> {
+        let (code, of) = (self.code, self.of);
+        let (lanes, width) = (of.registers.lanes, of.input[1]);
+        let mut values = Vec::new();
+        for &row in rows {
+            let first = self.load(row, width)?;
+            let second = match width - lanes {
+                ..=0 => first,
+                rest => self.load(code.add(row, lanes)?, rest)?,
+            };
+            for tap in 0..of.window[1] {
+                let nearest = |lane: i64| (lane * of.stride[1] - of.pre[1] + tap).clamp(0, width - 1);
+                let selected: Vec<i64> = (0..lanes).map(nearest).collect();
+                values.push(code.shuffle([first, second], &selected));
+            }
+        }
+        self.store(self.greatest(values)?, to, of.output[1])
     }
 
     /// One row of an image, channels innermost.

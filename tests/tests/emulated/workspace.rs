@@ -39,9 +39,6 @@ const LITTLE: u64 = 16 << 10;
 
 /// How many times its operands' bytes a graph of the suites may need on CPUs.
 const OPERANDS: u64 = 4;
-/// The same for needs of at most [`SMALL_ON_CPUS`] bytes.
-const OPERANDS_OF_SMALL: u64 = 6;
-const SMALL_ON_CPUS: u64 = 16 << 20;
 
 /// A graph with what is reported before it is compiled, what it needs, and what its inputs and
 /// outputs span, in bytes.
@@ -245,11 +242,7 @@ fn cpus_need_a_few_times_the_operands() {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
         let large: Vec<String> = all
             .iter()
-            .filter(|one| {
-                let is_small = one.needed <= SMALL_ON_CPUS;
-                let times = if is_small { OPERANDS_OF_SMALL } else { OPERANDS };
-                one.needed > one.operands.saturating_mul(times)
-            })
+            .filter(|one| one.needed > one.operands.saturating_mul(OPERANDS))
             .map(|one| format!("{}: {} for {}", one.name, one.needed, one.operands))
             .collect();
         assert!(!all.is_empty() && large.is_empty(), "{name}:\n{}", large.join("\n"));

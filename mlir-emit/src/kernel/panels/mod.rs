@@ -37,6 +37,8 @@ const ROWS: [i64; 2] = [64, 1024];
 /// Fewest rows where lanes gather their elements: a vector takes as long as the products of some 40
 /// rows.
 const ROWS_OF_GATHERED: i64 = 128;
+/// Most terms of an iteration.
+const UNROLLED: i64 = 8;
 /// Most elements of a tensor.
 const MOST: i64 = 1 << 40;
 
@@ -170,6 +172,9 @@ struct Tiling {
     terms: i64,
     /// Terms of a block.
     block: i64,
+    /// Terms of an iteration, where each is read once: those along the innermost loop, so that an
+    /// iteration computes one address. Divides `terms` and `block`.
+    unrolled: i64,
     /// Whether the places of terms in the left tensor are kept in a table.
     has_table: bool,
     batches: i64,
@@ -194,6 +199,9 @@ impl Tiling {
         let is_wide = registers >= 32;
         let vectors = match all {
             1 | 2 => all,
+            // One row: only more vectors give more sums, and with fewer than six an FMA waits for
+            // the one before it.
+            _ if rows == 1 && !varies(&part.columns) => ceil(all, ceil(all, if is_wide { 8 } else { 6 })),
             4 if is_wide => 4,
             _ if is_wide && !varies(&part.columns) => 3,
             _ => 2,
@@ -215,6 +223,11 @@ impl Tiling {
         let each = ceil(tiles, wanted.max(fewest).max(1));
         let has_table = single(&part.terms, 0).is_none();
         let most = if has_table { TABLE / ENTRY } else { terms };
+        let block = terms.min(PANEL / (vectors * lanes * 4)).min(most);
+        let unrolled = match part.terms.last() {
+            Some(inner) if rows <= down && inner.extent <= UNROLLED.min(block) => inner.extent.max(1),
+            _ => 1,
+        };
         Some(Tiling {
             has_runs,
             all,
@@ -224,7 +237,8 @@ impl Tiling {
             each,
             chunks: ceil(tiles, each),
             terms,
-            block: terms.min(PANEL / (vectors * lanes * 4)).min(most),
+            block: block / unrolled * unrolled,
+            unrolled,
             has_table,
             batches,
         })
@@ -323,6 +337,7 @@ mod tests {
                         terms: vec![along(terms, [1, columns, 0]), along(2, [terms * 2, 1, 0])],
                     };
                     let tiling = Tiling::of(&part.merged(), registers).unwrap();
+                    assert_eq!([tiling.block % tiling.unrolled, tiling.terms % tiling.unrolled], [0, 0]);
                     assert!(tiling.block * tiling.vectors * registers.lanes * 4 <= PANEL);
                     assert!(!tiling.has_table || tiling.block * ENTRY <= TABLE);
                     assert!(tiling.across() * tiling.vectors * registers.lanes >= columns);

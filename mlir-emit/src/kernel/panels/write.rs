@@ -268,39 +268,64 @@ impl<'c> Writer<'_, 'c> {
         start: &[Ssa<'c>],
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
-        let vector = self.lanes.vector()?;
-        code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
-            let vectors = columns.len();
-            let (moved, panel) = if self.tiling.is_read_once() {
-                let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
-                let from = code.add(right, place[RIGHT])?;
-                let panel = columns
-                    .iter()
-                    .map(|column| self.lanes.right(self.buffers[RIGHT], from, column));
-                (place[LEFT], panel.collect::<Result<Vec<_>, _>>()?)
-            } else {
+        if !self.tiling.is_read_once() {
+            let (vector, vectors) = (self.lanes.vector()?, columns.len());
+            return code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
                 let panel = (0_i64..)
                     .zip(0..vectors)
                     .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors)?, vector));
-                (self.moved(terms.first, term)?, panel.collect::<Result<Vec<_>, _>>()?)
-            };
-            let mut sums = sums.iter();
-            let mut next = Vec::new();
-            for &row in rows {
-                let place = code.add(row, moved)?;
-                let mut number = None;
-                for (column, &elements) in columns.iter().zip(&panel) {
-                    let left = match number.filter(|_| !super::varies(&self.part.columns)) {
-                        Some(number) => number,
-                        None => self.lanes.left(self.buffers[LEFT], place, column)?,
-                    };
-                    number = Some(left);
-                    let &sum = sums.next().ok_or(OVERFLOW)?;
-                    next.push(code.one("vector.fma", &[left, elements, sum], vector, &[])?);
-                }
+                let panel = panel.collect::<Result<Vec<_>, _>>()?;
+                self.summed((rows, self.moved(terms.first, term)?), columns, &panel, sums)
+            });
+        }
+        let unrolled = self.tiling.unrolled;
+        let next = match self.part.terms.last() {
+            Some(inner) if unrolled > 1 => inner.strides,
+            _ => [0; 3],
+        };
+        code.repeat([0.into(), terms.count, unrolled.into()], start, |term, sums| {
+            let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
+            let from = code.add(right, place[RIGHT])?;
+            let mut sums = sums.to_vec();
+            for number in 0..unrolled {
+                let from = code.add(from, number * next[RIGHT])?;
+                let panel = columns
+                    .iter()
+                    .map(|column| self.lanes.right(self.buffers[RIGHT], from, column));
+                let panel = panel.collect::<Result<Vec<_>, _>>()?;
+                let left = code.add(place[LEFT], number * next[LEFT])?;
+                sums = self.summed((rows, left), columns, &panel, &sums)?;
             }
-            Ok(next)
+            Ok(sums)
         })
+    }
+
+    /// Returns the sums and the products of one term. `moved`: how far the term is from the first
+    /// one in the left tensor; `panel`: its elements of the right one.
+    fn summed(
+        &self,
+        (rows, moved): (&[Int<'c>], Int<'c>),
+        columns: &[Column<'c>],
+        panel: &[Ssa<'c>],
+        sums: &[Ssa<'c>],
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (code, vector) = (self.code, self.lanes.vector()?);
+        let mut sums = sums.iter();
+        let mut next = Vec::new();
+        for &row in rows {
+            let place = code.add(row, moved)?;
+            let mut number = None;
+            for (column, &elements) in columns.iter().zip(panel) {
+                let left = match number.filter(|_| !super::varies(&self.part.columns)) {
+                    Some(number) => number,
+                    None => self.lanes.left(self.buffers[LEFT], place, column)?,
+                };
+                number = Some(left);
+                let &sum = sums.next().ok_or(OVERFLOW)?;
+                next.push(code.one("vector.fma", &[left, elements, sum], vector, &[])?);
+            }
+        }
+        Ok(next)
     }
 
     /// Returns how far a term is from the first one in the left tensor.
