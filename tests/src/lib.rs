@@ -25,6 +25,7 @@ pub mod operations;
 pub mod plugin;
 pub mod process;
 pub mod proven;
+pub mod quirks;
 pub mod random;
 pub mod rows;
 pub mod samples;

@@ -256,6 +256,6 @@ const HEAD: &str = "# Quirks of the compiler\n\n\
     The list below is written from `mlir-emit/src/quirks/register` by `scripts/quirks`; a test fails if it is stale.\n\n\
     Code asks `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
     Where a guard passes, the quirk can be deleted, with the code that asks for it: `ROTINI_QUIRKS=all` tries all of them, \
-    `ROTINI_QUIRKS=Name` one. `mlir-emit/quirks/Name.mlir` is the guard's module without the quirk, which shows the defect to the compiler's authors.\n\n\
+    `ROTINI_QUIRKS=Name` one. `scripts/quirks --report Name` writes a report for the compiler's authors, with the guard's module without the quirk and what was seen.\n\n\
     | Quirk | Targets | Seen on IREE | Effect | What goes wrong | What the lowering does | Cost | Guard | Upstream |\n\
     |---|---|---|---|---|---|---|---|---|\n";

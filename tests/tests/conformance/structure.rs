@@ -8,8 +8,7 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use rotini_emit::{Backend, Description, Guard, Quirks, REGISTER, Target, emit_avoiding};
-use rotini_tests::cases;
+use rotini_emit::REGISTER;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -350,7 +349,10 @@ fn comments_are_narrow() {
             }
         }
     }
-    assert!(wide.is_empty(), "comments of more than {WIDEST_COMMENT} columns: {wide:#?}");
+    assert!(
+        wide.is_empty(),
+        "comments of more than {WIDEST_COMMENT} columns: {wide:#?}"
+    );
 }
 
 /// This file, which lists the phrases, is not looked at.
@@ -398,72 +400,16 @@ fn only_the_register_names_the_compilers_version() {
     }
 }
 
-/// `docs/quirks.md` is what the register says, and each guard's module lies in `mlir-emit/quirks`.
-/// `ROTINI_WRITE_QUIRKS` writes them.
+/// `docs/quirks.md` is what the register says. `ROTINI_WRITE_QUIRKS` writes it.
 #[test]
 fn the_list_of_quirks_is_that_of_the_register() {
-    let (document, modules) = (root().join("docs/quirks.md"), root().join("mlir-emit/quirks"));
+    let document = root().join("docs/quirks.md");
     if std::env::var_os("ROTINI_WRITE_QUIRKS").is_some() {
         fs::write(&document, rotini_emit::quirks_document()).expect("docs can be written");
-        fs::create_dir_all(&modules).expect("a directory can be made");
-        for one in REGISTER {
-            if let Some(text) = module_without(one) {
-                fs::write(modules.join(format!("{}.mlir", one.quirk.name())), text).expect("a module can be written");
-            }
-        }
     }
     let written = fs::read_to_string(&document).expect("docs/quirks.md is there");
     assert!(
         written == rotini_emit::quirks_document(),
         "docs/quirks.md is stale: scripts/quirks writes it"
     );
-    let there: BTreeSet<String> = fs::read_dir(&modules)
-        .expect("mlir-emit/quirks is there")
-        .map(|entry| {
-            entry
-                .expect("a directory can be read")
-                .file_name()
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    let guarded = REGISTER.iter().filter(|one| !matches!(one.guard, Guard::None(_)));
-    let wanted: BTreeSet<String> = guarded.map(|one| format!("{}.mlir", one.quirk.name())).collect();
-    assert_eq!(there, wanted, "scripts/quirks writes them");
-}
-
-/// The module of a quirk's guard as it is without the quirk, and the compiler's flags.
-fn module_without(one: &Description) -> Option<String> {
-    let (backend, name, added) = match one.guard {
-        Guard::Case(backend, name) => (backend, name, &[][..]),
-        Guard::Compiled(backend, name, flags) => (backend, name, flags),
-        Guard::None(_) => return None,
-    };
-    let target = Target::parse(match backend {
-        Backend::Cpu => "cpu",
-        Backend::Amd => "mi300x",
-        Backend::Nvidia => "sm_80",
-    });
-    let target = target.expect("a known target");
-    let target = target.unscheduled().unwrap_or(target);
-    let case = cases::all_graphs()
-        .expect("they are filled")
-        .into_iter()
-        .find(|case| case.name == name);
-    let mut graph = case.expect("a guard is a case").graph;
-    graph.validate().expect("a case is valid");
-    let quirks = Quirks::of(&target).without(one.quirk);
-    let emitted = emit_avoiding(&graph.normalise().0, &target, quirks).expect("a case can be lowered");
-    Some(format!(
-        "// {}\n// iree-compile {}\n{}",
-        one.what,
-        emitted
-            .flags
-            .iter()
-            .map(String::as_str)
-            .chain(added.iter().copied())
-            .collect::<Vec<_>>()
-            .join(" "),
-        emitted.mlir
-    ))
 }

@@ -8,6 +8,9 @@
 //! graphs, from the seed `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make
 //! it compile alone, with these flags added: for another CPU, say.
 //!
+//! `ROTINI_QUIRKS_REPORTS` names a directory that gets a report of each quirk whose guard fails, for
+//! the compiler's authors (`scripts/quirks --report`).
+//!
 //! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
 //!
 //! What is tried is the compiler's own choice of schedules: rotini's kernels meet none of its
@@ -34,6 +37,7 @@ use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command_of, part, this_test};
+use rotini_tests::quirks::{report, target};
 use rotini_tests::random::{self, Settings};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt as _;
@@ -61,16 +65,6 @@ const NOTHING: &str = "-";
 
 /// The argument of a child that only compiles its case.
 const COMPILED: &str = "compiled";
-
-fn target(backend: Backend) -> Target {
-    let name = match backend {
-        Backend::Cpu => "cpu",
-        Backend::Amd => "mi300x",
-        Backend::Nvidia => "sm_80",
-    };
-    let target = Target::parse(name).expect("a known target");
-    target.unscheduled().unwrap_or(target)
-}
 
 /// Compiles a graph without some quirks, as the plugin does: with the fallback flags if it fails
 /// without them.
@@ -319,7 +313,9 @@ fn a_guard_fails_without_its_quirk() {
             match guard_failure(&test, one) {
                 Ok(Some(reason)) => {
                     eprintln!("{name}: {:?}: {reason}", one.guard);
-                    None
+                    write_report(one, &reason)
+                        .err()
+                        .map(|error| format!("{name}: {error:#}"))
                 }
                 Ok(None) => Some(format!("{name}: {:?} is right without it: delete it", one.guard)),
                 Err(error) => Some(format!("{name}: {error:#}")),
@@ -327,6 +323,15 @@ fn a_guard_fails_without_its_quirk() {
         })
         .collect();
     assert!(passes.is_empty(), "{}", passes.join("\n"));
+}
+
+/// Writes the report of a quirk to the directory that `ROTINI_QUIRKS_REPORTS` names, if it does.
+fn write_report(one: &Description, seen: &str) -> Result<()> {
+    let Some(directory) = std::env::var_os("ROTINI_QUIRKS_REPORTS") else {
+        return Ok(());
+    };
+    let file = std::path::PathBuf::from(directory).join(format!("{}.md", one.quirk.name()));
+    Ok(std::fs::write(file, report(one, seen)?)?)
 }
 
 /// Tells which cases fail without a quirk.
