@@ -1,6 +1,7 @@
 //! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of
 //! experts consist of them.
 
+use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::kernel::{Axis, Factor, Product, Strides};
@@ -10,7 +11,6 @@ use crate::mlir::Value as Ssa;
 use crate::narrow::{factor_types, multiplied};
 use crate::quirks::Quirk;
 use crate::value::{Operand, Ordered, Value, extent, extents};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, TensorId};
 use rotini_schedule::gemm;
 
@@ -36,37 +36,37 @@ pub(crate) fn contract<'c, 'b>(
     out: &[i64],
     order: &[usize],
     compute: DataType,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c, 'b> {
     let at = lowering.emitter();
     let rank = out.len();
     let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
-        return Err(EmitError::Internal("a matrix of low rank"));
+        unreachable!("a matrix of low rank");
     };
-    let inner = extent(&a.dims, column)?;
+    let inner = extent(&a.dims, column);
     let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
-    let types = if are_uneven(lowering, types, [extent(out, row)?, extent(out, column)?, inner]) {
+    let types = if are_uneven(lowering, types, [extent(out, row), extent(out, column), inner]) {
         [compute; 2]
     } else {
         types
     };
     let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
-        own if own == dtype || own.is_integer() => Ok(factor.clone()),
+        own if own == dtype || own.is_integer() => factor.clone(),
         _ => lowering.converted(factor.clone(), dtype),
     };
-    let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
+    let factors = [of_type(a, types[0]), of_type(b, types[1])];
     let [a, b] = &factors;
-    if let Some(product) = as_kernel(lowering, [a, b], None, (out, order), compute)? {
-        return Ok(product);
+    if let Some(product) = as_kernel(lowering, [a, b], None, (out, order), compute) {
+        return product;
     }
-    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
-    let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
+    let [a, b] = lowering.summable(factors, [extent(out, row), extent(out, column)], &[inner], compute);
+    let (a, b) = (summed_last(lowering, a, column), summed_last(lowering, b, row));
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
-    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
+    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> (Ssa<'c, 'b>, DataType, String) {
         // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
         // matrix's.
         let mut dims = operand.dims.clone();
@@ -88,26 +88,26 @@ pub(crate) fn contract<'c, 'b>(
             dtype: operand.dtype,
             dims,
         });
-        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)?
-            .input(&loops)?
-            .ok_or(EmitError::Internal("a constant matrix"))?;
-        Ok((multiplied(&at, ssa, dtype)?, dtype, map))
+        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)
+            .input(&loops)
+            .unwrap_or_else(|| unreachable!("a constant matrix"));
+        (multiplied(&at, ssa, dtype), dtype, map)
     };
-    let inputs = [input(&a, column)?, input(&b, row)?];
-    let init = at.zeros(&extents(out, order)?, compute)?;
+    let inputs = [input(&a, column), input(&b, row)];
+    let init = at.zeros(&extents(out, order), compute);
     let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
         let [x, y, so_far] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
-    })?;
-    Ok(Ordered {
+    });
+    Ordered {
         ssa,
         order: order.to_vec(),
         dtype: compute,
         dims: out.to_vec(),
-    })
+    }
 }
 
 /// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
@@ -117,43 +117,43 @@ pub(crate) fn repeated<'c, 'b>(
     operand: Ordered<'c, 'b>,
     out: &[i64],
     axes: usize,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c, 'b> {
     let mut dims = operand.dims.clone();
     let mut divisors = vec![1; out.len()];
     for axis in 0..axes {
-        let (have, want) = (extent(&operand.dims, axis)?, extent(out, axis)?);
+        let (have, want) = (extent(&operand.dims, axis), extent(out, axis));
         if have != 1 && have != want {
             let divisor = want.checked_div(have).filter(|divisor| *divisor > 0);
             let (Some(slot), Some(dim), Some(divisor)) = (divisors.get_mut(axis), dims.get_mut(axis), divisor) else {
-                return Err(EmitError::Internal("a batch that does not divide"));
+                unreachable!("a batch that does not divide");
             };
             *slot = divisor;
             *dim = want;
         }
     }
     if dims == operand.dims {
-        return Ok(operand);
+        return operand;
     }
     let at = lowering.emitter();
     let source = operand.clone();
-    let ssa = at.tabulate(&extents(&dims, &operand.order)?, operand.dtype, |body| {
+    let ssa = at.tabulate(&extents(&dims, &operand.order), operand.dtype, |body| {
         let mut indices = Vec::new();
         for (position, &axis) in source.order.iter().enumerate() {
-            let index = body.loop_index(position)?;
-            let divisor = extent(&divisors, axis)?;
+            let index = body.loop_index(position);
+            let divisor = extent(&divisors, axis);
             indices.push(if divisor == 1 {
                 index
             } else {
-                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())?])?
+                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())])
             });
         }
         body.extract(at.captured(source.ssa), &indices, source.dtype)
-    })?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+    });
+    Ordered {
+        ssa: at.barrier(ssa),
         dims,
         ..operand
-    })
+    }
 }
 
 /// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
@@ -164,7 +164,7 @@ pub(crate) fn contract_chosen<'c, 'b>(
     (b, chosen): (&Ordered<'c, 'b>, Ssa<'c, 'b>),
     out: &[i64],
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
 }
 
@@ -178,20 +178,20 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         [rows, columns]: [i64; 2],
         summed: &[i64],
         compute: DataType,
-    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+    ) -> [Ordered<'c, 'b>; 2] {
         let are = |is: fn(DataType) -> bool| factors.iter().all(|factor| is(factor.dtype)) && compute != DataType::F16;
         let (quirk, is_met) = if are(|dtype| dtype == DataType::F16) {
             (Quirk::OddHalves, sums_oddly([rows, columns], summed))
         } else if are(DataType::is_fnuz) {
             (Quirk::ThinFnuz, sums_uneven_codes([rows, columns], summed))
         } else {
-            return Ok(factors);
+            return factors;
         };
         if !is_met || !self.quirks().avoids(quirk) {
-            return Ok(factors);
+            return factors;
         }
         let [a, b] = factors;
-        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
+        [self.converted(a, compute), self.converted(b, compute)]
     }
 }
 
@@ -247,18 +247,18 @@ fn as_kernel<'c, 'b>(
     chosen: Option<Ssa<'c, 'b>>,
     (out, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
     let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
     let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
-        return Ok(None);
+        return None;
     };
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
     let (batch, [rows, columns]) = (
         out.get(..row).unwrap_or_default(),
-        [extent(out, row)?, extent(out, column)?],
+        [extent(out, row), extent(out, column)],
     );
-    let terms = extent(&a.dims, column)?;
+    let terms = extent(&a.dims, column);
     let factor = |tensor: &Ordered<'c, 'b>, own: usize, sum: usize| {
         let strides = strides(tensor);
         let along = |axis: usize| strides.get(axis).copied().unwrap_or(0);
@@ -297,15 +297,15 @@ fn as_kernel<'c, 'b>(
         is_direct: false,
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
-    let Some(ssa) = lowering.kernel(machine, product)? else {
-        return Ok(None);
+    let Some(ssa) = lowering.kernel(machine, product) else {
+        return None;
     };
-    Ok(Some(Ordered {
+    Some(Ordered {
         ssa,
         order: order.to_vec(),
         dtype: compute,
         dims: out.to_vec(),
-    }))
+    })
 }
 
 /// An operand of several matrices in an order with the summed axis last, if a matrix core's step
@@ -313,16 +313,12 @@ fn as_kernel<'c, 'b>(
 ///
 /// The compiler fills the last step up with zeros, by masks that it loses otherwise
 /// ([`Quirk::MaskedBatches`]).
-fn summed_last<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operand: Ordered<'c, 'b>,
-    summed: usize,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn summed_last<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, operand: Ordered<'c, 'b>, summed: usize) -> Ordered<'c, 'b> {
     /// The longest step, that of bytes; those of wider types divide it.
     const STEP: i64 = 32;
     let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
-    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed)? % STEP == 0 {
-        return Ok(operand);
+    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed) % STEP == 0 {
+        return operand;
     }
     let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
     order.push(summed);

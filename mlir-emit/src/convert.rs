@@ -7,11 +7,11 @@
 //! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless
 //! it is 0: NaN is true, as in C.
 
+use crate::Unsupported;
 use crate::ir::Emitter;
 use crate::mlir::{Type, Value};
 use crate::narrow::convert_code;
 use crate::quirks::Quirk;
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
@@ -83,9 +83,9 @@ pub(crate) fn convert<'c, 'b>(
     value: Value<'c, 'b>,
     from: DataType,
     to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     if from == to {
-        return Ok(value);
+        return value;
     }
     if from == DataType::Bool {
         return from_truth(at, value, to);
@@ -112,39 +112,39 @@ pub(crate) fn convert<'c, 'b>(
 }
 
 /// Whether a byte in memory stands for true, as an i1.
-pub(crate) fn is_true<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
-    let zero = at.integer(0, at.element_type(DataType::Bool)?)?;
+pub(crate) fn is_true<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>) -> Value<'c, 'b> {
+    let zero = at.integer(0, at.element_type(DataType::Bool));
     compare_integer(at, IntegerPredicate::NotEqual, byte, zero)
 }
 
 /// A truth value as 0 or 1 of another type.
-fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
-    let flag = is_true(at, byte)?;
+fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -> Value<'c, 'b> {
+    let flag = is_true(at, byte);
     if to.is_code() {
-        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32)?;
+        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32);
         return convert_code(at, number, DataType::F32, to);
     }
     if to.is_float() {
         return integer_to_float(at, "arith.uitofp", (flag, 1), to);
     }
-    at.one("arith.extui", &[flag], at.element_type(to)?, &[])
+    at.one("arith.extui", &[flag], at.element_type(to), &[])
 }
 
 /// Whether a number is not 0, as the byte 0 or 1.
-fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) -> Result<Value<'c, 'b>, EmitError> {
+fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) -> Value<'c, 'b> {
     let flag = if from.is_integer() {
-        let zero = at.integer(0, at.element_type(from)?)?;
-        compare_integer(at, IntegerPredicate::NotEqual, value, zero)?
+        let zero = at.integer(0, at.element_type(from));
+        compare_integer(at, IntegerPredicate::NotEqual, value, zero)
     } else {
         let compared = match from {
             DataType::F64 => DataType::F64,
             _ => DataType::F32,
         };
-        let number = convert(at, value, from, compared)?;
-        let zero = at.float(0.0, at.element_type(compared)?)?;
-        compare_float(at, FloatPredicate::UnorderedNotEqual, number, zero)?
+        let number = convert(at, value, from, compared);
+        let zero = at.float(0.0, at.element_type(compared));
+        compare_float(at, FloatPredicate::UnorderedNotEqual, number, zero)
     };
-    at.one("arith.extui", &[flag], at.element_type(DataType::Bool)?, &[])
+    at.one("arith.extui", &[flag], at.element_type(DataType::Bool), &[])
 }
 
 /// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
@@ -153,7 +153,7 @@ pub(crate) fn integer_to_float<'c, 'b>(
     name: &str,
     (value, bits): (Value<'c, 'b>, u32),
     to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     let is_folded = at.quirks().avoids(Quirk::FoldedBf16);
     let made = match to {
         // Through f32, which loses digits of these, there would be two roundings.
@@ -161,22 +161,17 @@ pub(crate) fn integer_to_float<'c, 'b>(
         DataType::Bf16 if is_folded => DataType::F32,
         other => other,
     };
-    let float = at.element_type(made)?;
-    let mut number = at.one(name, &[value], float, &[])?;
+    let float = at.element_type(made);
+    let mut number = at.one(name, &[value], float, &[]);
     if is_folded && made == DataType::F32 {
         // No integer is -0, so this changes nothing.
-        number = at.same("arith.addf", &[number, at.float(0.0, float)?])?;
+        number = at.same("arith.addf", &[number, at.float(0.0, float)]);
     }
     convert(at, number, made, to)
 }
 
-fn float_to_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let target = at.element_type(to)?;
+fn float_to_float<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType, to: DataType) -> Value<'c, 'b> {
+    let target = at.element_type(to);
     if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
         f64_to_half(at, value, to)
     } else if from.bits() < to.bits() {
@@ -185,7 +180,7 @@ fn float_to_float<'c, 'b>(
         at.one("arith.truncf", &[value], target, &[])
     } else {
         // f16 and bf16: neither holds the other, f32 holds both.
-        let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32)?, &[])?;
+        let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32), &[]);
         at.one("arith.truncf", &[wide], target, &[])
     }
 }
@@ -193,53 +188,48 @@ fn float_to_float<'c, 'b>(
 /// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first is to odd,
 /// which leaves nothing halfway between two numbers of the second type: that its neighbour is even
 /// says that there was a rest.
-fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
+fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Value<'c, 'b> {
     if !at.quirks().avoids(Quirk::RoundedTwice) {
-        return at.one("arith.truncf", &[value], at.element_type(to)?, &[]);
+        return at.one("arith.truncf", &[value], at.element_type(to), &[]);
     }
-    let (f32, f64) = (at.element_type(DataType::F32)?, at.element_type(DataType::F64)?);
-    let bits = at.element_type(DataType::I32)?;
-    let nearest = at.one("arith.truncf", &[value], f32, &[])?;
-    let back = at.one("arith.extf", &[nearest], f64, &[])?;
-    let magnitude = at.same("math.absf", &[back])?;
-    let own = at.same("math.absf", &[value])?;
-    let is_larger = compare_float(at, FloatPredicate::Greater, magnitude, own)?;
-    let is_smaller = compare_float(at, FloatPredicate::Less, magnitude, own)?;
-    let is_inexact = at.same("arith.ori", &[is_larger, is_smaller])?;
-    let odd = at.one("arith.bitcast", &[nearest], bits, &[])?;
-    let odd = at.same("arith.subi", &[odd, at.one("arith.extui", &[is_larger], bits, &[])?])?;
-    let odd = at.same("arith.ori", &[odd, at.one("arith.extui", &[is_inexact], bits, &[])?])?;
-    let odd = at.one("arith.bitcast", &[odd], f32, &[])?;
-    at.one("arith.truncf", &[odd], at.element_type(to)?, &[])
+    let (f32, f64) = (at.element_type(DataType::F32), at.element_type(DataType::F64));
+    let bits = at.element_type(DataType::I32);
+    let nearest = at.one("arith.truncf", &[value], f32, &[]);
+    let back = at.one("arith.extf", &[nearest], f64, &[]);
+    let magnitude = at.same("math.absf", &[back]);
+    let own = at.same("math.absf", &[value]);
+    let is_larger = compare_float(at, FloatPredicate::Greater, magnitude, own);
+    let is_smaller = compare_float(at, FloatPredicate::Less, magnitude, own);
+    let is_inexact = at.same("arith.ori", &[is_larger, is_smaller]);
+    let odd = at.one("arith.bitcast", &[nearest], bits, &[]);
+    let odd = at.same("arith.subi", &[odd, at.one("arith.extui", &[is_larger], bits, &[])]);
+    let odd = at.same("arith.ori", &[odd, at.one("arith.extui", &[is_inexact], bits, &[])]);
+    let odd = at.one("arith.bitcast", &[odd], f32, &[]);
+    at.one("arith.truncf", &[odd], at.element_type(to), &[])
 }
 
-fn float_to_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let (source, target) = (at.element_type(from)?, at.element_type(to)?);
+fn float_to_integer<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType, to: DataType) -> Value<'c, 'b> {
+    let (source, target) = (at.element_type(from), at.element_type(to));
     let (least, largest) = to.whole_range();
     // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is
     // just out of range.
-    let lower = at.float(least as f64, source)?;
-    let upper = at.float(largest as f64 + 1.0, source)?;
-    let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper)?;
-    let below = compare_float(at, FloatPredicate::Less, value, lower)?;
-    let ordered = compare_float(at, FloatPredicate::Ordered, value, value)?;
-    let outside = at.same("arith.ori", &[above, below])?;
-    let zero = at.float(0.0, source)?;
-    let clean = at.one("arith.select", &[ordered, value, zero], source, &[])?;
-    let safe = at.one("arith.select", &[outside, zero, clean], source, &[])?;
+    let lower = at.float(least as f64, source);
+    let upper = at.float(largest as f64 + 1.0, source);
+    let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper);
+    let below = compare_float(at, FloatPredicate::Less, value, lower);
+    let ordered = compare_float(at, FloatPredicate::Ordered, value, value);
+    let outside = at.same("arith.ori", &[above, below]);
+    let zero = at.float(0.0, source);
+    let clean = at.one("arith.select", &[ordered, value, zero], source, &[]);
+    let safe = at.one("arith.select", &[outside, zero, clean], source, &[]);
     let name = if to == DataType::U8 {
         "arith.fptoui"
     } else {
         "arith.fptosi"
     };
-    let truncated = at.one(name, &[safe], target, &[])?;
-    let (least, largest) = (at.integer(least, target)?, at.integer(signless(largest, to), target)?);
-    let capped = at.one("arith.select", &[above, largest, truncated], target, &[])?;
+    let truncated = at.one(name, &[safe], target, &[]);
+    let (least, largest) = (at.integer(least, target), at.integer(signless(largest, to), target));
+    let capped = at.one("arith.select", &[above, largest, truncated], target, &[]);
     at.one("arith.select", &[below, least, capped], target, &[])
 }
 
@@ -248,10 +238,10 @@ fn integer_to_integer<'c, 'b>(
     value: Value<'c, 'b>,
     from: DataType,
     to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     // An int4 is a byte with one of 16 values.
     if (from, to) == (DataType::I4, DataType::I8) {
-        return Ok(value);
+        return value;
     }
     // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of
     // narrow integers.
@@ -261,21 +251,21 @@ fn integer_to_integer<'c, 'b>(
         } else {
             "arith.extsi"
         };
-        return at.one(name, &[value], at.element_type(to)?, &[]);
+        return at.one(name, &[value], at.element_type(to), &[]);
     }
     // Through i64, which holds every value of every type; what the target cannot hold saturates.
-    let wide_type: Type = at.element_type(DataType::I64)?;
+    let wide_type: Type = at.element_type(DataType::I64);
     let wide = match from {
         DataType::I64 => value,
-        DataType::U8 => at.one("arith.extui", &[value], wide_type, &[])?,
-        _ => at.one("arith.extsi", &[value], wide_type, &[])?,
+        DataType::U8 => at.one("arith.extui", &[value], wide_type, &[]),
+        _ => at.one("arith.extsi", &[value], wide_type, &[]),
     };
     let (least, largest) = to.whole_range();
-    let least = at.integer(least, wide_type)?;
-    let largest = at.integer(largest, wide_type)?;
-    let raised = at.same("arith.maxsi", &[wide, least])?;
-    let capped = at.same("arith.minsi", &[raised, largest])?;
-    at.one("arith.trunci", &[capped], at.element_type(to)?, &[])
+    let least = at.integer(least, wide_type);
+    let largest = at.integer(largest, wide_type);
+    let raised = at.same("arith.maxsi", &[wide, least]);
+    let capped = at.same("arith.minsi", &[raised, largest]);
+    at.one("arith.trunci", &[capped], at.element_type(to), &[])
 }
 
 /// The bits of an unsigned value as MLIR's signless attribute wants them.
@@ -315,7 +305,7 @@ pub(crate) fn compare_float<'c, 'b>(
     predicate: FloatPredicate,
     lhs: Value<'c, 'b>,
     rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     compare(at, "arith.cmpf", predicate as i64, lhs, rhs)
 }
 
@@ -325,7 +315,7 @@ pub(crate) fn compare_integer<'c, 'b>(
     predicate: IntegerPredicate,
     lhs: Value<'c, 'b>,
     rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     compare(at, "arith.cmpi", predicate as i64, lhs, rhs)
 }
 
@@ -335,7 +325,7 @@ fn compare<'c, 'b>(
     predicate: i64,
     lhs: Value<'c, 'b>,
     rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let predicate = at.attribute(&format!("{predicate} : i64"))?;
+) -> Value<'c, 'b> {
+    let predicate = at.attribute(&format!("{predicate} : i64"));
     at.one(name, &[lhs, rhs], at.bool_type(), &[("predicate", predicate)])
 }

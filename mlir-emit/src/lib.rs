@@ -26,6 +26,7 @@ mod contract;
 mod conv;
 mod convert;
 mod cost;
+mod counts;
 mod custom;
 mod dispatch;
 mod error;
@@ -173,25 +174,25 @@ fn write_as_one_dispatch<'c, 'b>(
     graph: &NormalGraph,
     (target, quirks): (&Target, Quirks),
     (block, results): (&'b Block<'c>, &[Type<'c>]),
-) -> Result<bool, EmitError> {
+) -> bool {
     if !attention::is_one_dispatch(graph, target, quirks) {
-        return Ok(false);
+        return false;
     }
     let (dispatch, kernels) = (Block::new(&[]), Kernels::default());
     {
         let at = inside.inside(&dispatch);
-        let values = dispatch::run(graph, target, at, &kernels, block)?;
-        at.terminate("flow.return", &values)?;
+        let values = dispatch::run(graph, target, at, &kernels, block);
+        at.terminate("flow.return", &values);
     }
     if !kernels.is_empty() {
-        return Ok(false);
+        return false;
     }
     // Neither extents nor a workload are given.
     let attributes = [("operandSegmentSizes", inside.segments(&[0, 0]))];
     let regions = vec![dispatch.into(), Region::empty()];
-    let values = inside.op("flow.dispatch.region", &[], results, &attributes, regions)?;
-    inside.terminate("func.return", &values)?;
-    Ok(true)
+    let values = inside.op("flow.dispatch.region", &[], results, &attributes, regions);
+    inside.terminate("func.return", &values);
+    true
 }
 
 /// The text of the function `@compute`, behind those of the kernels that it dispatches.
@@ -217,12 +218,12 @@ fn lowered<'c>(
     signature: &Signature,
 ) -> Result<(Vec<String>, Block<'c>, Vec<Type<'c>>), EmitError> {
     let outer = Block::new(&[]);
-    let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
+    let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature);
     let block = Block::new(&arguments);
     let inside = Emitter::new(context, quirks, &block);
-    if !write_as_one_dispatch(&inside, graph, (target, quirks), (&block, &results))? {
-        let values = dispatch::run(graph, target, inside, kernels, &block)?;
-        inside.terminate("func.return", &values)?;
+    if !write_as_one_dispatch(&inside, graph, (target, quirks), (&block, &results)) {
+        let values = dispatch::run(graph, target, inside, kernels, &block);
+        inside.terminate("func.return", &values);
     }
     let texts = kernel::place(context, &block, kernels, target)?;
     Ok((texts, block, results))

@@ -1,6 +1,5 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
-use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_to_float};
 use crate::ir::Emitter;
 use crate::mlir::{Type, Value as Ssa};
@@ -9,7 +8,7 @@ use crate::target::Target;
 use rotini_graph::DataType;
 
 /// A scalar of the compute type, or why there is none.
-pub(crate) type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
+pub(crate) type Scalar<'c, 'r> = Ssa<'c, 'r>;
 
 /// Builds scalar arithmetic, with what has to be known of the target to do it right.
 pub(crate) struct Math<'c, 'r> {
@@ -32,15 +31,10 @@ pub(crate) struct Math<'c, 'r> {
 
 impl<'c, 'r> Math<'c, 'r> {
     /// Arithmetic in the body of an operation whose loops are these logical axes.
-    pub(crate) fn new(
-        at: Emitter<'c, 'r>,
-        target: &Target,
-        compute: DataType,
-        axes: Vec<usize>,
-    ) -> Result<Self, EmitError> {
-        Ok(Math {
+    pub(crate) fn new(at: Emitter<'c, 'r>, target: &Target, compute: DataType, axes: Vec<usize>) -> Self {
+        Math {
             at,
-            ty: at.element_type(compute)?,
+            ty: at.element_type(compute),
             compute,
             lacks_math_library: target.is_cpu(),
             // AMD's device library is exact to the last digits whatever the angle.
@@ -49,7 +43,7 @@ impl<'c, 'r> Math<'c, 'r> {
             compares: compute.is_float() && at.quirks().avoids(Quirk::MissingFmax),
             loses_nan: compute.is_float() && at.quirks().avoids(Quirk::LostNan),
             axes,
-        })
+        }
     }
 
     /// The same in a reduction of several elements, which is known by the one operation that
@@ -106,20 +100,20 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// x if the predicate holds for x and y, else y; a number if either is.
     fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let chosen = self.select(self.compare(predicate, x, y)?, x, y)?;
-        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y)?;
+        let chosen = self.select(self.compare(predicate, x, y), x, y);
+        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y);
         self.select(is_nan, x, chosen)
     }
 
     /// The larger one; NaN if either is.
     pub(crate) fn maximum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y])?;
+        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y]);
         self.or_nan(x, y, larger)
     }
 
     /// The smaller one; NaN if either is.
     pub(crate) fn minimum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y])?;
+        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y]);
         self.or_nan(x, y, smaller)
     }
 
@@ -127,10 +121,10 @@ impl<'c, 'r> Math<'c, 'r> {
     /// ([`Quirk::LostNan`]).
     fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.loses_nan {
-            return Ok(result);
+            return result;
         }
-        let are_numbers = self.compare(FloatPredicate::Ordered, x, y)?;
-        self.select(are_numbers, result, self.constant(f64::NAN)?)
+        let are_numbers = self.compare(FloatPredicate::Ordered, x, y);
+        self.select(are_numbers, result, self.constant(f64::NAN))
     }
 
     pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
@@ -146,13 +140,13 @@ impl<'c, 'r> Math<'c, 'r> {
     /// trap on some processors, and are undefined to the compiler.
     pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let constant = |value: i64| self.at.integer(value, self.ty);
-        let (zero, one) = (constant(0)?, constant(1)?);
+        let (zero, one) = (constant(0), constant(1));
         let compare = |y, value| compare_integer(&self.at, IntegerPredicate::Equal, y, value);
-        let is_zero = compare(y, zero)?;
-        let is_least = compare(x, constant(self.compute.whole_range().0)?)?;
-        let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1)?)?])?;
-        let is_undefined = self.at.same("arith.ori", &[is_zero, wraps])?;
-        let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)?])?;
+        let is_zero = compare(y, zero);
+        let is_least = compare(x, constant(self.compute.whole_range().0));
+        let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1))]);
+        let is_undefined = self.at.same("arith.ori", &[is_zero, wraps]);
+        let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)]);
         self.select(is_zero, zero, quotient)
     }
 
@@ -165,15 +159,15 @@ impl<'c, 'r> Math<'c, 'r> {
     pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
-                let negated = self.neg(x)?;
+                let negated = self.neg(x);
                 self.at.same("math.copysign", &[negated, negated])
             }
             (true, false) => {
-                let complement = self.at.same("arith.xori", &[x, self.constant(-1.0)?])?;
-                self.at.same("arith.addi", &[complement, self.constant(1.0)?])
+                let complement = self.at.same("arith.xori", &[x, self.constant(-1.0)]);
+                self.at.same("arith.addi", &[complement, self.constant(1.0)])
             }
             (false, true) => self.neg(x),
-            (false, false) => self.at.same("arith.subi", &[self.constant(0.0)?, x]),
+            (false, false) => self.at.same("arith.subi", &[self.constant(0.0), x]),
         }
     }
 
@@ -183,7 +177,7 @@ impl<'c, 'r> Math<'c, 'r> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
             self.at.same("math.copysign", &[sum, sum])
         } else {
-            Ok(sum)
+            sum
         }
     }
 
@@ -194,14 +188,14 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
     pub(crate) fn inverse_root(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.div(self.constant(1.0)?, self.function("math.sqrt", x)?)
+        self.div(self.constant(1.0), self.function("math.sqrt", x))
     }
 
     pub(crate) fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if factor == 1.0 {
-            Ok(x)
+            x
         } else {
-            self.mul(self.constant(factor)?, x)
+            self.mul(self.constant(factor), x)
         }
     }
 
@@ -234,10 +228,10 @@ impl<'c, 'r> Math<'c, 'r> {
         let position = self.axes.iter().position(|&candidate| candidate == axis);
         let index = self
             .at
-            .loop_index(position.ok_or(EmitError::Internal("the index of an axis without a loop"))?)?;
+            .loop_index(position.unwrap_or_else(|| unreachable!("the index of an axis without a loop")));
         let wide = self
             .at
-            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
+            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64), &[]);
         convert(&self.at, wide, DataType::I64, self.compute)
     }
 }
@@ -250,13 +244,13 @@ pub(crate) fn multiply_add<'c, 'r>(
     sum: Ssa<'c, 'r>,
     compute: DataType,
 ) -> Scalar<'c, 'r> {
-    let x = convert(body, x.0, x.1, compute)?;
-    let y = convert(body, y.0, y.1, compute)?;
+    let x = convert(body, x.0, x.1, compute);
+    let y = convert(body, y.0, y.1, compute);
     let (multiply, add) = if compute.is_float() {
         ("arith.mulf", "arith.addf")
     } else {
         ("arith.muli", "arith.addi")
     };
-    let product = body.same(multiply, &[x, y])?;
+    let product = body.same(multiply, &[x, y]);
     body.same(add, &[sum, product])
 }

@@ -13,7 +13,6 @@ use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted, asks_for_more};
-use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
@@ -35,32 +34,32 @@ pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
     op: &Sdpa,
-) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
+) -> Option<Softmax<'c, 'b>> {
     let Data::Constant(scale) = attention.scale.data else {
-        return Ok(None);
+        return None;
     };
     if !is_possible(lowering, attention, op) {
-        return Ok(None);
+        return None;
     }
     let Attention { q, k, v, .. } = attention;
     let order = match lowering.stored_order(op.o) {
         Some(order) => order,
-        None => order_of(&lowering.tensor(op.o)?.dims, &[&Value::of(q.clone())]),
+        None => order_of(&lowering.tensor(op.o).dims, &[&Value::of(q.clone())]),
     };
     let problem = Problem {
         operands: [q, k, v],
         order: &order,
         scale: scale.to_f64(),
-        mask: mask(lowering, attention)?,
+        mask: mask(lowering, attention),
     };
-    let found = online(lowering, &problem)?;
+    let found = online(lowering, &problem);
     let Online {
         weighted,
         greatest,
         total,
-    } = attention.found_again(lowering, found)?;
+    } = attention.found_again(lowering, found);
     let weighted = Weighted::Sum(weighted);
-    Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
+    Some(Softmax::of_online(lowering, weighted, &greatest, total))
 }
 
 /// Whether IREE's operation supports all that is asked for.
@@ -137,15 +136,12 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
 /// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
 /// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
 /// scores.
-fn mask<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+fn mask<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Attention<'c, 'b>) -> Option<Ordered<'c, 'b>> {
     let Attention {
         mask, dims, diagonal, ..
     } = attention;
     if mask.is_none() && diagonal.left.is_none() && diagonal.right.is_none() {
-        return Ok(None);
+        return None;
     }
     let differ = |axis: usize| {
         mask.as_ref().is_some_and(|mask| {
@@ -171,16 +167,14 @@ fn mask<'c, 'b>(
         dtype: DataType::F32,
     };
     let operands: Vec<_> = mask.iter().collect();
-    lowering
-        .map(&operands, &shape, DataType::F32, |math, elements| {
-            let Some(&element) = elements.first() else {
-                return attention.hidden(math, math.constant(0.0)?, None);
-            };
-            let least = math.constant(LEAST_OF_MASK)?;
-            let is_low = math.compare(F::Less, element, least)?;
-            let raised = math.select(is_low, least, element)?;
-            let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY)?)?;
-            attention.hidden(math, math.select(hides, element, raised)?, None)
-        })
-        .map(Some)
+    Some(lowering.map(&operands, &shape, DataType::F32, |math, elements| {
+        let Some(&element) = elements.first() else {
+            return attention.hidden(math, math.constant(0.0), None);
+        };
+        let least = math.constant(LEAST_OF_MASK);
+        let is_low = math.compare(F::Less, element, least);
+        let raised = math.select(is_low, least, element);
+        let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY));
+        attention.hidden(math, math.select(hides, element, raised), None)
+    }))
 }

@@ -1,7 +1,6 @@
 //! Operands, masks and scores. Both directions compute them in the same way.
 
 use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
-use crate::EmitError;
 use crate::contract::{contract, repeated};
 use crate::convert::FloatPredicate as F;
 use crate::ir::{MISSING, only};
@@ -31,38 +30,38 @@ pub(super) struct Attention<'c, 'b> {
 }
 
 impl<'c, 'b> Attention<'c, 'b> {
-    pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Result<Self, EmitError> {
-        let [q, k] = lowering.factors([op.q, op.k], compute)?;
-        let v = lowering.settled(op.v)?;
+    pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Self {
+        let [q, k] = lowering.factors([op.q, op.k], compute);
+        let v = lowering.settled(op.v);
         let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
-            return Err(EmitError::Internal("an attention that is not of rank 4"));
+            unreachable!("an attention that is not of rank 4");
         };
         let constant = |value: f64| Value {
             data: Data::Constant(Constant::float(value)),
             dtype: compute,
             dims: vec![1],
         };
-        let value = |id: TensorId| lowering.value(id).cloned();
-        Ok(Attention {
+        let value = |id: TensorId| lowering.value(id).clone();
+        Attention {
             q,
             k,
             v,
             dims: vec![batch, heads, queries, keys],
             scale: match (op.scale, op.scale_value) {
-                (Some(scale), _) => value(scale)?.with_dims(&lowering.emitter(), &[1])?,
+                (Some(scale), _) => value(scale).with_dims(&lowering.emitter(), &[1]),
                 // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones
                 // divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
-            mask: op.mask.map(|mask| added(lowering, value(mask)?)).transpose()?,
+            mask: op.mask.map(|mask| added(lowering, value(mask))),
             lengths: match (op.padding, op.lengths) {
-                (true, [Some(queries), Some(keys)]) => Some([value(queries)?, value(keys)?]),
+                (true, [Some(queries), Some(keys)]) => Some([value(queries), value(keys)]),
                 _ => None,
             },
             alibi: op.alibi,
             diagonal: op.diagonal(),
             compute,
-        })
+        }
     }
 
     /// The extents of a tensor with one element for each row of scores.
@@ -82,47 +81,48 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// Keys or values for each head of q.
-    pub(super) fn for_each_head(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c, 'b>, tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
         let mut dims = tensor.dims.clone();
         if let Some(heads) = dims.get_mut(HEAD) {
-            *heads = extent(&self.dims, HEAD)?;
+            *heads = extent(&self.dims, HEAD);
         }
         repeated(lowering, tensor.clone(), &dims, QUERY)
     }
 
     /// The scores, -∞ where a key is hidden.
-    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c, 'b>) -> Ordered<'c, 'b> {
         let product = Value::of(contract(
             lowering,
             &self.q,
-            &transposed(&self.for_each_head(lowering, &self.k)?),
+            &transposed(&self.for_each_head(lowering, &self.k)),
             &self.dims,
             &[0, 1, QUERY, KEY],
             self.compute,
-        )?);
+        ));
         let mut operands = vec![&product, &self.scale];
         operands.extend(&self.mask);
         operands.extend(self.lengths.iter().flatten());
         lowering.map(&operands, &self.shape(), self.compute, |math, elements| {
-            let (&[product, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+            let (&[product, scale], rest) = elements
+                .split_first_chunk()
+                .unwrap_or_else(|| unreachable!("{MISSING}"));
             let mut rest = rest.iter().copied();
-            let mut score = math.mul(product, scale)?;
+            let mut score = math.mul(product, scale);
             if self.mask.is_some() || self.alibi {
-                score = math.complete(score)?;
+                score = math.complete(score);
             }
             if self.mask.is_some() {
-                score = math.add(score, rest.next().ok_or(MISSING)?)?;
+                score = math.add(score, rest.next().unwrap_or_else(|| unreachable!("{MISSING}")));
             }
             let lengths = match self.lengths {
-                Some(_) => Some([rest.next().ok_or(MISSING)?, rest.next().ok_or(MISSING)?]),
+                Some(_) => Some([
+                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
+                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
+                ]),
                 None => None,
             };
             if self.alibi {
-                score = math.add(score, self.bias(math)?)?;
+                score = math.add(score, self.bias(math));
             }
             self.hidden(math, score, lengths)
         })
@@ -137,13 +137,13 @@ impl<'c, 'b> Attention<'c, 'b> {
         lowering: &Lowering<'_, 'c, 'b>,
         tensors: &[TensorId],
         factor: DataType,
-    ) -> Result<DataType, EmitError> {
+    ) -> DataType {
         let is_half = matches!(factor, DataType::F16 | DataType::Bf16);
         let mut is_own = is_half && self.compute == DataType::F32 && lowering.target().machine().is_some();
         for &id in tensors {
-            is_own &= lowering.tensor(id)?.dtype == factor;
+            is_own &= lowering.tensor(id).dtype == factor;
         }
-        Ok(if is_own { factor } else { self.compute })
+        if is_own { factor } else { self.compute }
     }
 
     /// Whether the bounds hide any key. From the bottom right, a single query sees all.
@@ -158,47 +158,47 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// Returns the first and the last key that a query sees, both relative to the query's index.
-    pub(super) fn visible(&self) -> Result<[Option<i64>; 2], EmitError> {
-        let offset = self.offset()?;
+    pub(super) fn visible(&self) -> [Option<i64>; 2] {
+        let offset = self.offset();
         let Diagonal { left, right, .. } = self.diagonal;
-        Ok([
+        [
             left.map(|left| offset.saturating_sub(left)),
             right.map(|right| offset.saturating_add(right)),
-        ])
+        ]
     }
 
     /// Returns the offset from a query's index to the key on its diagonal.
-    pub(super) fn offset(&self) -> Result<i64, EmitError> {
-        Ok(if self.diagonal.is_bottom_right {
-            extent(&self.dims, KEY)? - extent(&self.dims, QUERY)?
+    pub(super) fn offset(&self) -> i64 {
+        if self.diagonal.is_bottom_right {
+            extent(&self.dims, KEY) - extent(&self.dims, QUERY)
         } else {
             0
-        })
+        }
     }
 
     /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
     /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
     /// of twice as many.
     fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
-        let heads = extent(&self.dims, HEAD)?.max(1);
+        let heads = extent(&self.dims, HEAD).max(1);
         // 63 less leading zeros: the exponent of the largest power of two in it.
         let regular = 1_i64 << (63 - heads.leading_zeros());
-        let head = math.index(HEAD)?;
+        let head = math.index(HEAD);
         let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c, 'r> {
-            let exponent = math.add(math.scale(step, head)?, math.constant(first + offset)?)?;
+            let exponent = math.add(math.scale(step, head), math.constant(first + offset));
             math.function("math.exp2", exponent)
         };
         let step = -8.0 / regular as f64;
-        let among = slope(step, step, 0.0)?;
+        let among = slope(step, step, 0.0);
         let slope = if regular == heads {
             among
         } else {
             // The first, third, … slope for twice as many heads.
-            let beyond = slope(step / 2.0, step, -step * regular as f64)?;
-            let is_regular = math.compare(F::Less, head, math.constant(regular as f64)?)?;
-            math.select(is_regular, among, beyond)?
+            let beyond = slope(step / 2.0, step, -step * regular as f64);
+            let is_regular = math.compare(F::Less, head, math.constant(regular as f64));
+            math.select(is_regular, among, beyond)
         };
-        let distance = math.sub(math.index(KEY)?, math.index(QUERY)?)?;
+        let distance = math.sub(math.index(KEY), math.index(QUERY));
         math.mul(slope, distance)
     }
 
@@ -220,36 +220,35 @@ impl<'c, 'b> Attention<'c, 'b> {
         lengths: Option<[Ssa<'c, 'r>; 2]>,
     ) -> Scalar<'c, 'r> {
         if !self.hides_keys() && lengths.is_none() {
-            return Ok(score);
+            return score;
         }
-        let nothing = math.constant(nothing)?;
-        let (query, key) = (math.index(QUERY)?, math.index(KEY)?);
-        let mut hide = |condition: Ssa<'c, 'r>| -> Result<(), EmitError> {
-            score = math.select(condition, nothing, score)?;
-            Ok(())
+        let nothing = math.constant(nothing);
+        let (query, key) = (math.index(QUERY), math.index(KEY));
+        let mut hide = |condition: Ssa<'c, 'r>| {
+            score = math.select(condition, nothing, score);
         };
-        let offset = self.offset()?;
-        let beyond = math.sub(math.sub(key, query)?, math.constant(offset as f64)?)?;
+        let offset = self.offset();
+        let beyond = math.sub(math.sub(key, query), math.constant(offset as f64));
         if let Some(right) = self.diagonal.right {
-            hide(math.compare(F::Greater, beyond, math.constant(right as f64)?)?)?;
+            hide(math.compare(F::Greater, beyond, math.constant(right as f64)));
         }
         if let Some(left) = self.diagonal.left {
-            hide(math.compare(F::Less, beyond, math.constant(-(left as f64))?)?)?;
+            hide(math.compare(F::Less, beyond, math.constant(-(left as f64))));
         }
         if let Some([queries, keys]) = lengths {
-            hide(math.compare(F::GreaterEqual, query, queries)?)?;
-            hide(math.compare(F::GreaterEqual, key, keys)?)?;
+            hide(math.compare(F::GreaterEqual, query, queries));
+            hide(math.compare(F::GreaterEqual, key, keys));
         }
-        Ok(score)
+        score
     }
 }
 
 /// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
 /// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
 /// read.
-fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Value<'c, 'b> {
     if mask.dtype != DataType::Bool {
-        return Ok(mask);
+        return mask;
     }
     let dtype = if lowering.target().is_cpu() {
         DataType::F32
@@ -259,11 +258,11 @@ fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result
     let (order, mut dims) = match &mask.data {
         Data::Constant(scalar) => {
             let added = if scalar.to_f64() == 0.0 { f64::NEG_INFINITY } else { 0.0 };
-            return Ok(Value {
+            return Value {
                 data: Data::Constant(Constant::float(added)),
                 dtype,
                 dims: mask.dims,
-            });
+            };
         }
         Data::Scalar(_) => (Vec::new(), mask.dims.clone()),
         Data::Tensor { order, .. } => (order.clone(), mask.dims.clone()),
@@ -274,22 +273,22 @@ fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result
         dtype,
     };
     let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
-        let hides = math.compare(F::Equal, only(elements)?, math.constant(0.0)?)?;
-        math.select(hides, math.constant(f64::NEG_INFINITY)?, math.constant(0.0)?)
-    })?;
-    let ssa = lowering.emitter().barrier(made.ssa)?;
+        let hides = math.compare(F::Equal, only(elements), math.constant(0.0));
+        math.select(hides, math.constant(f64::NEG_INFINITY), math.constant(0.0))
+    });
+    let ssa = lowering.emitter().barrier(made.ssa);
     // Where elements are repeated in memory, one is enough: it is broadcast.
     for (axis, dim) in dims.iter_mut().enumerate() {
         if !order.contains(&axis) {
             *dim = 1;
         }
     }
-    Ok(Value::of(Ordered {
+    Value::of(Ordered {
         ssa,
         order,
         dtype,
         dims,
-    }))
+    })
 }
 
 /// For each query, the sum of the products of output and gradient.
@@ -298,15 +297,15 @@ pub(super) fn level<'c, 'b>(
     (d_o, o): (&Value<'c, 'b>, TensorId),
     order: &[usize],
     compute: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     let rows = Shape {
         dims: &d_o.dims,
         order,
         dtype: compute,
     };
-    let o = lowering.value(o)?.clone();
+    let o = lowering.value(o).clone();
     lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |math, elements| {
-        let &[d_o, o] = elements else { return Err(MISSING) };
+        let &[d_o, o] = elements else { unreachable!("{MISSING}") };
         math.mul(d_o, o)
     })
 }

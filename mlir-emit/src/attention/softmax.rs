@@ -1,7 +1,6 @@
 //! The results of each way of computing a softmax and its weighted sum, and the outputs computed
 //! from them.
 
-use crate::EmitError;
 use crate::convert::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -39,21 +38,21 @@ impl<'c, 'b> Softmax<'c, 'b> {
         weighted: Weighted<'c, 'b>,
         greatest: &Value<'c, 'b>,
         total: Value<'c, 'b>,
-    ) -> Result<Self, EmitError> {
+    ) -> Self {
         let row = Row::new(&total);
         let greatest = lowering.map(
             &[greatest],
             &row.shape(DataType::F32),
             DataType::F32,
-            |math, elements| math.scale(LN_2, only(elements)?),
-        )?;
+            |math, elements| math.scale(LN_2, only(elements)),
+        );
         let greatest = Value::of(greatest);
-        Ok(Softmax {
+        Softmax {
             weighted,
             reference: greatest.clone(),
             greatest,
             total,
-        })
+        }
     }
 }
 
@@ -66,10 +65,10 @@ pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
 /// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
 pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
     let &[weighted, total] = elements else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
-    let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
-    math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
+    let nothing = math.compare(F::Equal, total, math.constant(0.0));
+    math.select(nothing, math.constant(0.0), math.div(weighted, total))
 }
 
 /// The memory of a reduced value: rows without keys.

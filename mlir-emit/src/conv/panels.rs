@@ -6,7 +6,6 @@
 //! taps reach it.
 
 use super::shape::Shape;
-use crate::EmitError;
 use crate::kernel::{Along, Own, Panels, Part};
 use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
@@ -63,9 +62,9 @@ impl<'c, 'b> Frame<'c, 'b> {
         lowering: &Lowering<'_, 'c, 'b>,
         (name, parts): (String, Vec<Part>),
         (dims, order): (&[i64], &[usize]),
-    ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    ) -> Option<Ordered<'c, 'b>> {
         let Some(registers) = lowering.target().registers() else {
-            return Ok(None);
+            return None;
         };
         let elements = |dims: &[i64]| {
             let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
@@ -83,13 +82,13 @@ impl<'c, 'b> Frame<'c, 'b> {
         } else {
             [a.ssa, b.ssa]
         };
-        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order)?)?;
-        Ok(ssa.map(|ssa| Ordered {
+        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order));
+        ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: DataType::F32,
             dims: dims.to_vec(),
-        }))
+        })
     }
 }
 
@@ -118,29 +117,25 @@ fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
 }
 
 /// Returns the tensor with zeros before and after each spatial axis, behind a barrier.
-fn padded<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    tensor: Ordered<'c, 'b>,
-    zeros: &[(i64, i64)],
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn padded<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, tensor: Ordered<'c, 'b>, zeros: &[(i64, i64)]) -> Ordered<'c, 'b> {
     if zeros.iter().all(|&zeros| zeros == (0, 0)) {
-        return Ok(tensor);
+        return tensor;
     }
     let at = lowering.emitter();
     let along = |axis: usize| axis.checked_sub(2).and_then(|spatial| zeros.get(spatial));
     let zeros_of = |axis: usize| along(axis).copied().unwrap_or_default();
     let padding: Vec<_> = tensor.order.iter().map(|&axis| zeros_of(axis)).collect();
-    let shape = extents(&tensor.dims, &tensor.order)?;
-    let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype))?;
+    let shape = extents(&tensor.dims, &tensor.order);
+    let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype));
     let dims = tensor.dims.iter().enumerate().map(|(axis, dim)| {
         let (before, after) = zeros_of(axis);
         dim + before + after
     });
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+    Ordered {
+        ssa: at.barrier(ssa),
         dims: dims.collect(),
         ..tensor
-    })
+    }
 }
 
 /// The loops, those that move the farthest in this tensor first.
@@ -155,17 +150,17 @@ pub(super) fn floats<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [a, b]: [&Ordered<'c, 'b>; 2],
     compute: DataType,
-) -> Result<Option<[Ordered<'c, 'b>; 2]>, EmitError> {
+) -> Option<[Ordered<'c, 'b>; 2]> {
     let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
     if !are_floats || lowering.target().registers().is_none() {
-        return Ok(None);
+        return None;
     }
     let wide = |factor: &Ordered<'c, 'b>| match factor.dtype {
-        DataType::F32 => Ok(factor.clone()),
+        DataType::F32 => factor.clone(),
         _ => lowering.converted(factor.clone(), DataType::F32),
     };
-    Ok(Some([wide(a)?, wide(b)?]))
+    Some([wide(a), wide(b)])
 }
 
 /// Whether windows begin within the input, which these kernels do not know.
@@ -211,14 +206,14 @@ pub(super) fn forward<'c, 'b>(
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
-    let Some([x, w]) = floats(lowering, [x, w], compute)? else {
-        return Ok(None);
+    let Some([x, w]) = floats(lowering, [x, w], compute) else {
+        return None;
     };
-    let x = padded(lowering, x, &shape.padding())?;
+    let x = padded(lowering, x, &shape.padding());
     // Vectors lie along the filters, or along the positions of an image.
     let is_last = is_last(dims, order);
     let frame = Frame::new([x, w], (dims, order), !is_last);
@@ -275,14 +270,14 @@ pub(super) fn wgrad<'c, 'b>(
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
-    let Some([x, dy]) = floats(lowering, [x, dy], compute)? else {
-        return Ok(None);
+    let Some([x, dy]) = floats(lowering, [x, dy], compute) else {
+        return None;
     };
-    let x = padded(lowering, x, &shape.padding())?;
+    let x = padded(lowering, x, &shape.padding());
     // Depthwise: each lane of a vector is another channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
     let frame = Frame::new([dy, x], (dims, order), is_depthwise);
@@ -386,14 +381,14 @@ pub(super) fn dgrad<'c, 'b>(
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
     let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
-    let Some(axes) = axes else { return Ok(None) };
+    let Some(axes) = axes else { return None };
     if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {
-        return Ok(None);
+        return None;
     }
     let zeros: Vec<(i64, i64)> = axes
         .iter()
@@ -407,10 +402,10 @@ pub(super) fn dgrad<'c, 'b>(
             (before.max().unwrap_or(0).max(0), after.max().unwrap_or(0).max(0))
         })
         .collect();
-    let Some([dy, w]) = floats(lowering, [dy, w], compute)? else {
-        return Ok(None);
+    let Some([dy, w]) = floats(lowering, [dy, w], compute) else {
+        return None;
     };
-    let dy = padded(lowering, dy, &zeros)?;
+    let dy = padded(lowering, dy, &zeros);
     let is_last = is_last(dims, order);
     let frame = Frame::new([dy, w], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);

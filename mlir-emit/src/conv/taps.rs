@@ -2,7 +2,6 @@
 
 use super::panels::floats;
 use super::shape::Shape;
-use crate::EmitError;
 use crate::kernel::{Own, Taps};
 use crate::lowering::Lowering;
 use crate::value::Ordered;
@@ -16,27 +15,27 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     dims: &[i64],
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c, 'b>> {
     let order: Vec<usize> = (0..dims.len()).collect();
     let lie_so = x.lies_in(&order) && dy.lies_in(&order);
     let Some(registers) = lowering.target().registers() else {
-        return Ok(None);
+        return None;
     };
     if !lie_so || shape.filters != 1 || shape.is_reversed() {
-        return Ok(None);
+        return None;
     }
     let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
     let geometry = shape.geometry;
     let (Some(input), Some(output), Some(window)) = (both(&shape.input), both(&shape.output), both(&shape.window))
     else {
-        return Ok(None);
+        return None;
     };
     let (Some(pre), Some(stride), Some(dilation)) = (
         both(&geometry.pre_padding),
         both(&geometry.stride),
         both(&geometry.dilation),
     ) else {
-        return Ok(None);
+        return None;
     };
     let taps = Taps {
         batch: shape.batch,
@@ -50,14 +49,14 @@ pub(super) fn lower<'c, 'b>(
         registers,
     };
     let own = Own::Taps(taps);
-    let Some([x, dy]) = floats(lowering, [x, dy], compute)?.filter(|_| own.is_possible()) else {
-        return Ok(None);
+    let Some([x, dy]) = floats(lowering, [x, dy], compute).filter(|_| own.is_possible()) else {
+        return None;
     };
-    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims)?;
-    Ok(ssa.map(|ssa| Ordered {
+    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims);
+    ssa.map(|ssa| Ordered {
         ssa,
         order,
         dtype: DataType::F32,
         dims: dims.to_vec(),
-    }))
+    })
 }

@@ -1,7 +1,7 @@
 //! Structured operations: loops over the elements of tensors, and what their bodies have access to.
 
 use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
-use crate::EmitError;
+use crate::counts::signed;
 use crate::mlir::{Attribute, Block, Type, Value};
 use rotini_graph::DataType;
 
@@ -14,8 +14,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         loops: &[Loop],
         inputs: &[(Value<'c, 'b>, DataType, String)],
         init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
         self.configured(None, loops, inputs, init, body)
     }
 
@@ -26,8 +26,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         loops: &[Loop],
         inputs: &[(Value<'c, 'b>, DataType, String)],
         init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
         let how: Vec<_> = how
             .map(|how| ("compilation_info", how.to_owned()))
             .into_iter()
@@ -38,15 +38,15 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|(value, _, map)| {
                 // The element as the tensor has it: a code that is multiplied is the float that it
                 // means.
-                let element = value.r#type().as_tensor()?.1;
-                Ok((*value, element, map.clone()))
+                let element = value.r#type().as_tensor().1;
+                (*value, element, map.clone())
             })
-            .collect::<Result<Vec<_>, EmitError>>()?;
+            .collect::<Vec<_>>();
         self.structured(
             &how,
             loops,
             &inputs,
-            (init, self.element_type(init_dtype)?, init_map),
+            (init, self.element_type(init_dtype), init_map),
             body,
         )
     }
@@ -58,12 +58,12 @@ impl<'c, 'b> Emitter<'c, 'b> {
         loops: &[Loop],
         inputs: &[(Value<'c, 'b>, Type<'c>, String)],
         init: (Value<'c, 'b>, Type<'c>, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
         let (init, init_type, init_map) = init;
         let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
         maps.push(&init_map);
-        let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
+        let maps = self.attribute(&format!("[{}]", maps.join(", ")));
         let iterators: Vec<&str> = loops
             .iter()
             .map(|kind| match kind {
@@ -71,7 +71,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
                 Loop::Reduction => "#linalg.iterator_type<reduction>",
             })
             .collect();
-        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
+        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")));
 
         let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
         let arguments: Vec<_> = types.collect();
@@ -79,21 +79,21 @@ impl<'c, 'b> Emitter<'c, 'b> {
         {
             let elements = (0..arguments.len())
                 .map(|index| argument(&block, index))
-                .collect::<Result<Vec<_>, _>>()?;
+                .collect::<Vec<_>>();
             let emitter = self.inside(&block);
-            let result = body(&emitter, &elements)?;
-            emitter.terminate("linalg.yield", &[result])?;
+            let result = body(&emitter, &elements);
+            emitter.terminate("linalg.yield", &[result]);
         }
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);
-        let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
+        let input_count = i32::try_from(inputs.len()).unwrap_or_else(|_| unreachable!("too many inputs"));
         let mut attributes = vec![
             ("indexing_maps", maps),
             ("iterator_types", iterators),
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
         for (name, text) in how {
-            attributes.push((name, self.attribute(text)?));
+            attributes.push((name, self.attribute(text)));
         }
         first(self.op(
             "linalg.generic",
@@ -101,7 +101,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             &[init.r#type()],
             &attributes,
             vec![block.into()],
-        )?)
+        ))
     }
 
     /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
@@ -109,10 +109,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         shape: &[i64],
         dtype: DataType,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
         let rank = shape.len();
-        let init = self.empty(shape, dtype)?;
+        let init = self.empty(shape, dtype);
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
             body(inner)
@@ -125,17 +125,17 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         [from, to]: [Value<'c, 'b>; 2],
         (start, dtype): (Value<'c, 'b>, DataType),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = self.element_type(dtype)?;
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
+        let r#type = self.element_type(dtype);
         let block = Block::new(&[self.index_type(), r#type]);
         {
             let inner = self.inside(&block);
-            let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
-            inner.terminate("scf.yield", &[result])?;
+            let result = body(&inner, argument(&block, 0), argument(&block, 1));
+            inner.terminate("scf.yield", &[result]);
         }
-        let step = self.integer(1, self.index_type())?;
-        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
+        let step = self.integer(1, self.index_type());
+        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()]))
     }
 
     /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
@@ -144,32 +144,27 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         condition: Value<'c, 'b>,
         value: Value<'c, 'b>,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Value<'c, 'r>,
+    ) -> Value<'c, 'b> {
         let r#type = value.r#type();
         let [made, kept] = [Block::new(&[]), Block::new(&[])];
         {
             let inner = self.inside(&made);
-            inner.terminate("scf.yield", &[body(&inner)?])?;
-            self.inside(&kept).terminate("scf.yield", &[self.captured(value)])?;
+            inner.terminate("scf.yield", &[body(&inner)]);
+            self.inside(&kept).terminate("scf.yield", &[self.captured(value)]);
         }
-        first(self.op("scf.if", &[condition], &[r#type], &[], vec![made.into(), kept.into()])?)
+        first(self.op("scf.if", &[condition], &[r#type], &[], vec![made.into(), kept.into()]))
     }
 
     /// The index of a loop, inside the body of a structured operation.
-    pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
-        let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
-        let attribute = Attribute::integer(index, Type::integer(self.context, 64))?;
+    pub(crate) fn loop_index(&self, index: usize) -> Value<'c, 'b> {
+        let index = signed(index);
+        let attribute = Attribute::integer(index, Type::integer(self.context, 64));
         self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
     }
 
     /// Compares two indices.
-    pub(crate) fn compare_indices(
-        &self,
-        relation: Relation,
-        lhs: Value<'c, 'b>,
-        rhs: Value<'c, 'b>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn compare_indices(&self, relation: Relation, lhs: Value<'c, 'b>, rhs: Value<'c, 'b>) -> Value<'c, 'b> {
         // MLIR's numbers of the predicates.
         let predicate = match relation {
             Relation::Equal => "0 : i64",
@@ -179,7 +174,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             "arith.cmpi",
             &[lhs, rhs],
             self.bool_type(),
-            &[("predicate", self.attribute(predicate)?)],
+            &[("predicate", self.attribute(predicate))],
         )
     }
 }

@@ -5,7 +5,6 @@
 mod loops;
 mod tensors;
 
-use crate::EmitError;
 use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
@@ -65,8 +64,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// The MLIR type of an element. The operations determine signedness.
-    pub(crate) fn element_type(&self, dtype: DataType) -> Result<Type<'c>, EmitError> {
-        Ok(match dtype.storage() {
+    pub(crate) fn element_type(&self, dtype: DataType) -> Type<'c> {
+        match dtype.storage() {
             Storage::F32 => Type::float(self.context, Float::F32),
             Storage::F16 => Type::float(self.context, Float::F16),
             Storage::Bf16 => Type::float(self.context, Float::Bf16),
@@ -74,11 +73,11 @@ impl<'c, 'b> Emitter<'c, 'b> {
             Storage::I8 => Type::integer(self.context, 8),
             Storage::I32 => Type::integer(self.context, 32),
             Storage::I64 => Type::integer(self.context, 64),
-        })
+        }
     }
 
-    pub(crate) fn tensor_type(&self, shape: &[i64], dtype: DataType) -> Result<Type<'c>, EmitError> {
-        self.element_type(dtype)?.tensor(shape)
+    pub(crate) fn tensor_type(&self, shape: &[i64], dtype: DataType) -> Type<'c> {
+        self.element_type(dtype).tensor(shape)
     }
 
     pub(crate) fn index_type(&self) -> Type<'c> {
@@ -95,8 +94,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// An attribute that is written out: only what this crate says itself.
-    pub(crate) fn attribute(&self, text: &str) -> Result<Attribute, EmitError> {
-        Ok(Attribute::text(text))
+    pub(crate) fn attribute(&self, text: &str) -> Attribute {
+        Attribute::text(text)
     }
 
     pub(crate) fn segments(&self, sizes: &[i32]) -> Attribute {
@@ -115,10 +114,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
         results: &[Type<'c>],
         attributes: &[(&str, Attribute)],
         regions: Vec<Region>,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
-        Ok(self
-            .block
-            .append(self.context, name, operands, results, attributes, regions))
+    ) -> Vec<Value<'c, 'b>> {
+        self.block
+            .append(self.context, name, operands, results, attributes, regions)
     }
 
     /// Appends an operation with one result and no regions.
@@ -128,30 +126,30 @@ impl<'c, 'b> Emitter<'c, 'b> {
         operands: &[Value<'c, 'b>],
         result: Type<'c>,
         attributes: &[(&str, Attribute)],
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        first(self.op(name, operands, &[result], attributes, Vec::new())?)
+    ) -> Value<'c, 'b> {
+        first(self.op(name, operands, &[result], attributes, Vec::new()))
     }
 
     /// An operation whose result has the type of its first operand.
-    pub(crate) fn same(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn same(&self, name: &str, operands: &[Value<'c, 'b>]) -> Value<'c, 'b> {
         let Some(operand) = operands.first() else {
-            return Err(EmitError::Internal("an operation without operands"));
+            unreachable!("an operation without operands");
         };
         self.one(name, operands, operand.r#type(), &[])
     }
 
     /// Returns the same tensor behind a compute barrier: no operation before it is fused with one
     /// after it. IREE removes the barrier once dispatches are formed.
-    pub(crate) fn barrier(&self, tensor: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn barrier(&self, tensor: Value<'c, 'b>) -> Value<'c, 'b> {
         self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
     }
 
     /// A [barrier](Self::barrier) that keeps a defect of the compiler away.
-    pub(crate) fn barrier_against(&self, quirk: Quirk, tensor: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn barrier_against(&self, quirk: Quirk, tensor: Value<'c, 'b>) -> Value<'c, 'b> {
         if self.quirks.avoids(quirk) {
             self.barrier(tensor)
         } else {
-            Ok(tensor)
+            tensor
         }
     }
 
@@ -170,20 +168,20 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// A constant of a floating-point type, rounded to it.
-    pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
-        let value = Attribute::float(value, r#type)?;
+    pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Value<'c, 'b> {
+        let value = Attribute::float(value, r#type);
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
     /// A constant of an integer or index type.
-    pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
-        let value = Attribute::integer(value, r#type)?;
+    pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Value<'c, 'b> {
+        let value = Attribute::integer(value, r#type);
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
     /// A zero of a type of [`Emitter::element_type`]; of a code, its least one.
-    pub(crate) fn zero(&self, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = self.element_type(dtype)?;
+    pub(crate) fn zero(&self, dtype: DataType) -> Value<'c, 'b> {
+        let r#type = self.element_type(dtype);
         if dtype.is_float() && !dtype.is_code() {
             self.float(0.0, r#type)
         } else {
@@ -192,8 +190,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// A constant, or what is nearest to it in the type.
-    pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = self.element_type(dtype)?;
+    pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Value<'c, 'b> {
+        let r#type = self.element_type(dtype);
         if dtype.is_float() && !dtype.is_code() {
             self.float(value, r#type)
         } else {
@@ -203,8 +201,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// Appends an operation without results that ends a block.
-    pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<(), EmitError> {
-        self.op(name, operands, &[], &[], Vec::new()).map(|_| ())
+    pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c, 'b>]) {
+        self.op(name, operands, &[], &[], Vec::new());
     }
 
     /// An emitter for a block inside an operation of this one.
@@ -213,27 +211,17 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// Appends a product that becomes a kernel of rotini. Returns its sums.
-    pub(crate) fn product(&self, kernels: &Kernels, product: Product) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn product(&self, kernels: &Kernels, product: Product) -> Value<'c, 'b> {
         kernels.append(self.context, self.block, product)
     }
 
     /// Appends a transpose, a copy in another memory order, by a kernel of rotini.
-    pub(crate) fn transpose(
-        &self,
-        kernels: &Kernels,
-        transpose: &Transpose,
-        shape: &[i64],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn transpose(&self, kernels: &Kernels, transpose: &Transpose, shape: &[i64]) -> Value<'c, 'b> {
         kernels.transpose(self.context, self.block, (transpose, shape))
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
-    pub(crate) fn scatter(
-        &self,
-        kernels: &Kernels,
-        scatter: &Scatter,
-        values: [Value<'c, 'b>; 2],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn scatter(&self, kernels: &Kernels, scatter: &Scatter, values: [Value<'c, 'b>; 2]) -> Value<'c, 'b> {
         kernels.scatter(self.context, self.block, (scatter, values))
     }
 
@@ -244,17 +232,12 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels: &Kernels,
         (dots, values): (&CpuMatmul, [usize; 2]),
         shape: &[i64],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c, 'b> {
         kernels.dots(self.context, self.block, (dots, values, shape))
     }
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape.
-    pub(crate) fn own(
-        &self,
-        kernels: &Kernels,
-        (own, values): (&Own, &[usize]),
-        shape: &[i64],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn own(&self, kernels: &Kernels, (own, values): (&Own, &[usize]), shape: &[i64]) -> Value<'c, 'b> {
         kernels.own(self.context, self.block, (own, values, shape))
     }
 
@@ -264,7 +247,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels: &Kernels,
         attention: Attention<'_>,
         shapes: &[&[i64]],
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+    ) -> Vec<Value<'c, 'b>> {
         kernels.attention(self.context, self.block, (attention, shapes))
     }
 
@@ -275,23 +258,21 @@ impl<'c, 'b> Emitter<'c, 'b> {
 }
 
 /// The argument of a block, as a value that lives as long as the block is borrowed.
-pub(crate) fn argument<'c, 'b>(block: &'b Block<'c>, index: usize) -> Result<Value<'c, 'b>, EmitError> {
-    block
-        .argument(index)
-        .ok_or(EmitError::Internal("an argument that is not there"))
+pub(crate) fn argument<'c, 'b>(block: &'b Block<'c>, index: usize) -> Value<'c, 'b> {
+    block.argument(index)
 }
 
-pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
+pub(crate) fn first<T>(results: Vec<T>) -> T {
     results
         .into_iter()
         .next()
-        .ok_or(EmitError::Internal("an operation without results"))
+        .unwrap_or_else(|| unreachable!("an operation without results"))
 }
 
 /// The error of a body that has fewer elements than operands.
-pub(crate) const MISSING: EmitError = EmitError::Internal("a missing element");
+pub(crate) const MISSING: &str = "a missing element";
 
 /// The element of a body with one operand.
-pub(crate) fn only<'c, 'b>(elements: &[Value<'c, 'b>]) -> Result<Value<'c, 'b>, EmitError> {
-    elements.first().copied().ok_or(MISSING)
+pub(crate) fn only<'c, 'b>(elements: &[Value<'c, 'b>]) -> Value<'c, 'b> {
+    elements[0]
 }

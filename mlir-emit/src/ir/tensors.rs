@@ -1,32 +1,31 @@
 //! Operations on whole tensors: create, fill, pad, crop, read.
 
 use super::{Emitter, argument, first};
-use crate::EmitError;
 use crate::mlir::{Block, Value};
 use rotini_graph::DataType;
 
 impl<'c, 'b> Emitter<'c, 'b> {
     /// A tensor without contents.
-    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        self.one("tensor.empty", &[], self.tensor_type(shape, dtype)?, &[])
+    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c, 'b> {
+        self.one("tensor.empty", &[], self.tensor_type(shape, dtype), &[])
     }
 
     /// A tensor of zeros.
-    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Value<'c, 'b> {
         self.filled(shape, dtype, 0.0)
     }
 
     /// A tensor with one value everywhere, or what is nearest to it in the type.
-    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
-        let value = self.constant(value, dtype)?;
-        self.fill(value, self.empty(shape, dtype)?)
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Value<'c, 'b> {
+        let value = self.constant(value, dtype);
+        self.fill(value, self.empty(shape, dtype))
     }
 
     /// A tensor of the type of this one with one value everywhere.
-    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Value<'c, 'b> {
         let element = value.r#type();
         let block = Block::new(&[element, element]);
-        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
+        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)]);
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
@@ -34,7 +33,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             &[empty.r#type()],
             &attributes,
             vec![block.into()],
-        )?)
+        ))
     }
 
     /// Pads a tensor before and after each axis by the numbers of elements in `padding`, with
@@ -45,9 +44,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
         extents: &[i64],
         padding: &[(i64, i64)],
         (fill, dtype): (f64, DataType),
-    ) -> Result<(Value<'c, 'b>, Vec<i64>), EmitError> {
+    ) -> (Value<'c, 'b>, Vec<i64>) {
         if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
-            return Ok((ssa, extents.to_vec()));
+            return (ssa, extents.to_vec());
         }
         let padded: Vec<i64> = extents
             .iter()
@@ -57,41 +56,29 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
         let block = Block::new(&vec![self.index_type(); padded.len()]);
         let inner = self.inside(&block);
-        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
+        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)]);
         let attributes = [
             ("static_low", self.i64_array(&low)),
             ("static_high", self.i64_array(&high)),
             ("operandSegmentSizes", self.segments(&[1, 0, 0])),
         ];
-        let target = self.tensor_type(&padded, dtype)?;
-        Ok((
-            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])?)?,
+        let target = self.tensor_type(&padded, dtype);
+        (
+            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])),
             padded,
-        ))
+        )
     }
 
     /// The first elements along each axis.
-    pub(crate) fn crop(
-        &self,
-        ssa: Value<'c, 'b>,
-        from: &[i64],
-        to: &[i64],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn crop(&self, ssa: Value<'c, 'b>, from: &[i64], to: &[i64], dtype: DataType) -> Value<'c, 'b> {
         if from == to {
-            return Ok(ssa);
+            return ssa;
         }
         self.slice(ssa, &vec![0; to.len()], to, dtype)
     }
 
     /// As many elements along each axis, from these places on.
-    pub(crate) fn slice(
-        &self,
-        ssa: Value<'c, 'b>,
-        offsets: &[i64],
-        sizes: &[i64],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn slice(&self, ssa: Value<'c, 'b>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c, 'b> {
         let attributes = [
             ("static_offsets", self.i64_array(offsets)),
             ("static_sizes", self.i64_array(sizes)),
@@ -101,19 +88,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one(
             "tensor.extract_slice",
             &[ssa],
-            self.tensor_type(sizes, dtype)?,
+            self.tensor_type(sizes, dtype),
             &attributes,
         )
     }
 
     /// An element of a tensor.
-    pub(crate) fn extract(
-        &self,
-        tensor: Value<'c, 'b>,
-        indices: &[Value<'c, 'b>],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn extract(&self, tensor: Value<'c, 'b>, indices: &[Value<'c, 'b>], dtype: DataType) -> Value<'c, 'b> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
-        self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
+        self.one("tensor.extract", &operands, self.element_type(dtype), &[])
     }
 }

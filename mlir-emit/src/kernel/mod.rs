@@ -83,8 +83,8 @@ const PRODUCT: &str = "rotini.product";
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
     products: RefCell<Vec<Product>>,
-    /// The text of kernels that are complete.
-    complete: RefCell<Vec<String>>,
+    /// The text of kernels that are complete, or why they have none.
+    complete: RefCell<Vec<Result<String, EmitError>>>,
 }
 
 impl Kernels {
@@ -109,22 +109,22 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         (transpose, shape): (&Transpose, &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c, 'b> {
         let element =
-            gemm::element(context, transpose.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
+            gemm::element(context, transpose.dtype).unwrap_or_else(|| unreachable!("a copy that no kernel makes"));
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
             kind: "turn",
             name: transpose.name(),
             lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
-            stored: vec![(written, element.tensor(shape)?)],
-            written: transpose.write(context)?,
+            stored: vec![(written, element.tensor(shape))],
+            written: transpose.write(context),
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, block, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a copy without a result"))
+            .unwrap_or_else(|| unreachable!("a copy without a result"))
     }
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
@@ -134,7 +134,7 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         (scatter, [tensor, span]): (&Scatter, [Value<'c, 'b>; 2]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c, 'b> {
         let element = scatter.element(context);
         let [read, stored] = scatter.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -147,12 +147,12 @@ impl Kernels {
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
-            written: scatter.write(context)?,
+            written: scatter.write(context),
         };
-        let made = self.append_updating(context, block, kernel, Some(span.id()))?;
+        let made = self.append_updating(context, block, kernel, Some(span.id()));
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a scatter without a result"))
+            .unwrap_or_else(|| unreachable!("a scatter without a result"))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
@@ -161,7 +161,7 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         (dots, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c, 'b> {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -169,13 +169,13 @@ impl Kernels {
             name: dots.name(),
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
-            stored: vec![(out, element.tensor(shape)?)],
-            written: dots.write(context)?,
+            stored: vec![(out, element.tensor(shape))],
+            written: dots.write(context),
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, block, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a product without a result"))
+            .unwrap_or_else(|| unreachable!("a product without a result"))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
@@ -184,32 +184,32 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         (own, values, shape): (&Own, &[usize], &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c, 'b> {
         let element = Type::float(context, Float::F32);
         let (kind, name, counts, written) = match own {
             Own::Panels(panels) => {
                 let counts = panels.elements.to_vec();
-                ("panels", panels.name.clone(), counts, panels.write(context)?)
+                ("panels", panels.name.clone(), counts, panels.write(context))
             }
-            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)?),
-            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)?),
+            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
+            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers
             .next_back()
-            .ok_or(EmitError::Internal("a kernel without buffers"))?;
+            .unwrap_or_else(|| unreachable!("a kernel without buffers"));
         let kernel = Whole {
             kind,
             name,
             lanes: Lanes::Single,
             read: values.iter().copied().zip(buffers).collect(),
-            stored: vec![(out, element.tensor(shape)?)],
+            stored: vec![(out, element.tensor(shape))],
             written,
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, block, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a kernel without a result"))
+            .unwrap_or_else(|| unreachable!("a kernel without a result"))
     }
 
     /// Appends a complete kernel, and returns what it stores.
@@ -218,7 +218,7 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         kernel: Whole<'c>,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+    ) -> Vec<Value<'c, 'b>> {
         self.append_updating(context, block, kernel, None)
     }
 
@@ -230,7 +230,7 @@ impl Kernels {
         block: &'b Block<'c>,
         kernel: Whole<'c>,
         updated: Option<usize>,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+    ) -> Vec<Value<'c, 'b>> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
@@ -245,7 +245,7 @@ impl Kernels {
             (&symbol, &name, kernel.lanes),
             (&buffers, kernel.read.len()),
             kernel.written,
-        )?);
+        ));
         let operands: Vec<_> = kernel
             .read
             .iter()
@@ -262,7 +262,7 @@ impl Kernels {
             .map(|(name, text)| (name, Attribute::text(&text)))
             .collect();
         let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
-        Ok(block.append(context, DISPATCH, &operands, &results, &attributes, Vec::new()))
+        block.append(context, DISPATCH, &operands, &results, &attributes, Vec::new())
     }
 
     /// Appends a product to a block.
@@ -271,9 +271,10 @@ impl Kernels {
         context: &'c Context,
         block: &'b Block<'c>,
         mut product: Product,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let element = gemm::element(context, product.compute).ok_or(EmitError::Internal("sums that no kernel has"))?;
-        let result = element.tensor(&product.shape())?;
+    ) -> Value<'c, 'b> {
+        let element =
+            gemm::element(context, product.compute).unwrap_or_else(|| unreachable!("sums that no kernel has"));
+        let result = element.tensor(&product.shape());
         let mut products = self.products.borrow_mut();
         let number = Attribute::text(&format!("{} : i64", products.len()));
         let operands: Vec<Value<'c, 'b>> = product
@@ -296,7 +297,7 @@ impl Kernels {
         );
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a product without sums"))
+            .unwrap_or_else(|| unreachable!("a product without sums"))
     }
 }
 
@@ -357,32 +358,29 @@ pub(crate) fn place<'c>(
         let at = operations
             .iter()
             .position(is_own)
-            .ok_or(EmitError::Internal("a lost product"))?;
+            .unwrap_or_else(|| unreachable!("a lost product"));
         let &[sums] = operations.get(at).map_or(&[][..], Operation::results) else {
-            return Err(EmitError::Internal("a product without sums"));
+            unreachable!("a product without sums");
         };
         let Fused {
             mut epilogue,
             operations: fused,
             last,
-        } = fusion::fuse(context, (&operations, at), product, sums)?;
+        } = fusion::fuse(context, (&operations, at), product, sums);
         let symbol = format!("rotini_{number}");
         let mut calls = Vec::new();
         if product.schedule.parts > 1 {
             let results: i64 = product.shape().iter().product();
             let count = product.schedule.parts.cast_signed() * results;
-            let fresh = Block::new(&[Type::float(context, Float::F32).tensor(&[count])?]);
-            let value = fresh
-                .argument(0)
-                .ok_or(EmitError::Internal("a value without a place"))?
-                .id();
+            let fresh = Block::new(&[Type::float(context, Float::F32).tensor(&[count])]);
+            let value = fresh.argument(0).id();
             let parts = split_k::parts(product, value, context);
             let mut stored = Epilogue {
                 stored: vec![(Source::Sums, parts.clone())],
                 ..Epilogue::default()
             };
-            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts)?);
-            let written = split_k::write(context, product, &epilogue)?;
+            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts));
+            let written = split_k::write(context, product, &epilogue);
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
             let kernel = (
@@ -391,9 +389,9 @@ pub(crate) fn place<'c>(
                 Lanes::Wave64(split_k::LANES.unsigned_abs()),
             );
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-            calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
+            calls.push(call(context, kernel, read, tensors, written, &mut texts));
         } else {
-            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts)?);
+            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts));
         }
         let kept = operations.drain(..).enumerate();
         let mut next = Vec::new();
@@ -413,8 +411,8 @@ pub(crate) fn place<'c>(
         let read = (Vec::new(), Vec::new());
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)
-    })?;
-    Ok(texts)
+    });
+    texts.into_iter().collect()
 }
 
 /// Writes the kernel of a product, and returns its call.
@@ -422,8 +420,8 @@ fn multiply<'c>(
     context: &'c Context,
     (symbol, product): (&str, &Product),
     epilogue: &mut Epilogue<'c>,
-    texts: &mut Vec<String>,
-) -> Result<Operation, EmitError> {
+    texts: &mut Vec<Result<String, EmitError>>,
+) -> Operation {
     let (axes, factors) = merged::merge(product, epilogue);
     let (written, lanes) = if product.is_direct {
         let write = if product.schedule.parts > 1 {
@@ -431,10 +429,10 @@ fn multiply<'c>(
         } else {
             depthwise::write
         };
-        let written = write(context, (product, &axes), &factors, epilogue)?;
+        let written = write(context, (product, &axes), &factors, epilogue);
         (written, depthwise::LANES.unsigned_abs())
     } else {
-        let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
+        let written = gemm::write(context, (product, &axes), &factors, epilogue);
         (written, product.schedule.lanes())
     };
     let values = factors
@@ -462,8 +460,8 @@ fn call<'c>(
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
     written: gemm::Written<'c>,
-    texts: &mut Vec<String>,
-) -> Result<Operation, EmitError> {
+    texts: &mut Vec<Result<String, EmitError>>,
+) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
     buffers.extend(operands.iter().map(memref));
     buffers.extend(stored.iter().map(|(_, tensor)| memref(tensor)));
@@ -473,9 +471,9 @@ fn call<'c>(
         (symbol, name, lanes),
         (&buffers, values.len()),
         written,
-    )?);
+    ));
     let attributes = dispatched(symbol, name, values.len());
-    Ok(Operation::new(DISPATCH, values, attributes, stored))
+    Operation::new(DISPATCH, values, attributes, stored)
 }
 
 fn memref(tensor: &Tensor<'_>) -> String {

@@ -90,7 +90,7 @@ impl<'c> Value<'c, '_> {
 
     pub(crate) fn r#type(self) -> Type<'c> {
         let values = self.context.values.borrow();
-        let id = values.get(self.id).map_or(0, |value| value.r#type);
+        let id = values[self.id].r#type;
         Type::of(self.context, id)
     }
 
@@ -224,8 +224,8 @@ impl<'c> Block<'c> {
         }
     }
 
-    pub(crate) fn argument<'b>(&'b self, index: usize) -> Option<Value<'c, 'b>> {
-        self.arguments.get(index).map(|argument| argument.captured())
+    pub(crate) fn argument<'b>(&'b self, index: usize) -> Value<'c, 'b> {
+        self.arguments[index].captured()
     }
 
     /// Takes all operations out.

@@ -208,15 +208,11 @@ mod tests {
         let float = Type::float(&context, Float::F32);
         let build = |escapes: bool, early: bool| {
             let block = Block::new(&[float]);
-            let argument = block.argument(0).unwrap();
+            let argument = block.argument(0);
             let inner = Block::new(&[float]);
-            let own = inner.argument(0).unwrap();
+            let own = inner.argument(0);
             let late = Block::new(&[float]);
-            let used = if early {
-                late.argument(0).unwrap().captured()
-            } else {
-                own
-            };
+            let used = if early { late.argument(0).captured() } else { own };
             inner.append(&context, "a.yield", &[used, argument.captured()], &[], &[], Vec::new());
             let escaped = own.captured();
             let flag = [("flag", Attribute::text("unit"))];

@@ -1,7 +1,6 @@
 //! Types of values.
 
 use super::Context;
-use crate::EmitError;
 use rotini_graph::DataType;
 use std::fmt;
 
@@ -111,45 +110,47 @@ impl<'c> Type<'c> {
     }
 
     /// A tensor of this type's elements.
-    pub(crate) fn tensor(self, shape: &[i64]) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 0) {
-            return Err(EmitError::Internal("a negative extent"));
-        }
+    pub(crate) fn tensor(self, shape: &[i64]) -> Self {
+        assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Tensor { shape, element }))
+        Self::new(self.context, Kind::Tensor { shape, element })
     }
 
     /// A vector of this type's elements.
-    pub(crate) fn vector(self, shape: &[i64]) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 1) {
-            return Err(EmitError::Internal("a vector without elements"));
-        }
+    pub(crate) fn vector(self, shape: &[i64]) -> Self {
+        assert!(
+            shape.iter().all(|&extent| extent >= 1),
+            "a vector without elements: {shape:?}"
+        );
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Vector { shape, element }))
+        Self::new(self.context, Kind::Vector { shape, element })
     }
 
     /// Memory with this type's elements.
-    pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 0) {
-            return Err(EmitError::Internal("a negative extent"));
-        }
+    pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Self {
+        assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Memory { shape, element, space }))
+        Self::new(self.context, Kind::Memory { shape, element, space })
     }
 
-    /// A vector's extents and its element.
-    pub(crate) fn as_vector(self) -> Result<(Vec<i64>, Self), EmitError> {
+    /// Returns a vector's extents and its element; `None` for another type.
+    pub(crate) fn if_vector(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
-            Some(Kind::Vector { shape, element }) => Ok((shape, Type::of(self.context, element))),
-            _ => Err(EmitError::Internal("a value that is no vector")),
+            Kind::Vector { shape, element } => Some((shape, Type::of(self.context, element))),
+            _ => None,
         }
+    }
+
+    /// Returns a vector's extents and its element.
+    pub(crate) fn as_vector(self) -> (Vec<i64>, Self) {
+        self.if_vector().unwrap_or_else(|| unreachable!("{self} is no vector"))
     }
 
     /// The bits of a number.
     pub(crate) fn bits(self) -> Option<u32> {
         match self.kind() {
-            Some(Kind::Integer(bits)) => Some(bits),
-            Some(Kind::Float(float)) => Some(float.bits()),
+            Kind::Integer(bits) => Some(bits),
+            Kind::Float(float) => Some(float.bits()),
             _ => None,
         }
     }
@@ -162,21 +163,25 @@ impl<'c> Type<'c> {
         self.context
     }
 
-    /// `None` is what no type of a context is.
-    pub(super) fn kind(self) -> Option<Kind> {
-        self.context.types.borrow().get(self.id).cloned()
+    pub(super) fn kind(self) -> Kind {
+        self.context.types.borrow()[self.id].clone()
     }
 
     pub(crate) fn is_integer(self) -> bool {
-        matches!(self.kind(), Some(Kind::Integer(_)))
+        matches!(self.kind(), Kind::Integer(_))
     }
 
-    /// A tensor's extents and its element.
-    pub(crate) fn as_tensor(self) -> Result<(Vec<i64>, Self), EmitError> {
+    /// Returns a tensor's extents and its element; `None` for another type.
+    pub(crate) fn if_tensor(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
-            Some(Kind::Tensor { shape, element }) => Ok((shape, Type::of(self.context, element))),
-            _ => Err(EmitError::Internal("a value that is no tensor")),
+            Kind::Tensor { shape, element } => Some((shape, Type::of(self.context, element))),
+            _ => None,
         }
+    }
+
+    /// Returns a tensor's extents and its element.
+    pub(crate) fn as_tensor(self) -> (Vec<i64>, Self) {
+        self.if_tensor().unwrap_or_else(|| unreachable!("{self} is no tensor"))
     }
 }
 
@@ -204,13 +209,12 @@ impl Type<'_> {
 impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
-            Some(Kind::Index) => f.write_str("index"),
-            Some(Kind::Integer(bits)) => write!(f, "i{bits}"),
-            Some(Kind::Float(float)) => f.write_str(float.name()),
-            Some(Kind::Tensor { shape, element }) => self.shaped(f, "tensor", &shape, element, None),
-            Some(Kind::Vector { shape, element }) => self.shaped(f, "vector", &shape, element, None),
-            Some(Kind::Memory { shape, element, space }) => self.shaped(f, "memref", &shape, element, space),
-            None => Err(fmt::Error),
+            Kind::Index => f.write_str("index"),
+            Kind::Integer(bits) => write!(f, "i{bits}"),
+            Kind::Float(float) => f.write_str(float.name()),
+            Kind::Tensor { shape, element } => self.shaped(f, "tensor", &shape, element, None),
+            Kind::Vector { shape, element } => self.shaped(f, "vector", &shape, element, None),
+            Kind::Memory { shape, element, space } => self.shaped(f, "memref", &shape, element, space),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The gradients of a normalization.
 
 use super::statistics::{Statistics, average, normal, save_sums, sum};
-use crate::EmitError;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::Math;
@@ -28,14 +27,16 @@ pub(super) struct Parts<'c, 'r> {
 
 impl<'c, 'r> Parts<'c, 'r> {
     /// From dy, x, scale, the inverse and the mean, if there is one.
-    pub(super) fn new(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Result<Self, EmitError> {
-        let (&[dy, x, scale, inverse], mean) = elements.split_first_chunk().ok_or(MISSING)?;
-        Ok(Parts {
+    pub(super) fn new(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Self {
+        let (&[dy, x, scale, inverse], mean) = elements
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        Parts {
             dy,
-            scaled: math.mul(dy, scale)?,
-            normal: normal(math, x, mean.first().copied(), inverse)?,
+            scaled: math.mul(dy, scale),
+            normal: normal(math, x, mean.first().copied(), inverse),
             inverse,
-        })
+        }
     }
 }
 
@@ -47,29 +48,31 @@ pub(super) fn differentiate<'c, 'b>(
     statistics: &Statistics<'c, 'b>,
     axes: &[usize],
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     let mut operands = vec![dy, x, scale, &statistics.inverse];
     operands.extend(&statistics.mean);
 
     let lacking = lacking(&x.dims, &scale.dims);
     let dscale = sum(lowering, &operands, &lacking, compute, |math, elements| {
-        let parts = Parts::new(math, elements)?;
+        let parts = Parts::new(math, elements);
         math.mul(parts.dy, parts.normal)
-    })?;
-    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements))?;
+    });
+    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements));
 
     let slope = average(lowering, &operands, axes, compute, |math, elements| {
-        let parts = Parts::new(math, elements)?;
+        let parts = Parts::new(math, elements);
         math.mul(parts.scaled, parts.normal)
-    })?
-    .closed(&lowering.emitter())?;
+    })
+    .closed(&lowering.emitter());
     let level = match &statistics.mean {
         Some(_) => {
             let level = average(lowering, &[dy, scale], axes, compute, |math, elements| {
-                let &[dy, scale] = elements else { return Err(MISSING) };
+                let &[dy, scale] = elements else {
+                    unreachable!("{MISSING}")
+                };
                 math.mul(dy, scale)
-            })?;
-            Some(level.closed(&lowering.emitter())?)
+            });
+            Some(level.closed(&lowering.emitter()))
         }
         None => None,
     };
@@ -77,15 +80,15 @@ pub(super) fn differentiate<'c, 'b>(
     operands.push(&slope);
     operands.extend(&level);
     lowering.finish(gradients.dx, &operands, compute, |math, elements| {
-        let (elements, rest) = elements.split_at_checked(count).ok_or(MISSING)?;
-        let parts = Parts::new(math, elements)?;
+        let (elements, rest) = elements.split_at(count);
+        let parts = Parts::new(math, elements);
         let centred = match rest.get(1) {
-            Some(&level) => math.sub(parts.scaled, level)?,
+            Some(&level) => math.sub(parts.scaled, level),
             None => parts.scaled,
         };
-        math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest)?)?)?)
-    })?;
-    save_sums(lowering, Some(gradients.dscale), &dscale, compute)?;
+        math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest))))
+    });
+    save_sums(lowering, Some(gradients.dscale), &dscale, compute);
     save_sums(lowering, gradients.dbias, &dbias, compute)
 }
 

@@ -1,6 +1,5 @@
 //! Means, deviations and normal elements, which normalizations and their gradients have in common.
 
-use crate::EmitError;
 use crate::convert::compute_type;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -27,34 +26,31 @@ pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
 }
 
 /// Returns the last `count` axes.
-pub(super) fn trailing(dims: &[i64], count: i64) -> Result<Vec<usize>, EmitError> {
+pub(super) fn trailing(dims: &[i64], count: i64) -> Vec<usize> {
     let first = usize::try_from(count)
         .ok()
         .and_then(|count| dims.len().checked_sub(count));
-    Ok((first.ok_or(EmitError::Internal("more normalized axes than axes"))?..dims.len()).collect())
+    (first.unwrap_or_else(|| unreachable!("more normalized axes than axes"))..dims.len()).collect()
 }
 
 /// The axes that an RMSNorm's scale says are normalized.
-pub(super) fn matching(x: &[i64], scale: &[i64]) -> Result<Vec<usize>, EmitError> {
-    let first = rms_normalized_axis(x, scale).ok_or(EmitError::Internal("a scale that does not fit"))?;
-    Ok((first..x.len()).collect())
+pub(super) fn matching(x: &[i64], scale: &[i64]) -> Vec<usize> {
+    let first = rms_normalized_axis(x, scale).unwrap_or_else(|| unreachable!("a scale that does not fit"));
+    (first..x.len()).collect()
 }
 
-pub(super) fn float(compute: DataType) -> Result<DataType, EmitError> {
+pub(super) fn float(compute: DataType) -> DataType {
     compute_type(compute)
         .filter(|compute| compute.is_float())
-        .ok_or(EmitError::Internal("a compute type that check declines"))
+        .unwrap_or_else(|| unreachable!("a compute type that check declines"))
 }
 
 pub(super) fn values<'c, 'b, const N: usize>(
     lowering: &Lowering<'_, 'c, 'b>,
     ids: [TensorId; N],
-) -> Result<[Value<'c, 'b>; N], EmitError> {
-    let values: Vec<_> = ids
-        .iter()
-        .map(|&id| lowering.value(id).cloned())
-        .collect::<Result<_, _>>()?;
-    values.try_into().map_err(|_| MISSING)
+) -> [Value<'c, 'b>; N] {
+    let values: Vec<_> = ids.iter().map(|&id| lowering.value(id).clone()).collect();
+    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
 }
 
 /// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
@@ -62,21 +58,21 @@ pub(super) fn channels<'c, 'b, const N: usize>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Value<'c, 'b>,
     ids: [TensorId; N],
-) -> Result<[Value<'c, 'b>; N], EmitError> {
+) -> [Value<'c, 'b>; N] {
     let mut dims = vec![1; x.dims.len()];
     if let (Some(channels), Some(&extent)) = (dims.get_mut(1), x.dims.get(1)) {
         *channels = extent;
     }
     let values: Vec<_> = ids
         .iter()
-        .map(|&id| lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims))
-        .collect::<Result<_, _>>()?;
-    values.try_into().map_err(|_| MISSING)
+        .map(|&id| lowering.value(id).clone().with_dims(&lowering.emitter(), &dims))
+        .collect();
+    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
 }
 
 /// One element, whatever its tensor's rank.
-pub(super) fn single<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Value<'c, 'b>, EmitError> {
-    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &[1])
+pub(super) fn single<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Value<'c, 'b> {
+    lowering.value(id).clone().with_dims(&lowering.emitter(), &[1])
 }
 
 /// A statistic of x along axes, whose tensor may end before them.
@@ -85,14 +81,14 @@ pub(super) fn statistic<'c, 'b>(
     x: &Value<'c, 'b>,
     id: TensorId,
     axes: &[usize],
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     let dims: Vec<i64> = x
         .dims
         .iter()
         .enumerate()
         .map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent })
         .collect();
-    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
+    lowering.value(id).clone().with_dims(&lowering.emitter(), &dims)
 }
 
 /// The statistics, and the variance that the deviation was computed from.
@@ -108,22 +104,24 @@ pub(super) fn find<'c, 'b>(
     epsilon: &Value<'c, 'b>,
     axes: &[usize],
     compute: DataType,
-) -> Result<Found<'c, 'b>, EmitError> {
-    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
-    let mean = mean.closed(&lowering.emitter())?;
+) -> Found<'c, 'b> {
+    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements));
+    let mean = mean.closed(&lowering.emitter());
     // The variance around the mean: of all elements, not of a sample.
     let variance = average(lowering, &[x, &mean], axes, compute, |math, elements| {
-        let &[x, mean] = elements else { return Err(MISSING) };
-        let distance = math.sub(x, mean)?;
+        let &[x, mean] = elements else {
+            unreachable!("{MISSING}")
+        };
+        let distance = math.sub(x, mean);
         math.mul(distance, distance)
-    })?;
-    Ok(Found {
+    });
+    Found {
         statistics: Statistics {
             mean: Some(mean),
-            inverse: inverse(lowering, &variance, epsilon, compute)?,
+            inverse: inverse(lowering, &variance, epsilon, compute),
         },
         variance,
-    })
+    }
 }
 
 /// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
@@ -134,14 +132,14 @@ pub(super) fn average<'c, 'b>(
     axes: &[usize],
     compute: DataType,
     body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Open<'c, 'b>, EmitError> {
-    let dims = &operands.first().ok_or(MISSING)?.dims;
-    let total = sum(lowering, operands, axes, compute, body)?;
-    let elements = count(dims, axes)? as f64;
+) -> Open<'c, 'b> {
+    let dims = &operands[0].dims;
+    let total = sum(lowering, operands, axes, compute, body);
+    let elements = count(dims, axes) as f64;
     let value = elementwise(lowering, &[&total.value], compute, |math, operands| {
-        math.div(only(operands)?, math.constant(elements)?)
-    })?;
-    Ok(Open { value, ..total })
+        math.div(only(operands), math.constant(elements))
+    });
+    Open { value, ..total }
 }
 
 pub(super) fn sum<'c, 'b>(
@@ -150,8 +148,8 @@ pub(super) fn sum<'c, 'b>(
     axes: &[usize],
     compute: DataType,
     body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Open<'c, 'b>, EmitError> {
-    let dims = operands.first().ok_or(MISSING)?.dims.clone();
+) -> Open<'c, 'b> {
+    let dims = operands[0].dims.clone();
     let shape = Shape {
         dims: &dims,
         order: &order_of(&dims, operands),
@@ -166,8 +164,8 @@ pub(super) fn elementwise<'c, 'b>(
     operands: &[&Value<'c, 'b>],
     compute: DataType,
     body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let first = operands.first().ok_or(MISSING)?;
+) -> Value<'c, 'b> {
+    let first = &operands[0];
     let order = match &first.data {
         Data::Tensor { order, .. } => order.clone(),
         Data::Constant(_) | Data::Scalar(_) => Vec::new(),
@@ -177,7 +175,7 @@ pub(super) fn elementwise<'c, 'b>(
         order: &order,
         dtype: compute,
     };
-    lowering.map(operands, &shape, compute, body).map(Value::of)
+    Value::of(lowering.map(operands, &shape, compute, body))
 }
 
 /// 1 / √(value + ε).
@@ -186,13 +184,13 @@ pub(super) fn inverse<'c, 'b>(
     value: &Open<'c, 'b>,
     epsilon: &Value<'c, 'b>,
     compute: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c, 'b> {
     let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
         let &[value, epsilon] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        math.inverse_root(math.add(value, epsilon)?)
-    })?;
+        math.inverse_root(math.add(value, epsilon))
+    });
     Open {
         value: inverse,
         is_spread: value.is_spread,
@@ -209,22 +207,22 @@ pub(super) fn given_or_found<'c, 'b>(
     epsilon: Option<TensorId>,
     axes: &[usize],
     compute: DataType,
-) -> Result<Statistics<'c, 'b>, EmitError> {
+) -> Statistics<'c, 'b> {
     if let (Some(mean), Some(inverse)) = (mean, inverse_variance) {
-        return Ok(Statistics {
-            mean: Some(statistic(lowering, x, mean, axes)?),
-            inverse: statistic(lowering, x, inverse, axes)?,
-        });
+        return Statistics {
+            mean: Some(statistic(lowering, x, mean, axes)),
+            inverse: statistic(lowering, x, inverse, axes),
+        };
     }
     let epsilon = match epsilon {
-        Some(epsilon) => single(lowering, epsilon)?,
+        Some(epsilon) => single(lowering, epsilon),
         None => Value {
             data: Data::Constant(rotini_graph::Scalar::float(BACKWARD_EPSILON)),
             dtype: compute,
             dims: vec![1],
         },
     };
-    Ok(find(lowering, x, &epsilon, axes, compute)?.statistics)
+    find(lowering, x, &epsilon, axes, compute).statistics
 }
 
 /// y = scale x̂ + bias.
@@ -236,20 +234,22 @@ pub(super) fn normalize<'c, 'b>(
     scale: &Value<'c, 'b>,
     bias: Option<&Value<'c, 'b>>,
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     let mut operands = vec![x, &statistics.inverse, scale];
     operands.extend(bias);
     operands.extend(&statistics.mean);
     let (has_bias, has_mean) = (bias.is_some(), statistics.mean.is_some());
     lowering.finish(y, &operands, compute, |math, elements| {
-        let (&[x, inverse, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+        let (&[x, inverse, scale], rest) = elements
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
         let mut rest = rest.iter().copied();
         let bias = if has_bias { rest.next() } else { None };
         let mean = if has_mean { rest.next() } else { None };
-        let scaled = math.mul(scale, normal(math, x, mean, inverse)?)?;
+        let scaled = math.mul(scale, normal(math, x, mean, inverse));
         match bias {
             Some(bias) => math.add(scaled, bias),
-            None => Ok(scaled),
+            None => scaled,
         }
     })
 }
@@ -262,7 +262,7 @@ pub(super) fn normal<'c, 'r>(
     inverse: Ssa<'c, 'r>,
 ) -> Scalar<'c, 'r> {
     let centred = match mean {
-        Some(mean) => math.sub(x, mean)?,
+        Some(mean) => math.sub(x, mean),
         None => x,
     };
     math.mul(centred, inverse)
@@ -274,11 +274,11 @@ pub(super) fn save_sums<'c, 'b>(
     id: Option<TensorId>,
     sums: &Open<'c, 'b>,
     compute: DataType,
-) -> Result<(), EmitError> {
-    save(lowering, id, Some(&sums.value), compute)?;
+) {
+    save(lowering, id, Some(&sums.value), compute);
     match id {
         Some(id) if sums.is_spread && lowering.is_read(id) => lowering.settle(id),
-        _ => Ok(()),
+        _ => (),
     }
 }
 
@@ -287,13 +287,13 @@ pub(super) fn save<'c, 'b>(
     id: Option<TensorId>,
     value: Option<&Value<'c, 'b>>,
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     match (id, value) {
         (Some(id), Some(value)) => {
-            let dims = &lowering.tensor(id)?.dims;
-            let value = value.clone().with_dims(&lowering.emitter(), dims)?;
+            let dims = &lowering.tensor(id).dims;
+            let value = value.clone().with_dims(&lowering.emitter(), dims);
             lowering.finish(id, &[&value], compute, |_, elements| only(elements))
         }
-        _ => Ok(()),
+        _ => (),
     }
 }
