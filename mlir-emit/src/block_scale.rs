@@ -2,7 +2,8 @@
 //! block. A scale has the first only.
 
 use crate::Unsupported;
-use crate::convert::{FloatPredicate as F, check_compute, compute_type};
+use crate::convert::{check_compute, compute_type};
+use crate::ir::FloatPredicate as F;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -148,7 +149,7 @@ impl Blocks {
     }
 
     /// x with axes cut; incomplete blocks are filled up with zeros.
-    fn split<'c, 'b>(&self, lowering: &Lowering<'_, 'c, 'b>, x: &Value<'c, 'b>) -> Value<'c, 'b> {
+    fn split<'c>(&self, lowering: &Lowering<'_, 'c>, x: &Value<'c>) -> Value<'c> {
         let at = lowering.emitter();
         let x = x.materialise(&at);
         let dims = self.dims();
@@ -178,7 +179,7 @@ impl Blocks {
     }
 
     /// A tensor with axes cut, whose order is `order` once they are not, as one without.
-    fn merge<'c, 'b>(&self, lowering: &Lowering<'_, 'c, 'b>, y: &Ordered<'c, 'b>, order: &[usize]) -> Value<'c, 'b> {
+    fn merge<'c>(&self, lowering: &Lowering<'_, 'c>, y: &Ordered<'c>, order: &[usize]) -> Value<'c> {
         let at = lowering.emitter();
         let (whole, groups) = self.whole(order);
         let ssa = if y.dims.len() == self.dims.len() {
@@ -195,14 +196,14 @@ impl Blocks {
     }
 
     /// The tensor `id` made from x and the scale of its block.
-    fn finish<'c, 'b>(
+    fn finish<'c>(
         &self,
-        lowering: &mut Lowering<'_, 'c, 'b>,
+        lowering: &mut Lowering<'_, 'c>,
         id: TensorId,
         compute: DataType,
-        [x, scale]: [&Value<'c, 'b>; 2],
+        [x, scale]: [&Value<'c>; 2],
         order: &[usize],
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+        body: impl FnOnce(&Math<'c>, Ssa<'c>, Ssa<'c>) -> Scalar<'c>,
     ) {
         let shape = Shape {
             dims: &self.dims(),
@@ -220,7 +221,7 @@ impl Blocks {
 
 /// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of
 /// hipDNN's test SDK).
-pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &BlockScaleDequantize) {
+pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleDequantize) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let scales = lowering.tensor(op.scale);
     let has_gaps = scales.kind == NormalKind::Input && Layout::of(&scales.dims, &scales.strides) == Layout::Strided;
@@ -255,7 +256,7 @@ pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_, '_>, compute: DataType,
 /// largest number of y's type (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the
 /// quotient of the two in f64, rounded up to scale's type, but f32 to nearest; NaN has no
 /// magnitude; 0 where the scale is 0.
-pub(crate) fn quantize(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &BlockScaleQuantize) {
+pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleQuantize) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let x = lowering.value(op.x).clone();
     let (y, scale) = (lowering.tensor(op.y), lowering.tensor(op.scale));
@@ -369,9 +370,9 @@ fn rounding(dtype: DataType) -> Option<Rounding> {
     })
 }
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// A number in f64 that is not negative, rounded to another type.
-    fn rounded_up(&self, value: Ssa<'c, 'r>, rounding: &Rounding) -> Scalar<'c, 'r> {
+    fn rounded_up(&self, value: Ssa<'c>, rounding: &Rounding) -> Scalar<'c> {
         if rounding.to_nearest {
             let capped = self.min(value, self.constant(rounding.largest));
             let narrow = self
@@ -382,8 +383,8 @@ impl<'c, 'r> Math<'c, 'r> {
         let bits = self.at.element_type(DataType::I64);
         let cut = (1_i64 << (52 - rounding.fraction)) - 1;
         let raised = self.at.one("arith.bitcast", &[value], bits, &[]);
-        let raised = self.at.same("arith.addi", &[raised, self.at.integer(cut, bits)]);
-        let raised = self.at.same("arith.andi", &[raised, self.at.integer(!cut, bits)]);
+        let raised = raised + self.at.integer(cut, bits);
+        let raised = raised & self.at.integer(!cut, bits);
         let normal = self.at.one("arith.bitcast", &[raised], self.ty, &[]);
         // Below the least normal number, whole multiples of the least one.
         let unit = rounding.least - rounding.fraction;
@@ -403,7 +404,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// 2 to a power, exactly where that is whole.
-    fn power_of_two(&self, exponent: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn power_of_two(&self, exponent: Ssa<'c>) -> Scalar<'c> {
         let (bits, fraction, bias) = if self.compute == DataType::F64 {
             (self.at.element_type(DataType::I64), 52, 1023)
         } else {
@@ -420,10 +421,10 @@ impl<'c, 'r> Math<'c, 'r> {
         let whole = self.at.one("arith.fptosi", &[whole], bits, &[]);
         let one = self.at.integer(1, bits);
         let half = self.at.same("arith.shrsi", &[whole, one]);
-        let other = self.at.same("arith.subi", &[whole, half]);
+        let other = whole - half;
         let mut power = between;
         for part in [half, other] {
-            let biased = self.at.same("arith.addi", &[part, self.at.integer(bias, bits)]);
+            let biased = part + self.at.integer(bias, bits);
             let shifted = self.at.same("arith.shli", &[biased, self.at.integer(fraction, bits)]);
             power = self.mul(power, self.at.one("arith.bitcast", &[shifted], self.ty, &[]));
         }

@@ -29,14 +29,14 @@ pub(crate) fn check_product(
 
 /// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and
 /// column of `out`, in the memory order `order`. Batch axes of extent 1 are broadcast.
-pub(crate) fn contract<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+pub(crate) fn contract<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     out: &[i64],
     order: &[usize],
     compute: DataType,
-) -> Ordered<'c, 'b> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     let rank = out.len();
     let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
@@ -49,7 +49,7 @@ pub(crate) fn contract<'c, 'b>(
     } else {
         types
     };
-    let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
+    let of_type = |factor: &Ordered<'c>, dtype: DataType| match factor.dtype {
         own if own == dtype || own.is_integer() => factor.clone(),
         _ => lowering.converted(factor.clone(), dtype),
     };
@@ -66,7 +66,7 @@ pub(crate) fn contract<'c, 'b>(
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
-    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> (Ssa<'c, 'b>, DataType, String) {
+    let input = |operand: &Ordered<'c>, swap: usize| -> (Ssa<'c>, DataType, String) {
         // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
         // matrix's.
         let mut dims = operand.dims.clone();
@@ -112,12 +112,7 @@ pub(crate) fn contract<'c, 'b>(
 
 /// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
 /// which no index map can express.
-pub(crate) fn repeated<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operand: Ordered<'c, 'b>,
-    out: &[i64],
-    axes: usize,
-) -> Ordered<'c, 'b> {
+pub(crate) fn repeated<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, out: &[i64], axes: usize) -> Ordered<'c> {
     let mut dims = operand.dims.clone();
     let mut divisors = vec![1; out.len()];
     for axis in 0..axes {
@@ -147,7 +142,7 @@ pub(crate) fn repeated<'c, 'b>(
                 body.same("arith.divui", &[index, body.integer(divisor, body.index_type())])
             });
         }
-        body.extract(at.captured(source.ssa), &indices, source.dtype)
+        body.extract(source.ssa, &indices, source.dtype)
     });
     Ordered {
         ssa: at.barrier(ssa),
@@ -158,27 +153,27 @@ pub(crate) fn repeated<'c, 'b>(
 
 /// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
 /// `None` if rotini has no kernel for it: only its kernels read matrices in place.
-pub(crate) fn contract_chosen<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    (b, chosen): (&Ordered<'c, 'b>, Ssa<'c, 'b>),
+pub(crate) fn contract_chosen<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    (b, chosen): (&Ordered<'c>, Ssa<'c>),
     out: &[i64],
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
 }
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these
     /// `summed` extents, in types in which the compiler can sum them. Where there are few rows or
     /// columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
     pub(crate) fn summable(
         &self,
-        factors: [Ordered<'c, 'b>; 2],
+        factors: [Ordered<'c>; 2],
         [rows, columns]: [i64; 2],
         summed: &[i64],
         compute: DataType,
-    ) -> [Ordered<'c, 'b>; 2] {
+    ) -> [Ordered<'c>; 2] {
         let are = |is: fn(DataType) -> bool| factors.iter().all(|factor| is(factor.dtype)) && compute != DataType::F16;
         let (quirk, is_met) = if are(|dtype| dtype == DataType::F16) {
             (Quirk::OddHalves, sums_oddly([rows, columns], summed))
@@ -214,7 +209,7 @@ fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
 /// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
 /// instruction has factors of both, and none is used if the compiler has to widen one of them. The
 /// extents: rows, columns and terms.
-fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
+fn are_uneven(lowering: &Lowering<'_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
     let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
     let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
@@ -227,7 +222,7 @@ pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
 }
 
 /// The stride along each logical axis; zero where there is one element, which is broadcast.
-pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
+pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;
     for &axis in tensor.order.iter().rev() {
@@ -241,13 +236,13 @@ pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
 }
 
 /// Appends the product as a kernel of rotini, if there is one for these types and extents.
-fn as_kernel<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [a, b]: [&Ordered<'c, 'b>; 2],
-    chosen: Option<Ssa<'c, 'b>>,
+fn as_kernel<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [a, b]: [&Ordered<'c>; 2],
+    chosen: Option<Ssa<'c>>,
     (out, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
     let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
     let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
@@ -259,7 +254,7 @@ fn as_kernel<'c, 'b>(
         [extent(out, row), extent(out, column)],
     );
     let terms = extent(&a.dims, column);
-    let factor = |tensor: &Ordered<'c, 'b>, own: usize, sum: usize| {
+    let factor = |tensor: &Ordered<'c>, own: usize, sum: usize| {
         let strides = strides(tensor);
         let along = |axis: usize| strides.get(axis).copied().unwrap_or(0);
         Factor {
@@ -313,7 +308,7 @@ fn as_kernel<'c, 'b>(
 ///
 /// The compiler fills the last step up with zeros, by masks that it loses otherwise
 /// ([`Quirk::MaskedBatches`]).
-fn summed_last<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, operand: Ordered<'c, 'b>, summed: usize) -> Ordered<'c, 'b> {
+fn summed_last<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, summed: usize) -> Ordered<'c> {
     /// The longest step, that of bytes; those of wider types divide it.
     const STEP: i64 = 32;
     let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);

@@ -8,7 +8,7 @@
 //! it is 0: NaN is true, as in C.
 
 use crate::Unsupported;
-use crate::ir::Emitter;
+use crate::ir::{Emitter, FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value};
 use crate::narrow::convert_code;
 use crate::quirks::Quirk;
@@ -78,12 +78,7 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
 }
 
 /// Converts an element.
-pub(crate) fn convert<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Value<'c, 'b> {
+pub(crate) fn convert<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     if from == to {
         return value;
     }
@@ -112,13 +107,13 @@ pub(crate) fn convert<'c, 'b>(
 }
 
 /// Whether a byte in memory stands for true, as an i1.
-pub(crate) fn is_true<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>) -> Value<'c, 'b> {
+pub(crate) fn is_true<'c>(at: &Emitter<'c>, byte: Value<'c>) -> Value<'c> {
     let zero = at.integer(0, at.element_type(DataType::Bool));
-    compare_integer(at, IntegerPredicate::NotEqual, byte, zero)
+    at.compare_integers(IntegerPredicate::NotEqual, byte, zero)
 }
 
 /// A truth value as 0 or 1 of another type.
-fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -> Value<'c, 'b> {
+fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> {
     let flag = is_true(at, byte);
     if to.is_code() {
         let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32);
@@ -131,10 +126,10 @@ fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -
 }
 
 /// Whether a number is not 0, as the byte 0 or 1.
-fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) -> Value<'c, 'b> {
+fn to_truth<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType) -> Value<'c> {
     let flag = if from.is_integer() {
         let zero = at.integer(0, at.element_type(from));
-        compare_integer(at, IntegerPredicate::NotEqual, value, zero)
+        at.compare_integers(IntegerPredicate::NotEqual, value, zero)
     } else {
         let compared = match from {
             DataType::F64 => DataType::F64,
@@ -142,18 +137,18 @@ fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) 
         };
         let number = convert(at, value, from, compared);
         let zero = at.float(0.0, at.element_type(compared));
-        compare_float(at, FloatPredicate::UnorderedNotEqual, number, zero)
+        at.compare_floats(FloatPredicate::UnorderedNotEqual, number, zero)
     };
     at.one("arith.extui", &[flag], at.element_type(DataType::Bool), &[])
 }
 
 /// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
-pub(crate) fn integer_to_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(crate) fn integer_to_float<'c>(
+    at: &Emitter<'c>,
     name: &str,
-    (value, bits): (Value<'c, 'b>, u32),
+    (value, bits): (Value<'c>, u32),
     to: DataType,
-) -> Value<'c, 'b> {
+) -> Value<'c> {
     let is_folded = at.quirks().avoids(Quirk::FoldedBf16);
     let made = match to {
         // Through f32, which loses digits of these, there would be two roundings.
@@ -165,12 +160,12 @@ pub(crate) fn integer_to_float<'c, 'b>(
     let mut number = at.one(name, &[value], float, &[]);
     if is_folded && made == DataType::F32 {
         // No integer is -0, so this changes nothing.
-        number = at.same("arith.addf", &[number, at.float(0.0, float)]);
+        number = number + at.float(0.0, float);
     }
     convert(at, number, made, to)
 }
 
-fn float_to_float<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType, to: DataType) -> Value<'c, 'b> {
+fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     let target = at.element_type(to);
     if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
         f64_to_half(at, value, to)
@@ -188,7 +183,7 @@ fn float_to_float<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: Data
 /// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first is to odd,
 /// which leaves nothing halfway between two numbers of the second type: that its neighbour is even
 /// says that there was a rest.
-fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Value<'c, 'b> {
+fn f64_to_half<'c>(at: &Emitter<'c>, value: Value<'c>, to: DataType) -> Value<'c> {
     if !at.quirks().avoids(Quirk::RoundedTwice) {
         return at.one("arith.truncf", &[value], at.element_type(to), &[]);
     }
@@ -198,30 +193,30 @@ fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType)
     let back = at.one("arith.extf", &[nearest], f64, &[]);
     let magnitude = at.same("math.absf", &[back]);
     let own = at.same("math.absf", &[value]);
-    let is_larger = compare_float(at, FloatPredicate::Greater, magnitude, own);
-    let is_smaller = compare_float(at, FloatPredicate::Less, magnitude, own);
-    let is_inexact = at.same("arith.ori", &[is_larger, is_smaller]);
+    let is_larger = at.compare_floats(FloatPredicate::Greater, magnitude, own);
+    let is_smaller = at.compare_floats(FloatPredicate::Less, magnitude, own);
+    let is_inexact = is_larger | is_smaller;
     let odd = at.one("arith.bitcast", &[nearest], bits, &[]);
-    let odd = at.same("arith.subi", &[odd, at.one("arith.extui", &[is_larger], bits, &[])]);
-    let odd = at.same("arith.ori", &[odd, at.one("arith.extui", &[is_inexact], bits, &[])]);
+    let odd = odd - at.one("arith.extui", &[is_larger], bits, &[]);
+    let odd = odd | at.one("arith.extui", &[is_inexact], bits, &[]);
     let odd = at.one("arith.bitcast", &[odd], f32, &[]);
     at.one("arith.truncf", &[odd], at.element_type(to), &[])
 }
 
-fn float_to_integer<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType, to: DataType) -> Value<'c, 'b> {
+fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     let (source, target) = (at.element_type(from), at.element_type(to));
     let (least, largest) = to.whole_range();
     // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is
     // just out of range.
     let lower = at.float(least as f64, source);
     let upper = at.float(largest as f64 + 1.0, source);
-    let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper);
-    let below = compare_float(at, FloatPredicate::Less, value, lower);
-    let ordered = compare_float(at, FloatPredicate::Ordered, value, value);
-    let outside = at.same("arith.ori", &[above, below]);
+    let above = at.compare_floats(FloatPredicate::GreaterEqual, value, upper);
+    let below = at.compare_floats(FloatPredicate::Less, value, lower);
+    let ordered = at.compare_floats(FloatPredicate::Ordered, value, value);
+    let outside = above | below;
     let zero = at.float(0.0, source);
-    let clean = at.one("arith.select", &[ordered, value, zero], source, &[]);
-    let safe = at.one("arith.select", &[outside, zero, clean], source, &[]);
+    let clean = ordered.select(value, zero);
+    let safe = outside.select(zero, clean);
     let name = if to == DataType::U8 {
         "arith.fptoui"
     } else {
@@ -229,16 +224,11 @@ fn float_to_integer<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: Da
     };
     let truncated = at.one(name, &[safe], target, &[]);
     let (least, largest) = (at.integer(least, target), at.integer(signless(largest, to), target));
-    let capped = at.one("arith.select", &[above, largest, truncated], target, &[]);
-    at.one("arith.select", &[below, least, capped], target, &[])
+    let capped = above.select(largest, truncated);
+    below.select(least, capped)
 }
 
-fn integer_to_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Value<'c, 'b> {
+fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     // An int4 is a byte with one of 16 values.
     if (from, to) == (DataType::I4, DataType::I8) {
         return value;
@@ -274,58 +264,4 @@ const fn signless(value: i64, dtype: DataType) -> i64 {
         DataType::U8 => value as u8 as i8 as i64,
         _ => value,
     }
-}
-
-/// A comparison of floats; ordered ones are false if an operand is NaN. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FloatPredicate {
-    Equal = 1,
-    Greater = 2,
-    GreaterEqual = 3,
-    Less = 4,
-    LessEqual = 5,
-    Ordered = 7,
-    UnorderedNotEqual = 13,
-}
-
-/// A comparison of signed integers. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IntegerPredicate {
-    Equal = 0,
-    NotEqual = 1,
-    Less = 2,
-    LessEqual = 3,
-    Greater = 4,
-    GreaterEqual = 5,
-}
-
-/// Compares floats.
-pub(crate) fn compare_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    predicate: FloatPredicate,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Value<'c, 'b> {
-    compare(at, "arith.cmpf", predicate as i64, lhs, rhs)
-}
-
-/// Compares signed integers.
-pub(crate) fn compare_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    predicate: IntegerPredicate,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Value<'c, 'b> {
-    compare(at, "arith.cmpi", predicate as i64, lhs, rhs)
-}
-
-fn compare<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    name: &str,
-    predicate: i64,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Value<'c, 'b> {
-    let predicate = at.attribute(&format!("{predicate} : i64"));
-    at.one(name, &[lhs, rhs], at.bool_type(), &[("predicate", predicate)])
 }

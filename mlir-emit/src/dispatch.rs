@@ -2,10 +2,10 @@
 
 use crate::bindings::crowded;
 use crate::cost::workspace_limit;
-use crate::ir::{Emitter, argument};
+use crate::ir::Emitter;
 use crate::kernel::Kernels;
 use crate::lowering::Lowering;
-use crate::mlir::{Block, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::narrow::contracted;
 use crate::target::Target;
 use crate::value::{Data, Value};
@@ -190,19 +190,19 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
-/// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the
+/// Lowers the graph to where `at` is, and gives its results. `arguments` are the
 /// signature's inputs and scalars followed by the old contents of the outputs that have gaps.
-pub(crate) fn run<'c, 'b>(
+pub(crate) fn run<'c>(
     graph: &NormalGraph,
     target: &Target,
-    at: Emitter<'c, 'b>,
+    at: Emitter<'c>,
     kernels: &Kernels,
-    block: &'b Block<'c>,
-) -> Vec<Ssa<'c, 'b>> {
+    arguments: &[Ssa<'c>],
+) -> Vec<Ssa<'c>> {
     let mut lowering = Lowering::new(graph, target, at, kernels);
     let mut next_argument = 0;
     let mut take = || {
-        let value = argument(block, next_argument);
+        let value = arguments[next_argument];
         next_argument += 1;
         value
     };

@@ -5,22 +5,22 @@
 //! `functions_are_right_everywhere` decides that. Otherwise the function is built here from others.
 //! `docs/semantics.md` has the bounds.
 
-use crate::convert::FloatPredicate as F;
+use crate::ir::FloatPredicate as F;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use std::f64::consts::FRAC_PI_2;
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// 1 / (1 + exp(-x)).
-    pub(crate) fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn sigmoid(&self, x: Ssa<'c>) -> Scalar<'c> {
         let one = self.constant(1.0);
         let exp = self.function("math.exp", self.neg(x));
         self.div(one, self.add(one, exp))
     }
 
     /// σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which loses nothing where σ is near 1.
-    fn sigmoid_slope(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn sigmoid_slope(&self, x: Ssa<'c>) -> Scalar<'c> {
         let exp = self.function("math.exp", self.neg(self.abs(x)));
         let sum = self.add(self.constant(1.0), exp);
         self.div(exp, self.mul(sum, sum))
@@ -28,7 +28,7 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// erf(x): that of |x| with the sign of x where the function must copy no sign
     /// (`Quirk::CopiedSign`).
-    pub(crate) fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn erf(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.copies_no_sign {
             return self.of_zero(x, self.function("math.erf", x));
         }
@@ -39,14 +39,14 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
-    fn of_zero(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn of_zero(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         self.select(self.equal(x, self.constant(0.0)), x, result)
     }
 
     /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a
     /// function that falls like 1 / |x|. That one is approximated: times |x| + 4 it is a polynomial
     /// of (|x| - 4) / (|x| + 4).
-    pub(crate) fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn normal_cdf(&self, x: Ssa<'c>) -> Scalar<'c> {
         let [four, most] = [4.0, 64.0].map(|value| self.constant(value));
         let (four, most) = (four, most);
         let magnitude = self.abs(x);
@@ -66,7 +66,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
-    fn normal_exp(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn normal_exp(&self, x: Ssa<'c>) -> Scalar<'c> {
         let square = self.mul(x, x);
         let lost = self.at.same("math.fma", &[x, x, self.neg(square)]);
         let exp = self.function("math.exp", self.scale(-0.5, square));
@@ -77,7 +77,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// A polynomial with these coefficients, that of 1 first.
-    fn polynomial(&self, coefficients: &[f64], x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn polynomial(&self, coefficients: &[f64], x: Ssa<'c>) -> Scalar<'c> {
         let r#type = x.r#type();
         let mut rest = coefficients.iter().rev();
         let last = rest
@@ -90,7 +90,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// sin(x).
-    pub(crate) fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn sin(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function("math.sin", x);
         }
@@ -102,7 +102,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// cos(x).
-    pub(crate) fn cos(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn cos(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function("math.cos", x);
         }
@@ -110,13 +110,13 @@ impl<'c, 'r> Math<'c, 'r> {
         let [sin, cos] = self.sin_and_cos(angle.rest);
         let magnitude = self.select(angle.is_odd, sin, cos);
         // One quarter turn ahead of the sine.
-        let is_negative = self.at.same("arith.xori", &[angle.is_odd, angle.is_beyond_half]);
+        let is_negative = angle.is_odd ^ angle.is_beyond_half;
         let result = self.select(is_negative, self.neg(magnitude), magnitude);
         self.at.one("arith.truncf", &[result], self.ty, &[])
     }
 
     /// tan(x).
-    pub(crate) fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn tan(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.div(self.function("math.sin", x), self.function("math.cos", x));
         }
@@ -128,7 +128,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// A result in f64, rounded.
-    fn of_angle(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn of_angle(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         self.of_zero(x, self.at.one("arith.truncf", &[result], self.ty, &[]))
     }
 
@@ -139,16 +139,13 @@ impl<'c, 'r> Math<'c, 'r> {
     /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short
     /// that f64 has each product exactly; of each, whole turns are left out before they are added,
     /// exactly too.
-    fn reduced(&self, x: Ssa<'c, 'r>) -> Angle<'c, 'r> {
+    fn reduced(&self, x: Ssa<'c>) -> Angle<'c> {
         let wide = self.at.element_type(DataType::F64);
         let constant = |value: f64| self.at.float(value, wide);
         let (quarter, half, less) = (constant(0.25), constant(0.5), constant(-4.0));
         // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
         // twenty operations on CPUs.
-        let nearest = |value| {
-            self.at
-                .same("math.floor", &[self.at.same("arith.addf", &[value, half])])
-        };
+        let nearest = |value| self.at.same("math.floor", &[value + half]);
         let x = self.at.one("arith.extf", &[x], wide, &[]);
         let mut products = Vec::new();
         for (position, piece) in (1_i32..).zip(TWO_OVER_PI) {
@@ -156,31 +153,31 @@ impl<'c, 'r> Math<'c, 'r> {
             let turns = nearest(self.mul_wide(product, quarter));
             products.push(self.at.same("math.fma", &[turns, less, product]));
         }
-        let add = |a, b| self.at.same("arith.addf", &[a, b]);
+        let add = |a, b| a + b;
         let mut terms = products.iter().copied();
         let first = terms.next().unwrap_or_else(|| unreachable!("an angle without pieces"));
         let quarters = nearest(terms.fold(first, add));
         // From the largest to the smallest: terms that cancel do so exactly.
-        let first = self.at.same("arith.subf", &[first, quarters]);
+        let first = first - quarters;
         let rest = products.into_iter().skip(1).fold(first, add);
         // Less whole turns: -2 to 2.
         let turns = nearest(self.mul_wide(quarters, quarter));
         let quarters = self.at.same("math.fma", &[turns, less, quarters]);
-        let is = |value: Ssa<'c, 'r>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
+        let is = |value: Ssa<'c>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
         let is_negative = self.compare(F::Less, quarters, constant(0.0));
         Angle {
             rest: self.mul_wide(rest, constant(FRAC_PI_2)),
             is_odd: is(self.at.same("math.absf", &[quarters]), 1.0),
-            is_beyond_half: self.at.same("arith.ori", &[is_negative, is(quarters, 2.0)]),
+            is_beyond_half: is_negative | is(quarters, 2.0),
         }
     }
 
-    fn mul_wide(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.mulf", &[x, y])
+    fn mul_wide(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        x * y
     }
 
     /// Sine and cosine of an eighth of a turn at most, in f64, to more digits than f32 has.
-    fn sin_and_cos(&self, x: Ssa<'c, 'r>) -> [Ssa<'c, 'r>; 2] {
+    fn sin_and_cos(&self, x: Ssa<'c>) -> [Ssa<'c>; 2] {
         let one = self.at.float(1.0, x.r#type());
         let square = self.mul_wide(x, x);
         let sin = self.mul_wide(square, self.polynomial(&SIN, square));
@@ -193,7 +190,7 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
     /// its rounding error.
-    pub(crate) fn expm1(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn expm1(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.of_zero(x, self.function("math.expm1", x));
         }
@@ -207,7 +204,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// log(1 + x) for x that is at least 0 and not large.
-    pub(crate) fn log1p(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn log1p(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function("math.log1p", x);
         }
@@ -219,7 +216,7 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
     /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
-    pub(crate) fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function("math.tanh", x);
         }
@@ -234,14 +231,14 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its
     /// sigmoid.
-    pub(crate) fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn gelu_tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         let cube = self.mul(x, self.mul(x, x));
         let inner = self.add(x, self.scale(GELU_CUBIC, cube));
         self.scale(2.0 * SQRT_2_OVER_PI, inner)
     }
 
     /// The derivative of an activation at x.
-    pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let zero = self.constant(0.0);
         let one = self.constant(1.0);
         match op.mode {
@@ -293,13 +290,13 @@ impl<'c, 'r> Math<'c, 'r> {
 }
 
 /// An angle less whole turns.
-struct Angle<'c, 'r> {
+struct Angle<'c> {
     /// What is left after the nearest quarter turn, in radians: at most an eighth of a turn.
-    rest: Ssa<'c, 'r>,
+    rest: Ssa<'c>,
     /// Whether one or three quarters were taken away.
-    is_odd: Ssa<'c, 'r>,
+    is_odd: Ssa<'c>,
     /// Whether two or three were.
-    is_beyond_half: Ssa<'c, 'r>,
+    is_beyond_half: Ssa<'c>,
 }
 
 /// 29 bits of 2/π each.

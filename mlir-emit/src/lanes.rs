@@ -36,12 +36,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// Returns the rows of a reduction, if they are long enough. The first of the operands has all
     /// axes.
-    pub(crate) fn of(
-        target: &Target,
-        operands: &[&Value<'_, '_>],
-        shape: &Shape<'_>,
-        reduced: &[usize],
-    ) -> Option<Rows> {
+    pub(crate) fn of(target: &Target, operands: &[&Value<'_>], shape: &Shape<'_>, reduced: &[usize]) -> Option<Rows> {
         if !target.is_cpu() {
             return None;
         }
@@ -80,7 +75,7 @@ impl Rows {
 
     /// Whether an operand has the axes, next to each other in their order in memory; `None` if it
     /// has some of them, or in another order.
-    fn reads(&self, value: &Value<'_, '_>, dims: &[i64]) -> Option<bool> {
+    fn reads(&self, value: &Value<'_>, dims: &[i64]) -> Option<bool> {
         let shift = dims.len().checked_sub(value.dims.len())?;
         let Some(start) = self.axes.start.checked_sub(shift) else {
             return (self.axes.end <= shift).then_some(false);
@@ -149,13 +144,7 @@ impl Rows {
     }
 
     /// A part of an operand, with two axes in place of the run.
-    pub(crate) fn part<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        value: &Value<'c, 'b>,
-        dims: &[i64],
-        part: &Range<i64>,
-    ) -> Value<'c, 'b> {
+    pub(crate) fn part<'c>(&self, at: &Emitter<'c>, value: &Value<'c>, dims: &[i64], part: &Range<i64>) -> Value<'c> {
         const LOST: &str = "an operand without rows";
         let reads = self.reads(value, dims).unwrap_or_else(|| unreachable!("{LOST}"));
         let shift = dims.len() - value.dims.len();
@@ -232,24 +221,24 @@ impl Rows {
     }
 }
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// [`reduce`](Self::reduce) of rows in lanes. The lanes and the rests of the rows are combined
     /// in the type that a sum of whole rows is carried in.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced));
         let start = (combiner, start, carried);
         let mut results = Vec::new();
         for part in rows.parts().iter().filter(|part| !part.is_empty()) {
-            let split: Vec<Value<'c, 'b>> = operands
+            let split: Vec<Value<'c>> = operands
                 .iter()
                 .map(|value| rows.part(&at, value, shape.dims, part))
                 .collect();

@@ -16,19 +16,19 @@ use rotini_schedule::{Machine, gemm};
 use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
-pub(crate) struct Lowering<'g, 'c, 'b> {
+pub(crate) struct Lowering<'g, 'c> {
     graph: &'g NormalGraph,
     target: &'g Target,
-    at: Emitter<'c, 'b>,
+    at: Emitter<'c>,
     kernels: &'g Kernels,
-    values: Vec<Option<Value<'c, 'b>>>,
+    values: Vec<Option<Value<'c>>>,
     /// Whether each tensor holds sums over loops.
     sums: Vec<bool>,
 }
 
-impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
+impl<'g, 'c> Lowering<'g, 'c> {
     /// Begins to lower a graph: none of its tensors has a value yet.
-    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>, kernels: &'g Kernels) -> Self {
+    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c>, kernels: &'g Kernels) -> Self {
         Lowering {
             graph,
             target,
@@ -39,13 +39,13 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
     }
 
-    pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
+    pub(crate) fn emitter(&self) -> Emitter<'c> {
         self.at
     }
 
     /// Returns the sums of a product as a kernel of rotini, with the schedule that is estimated to
     /// be the fastest; `None` if there is no such kernel.
-    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Option<Ssa<'c, 'b>> {
+    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Option<Ssa<'c>> {
         if !product.can_be_addressed() {
             return None;
         }
@@ -69,18 +69,18 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
     /// [exist](Self::has_cpu_matmul).
-    pub(crate) fn dots(&self, dots: &CpuMatmul, [a, b]: [Ssa<'c, 'b>; 2], shape: &[i64]) -> Ssa<'c, 'b> {
+    pub(crate) fn dots(&self, dots: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
-    pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c, 'b>; 2]) -> Ssa<'c, 'b> {
+    pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c>; 2]) -> Ssa<'c> {
         self.at.scatter(self.kernels, scatter, values)
     }
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
     /// no kernel fits.
-    pub(crate) fn own(&self, own: &Own, values: &[Ssa<'c, 'b>], shape: &[i64]) -> Option<Ssa<'c, 'b>> {
+    pub(crate) fn own(&self, own: &Own, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
         if !own.is_possible() {
             return None;
         }
@@ -89,13 +89,13 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.
-    pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Ssa<'c, 'b>> {
+    pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Ssa<'c>> {
         self.at.attention(self.kernels, attention, shapes)
     }
 
     /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
     /// is one.
-    pub(crate) fn in_order(&self, tensor: &Ordered<'c, 'b>, order: &[usize]) -> Ordered<'c, 'b> {
+    pub(crate) fn in_order(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
         let turn = self.target.machine().and_then(|_| turn(tensor, order));
         let Some(turn) = turn.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
@@ -110,7 +110,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Returns the tensor with axis 1 innermost and padded by zeros to `channels` elements; `None`
     /// if no kernel makes this copy.
-    pub(crate) fn channels_padded(&self, tensor: &Ordered<'c, 'b>, channels: i64) -> Option<Ordered<'c, 'b>> {
+    pub(crate) fn channels_padded(&self, tensor: &Ordered<'c>, channels: i64) -> Option<Ordered<'c>> {
         let rank = tensor.dims.len();
         let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
         let mut dims = tensor.dims.clone();
@@ -163,14 +163,14 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             .unwrap_or_else(|| unreachable!("an unknown tensor"))
     }
 
-    pub(crate) fn value(&self, id: TensorId) -> &Value<'c, 'b> {
+    pub(crate) fn value(&self, id: TensorId) -> &Value<'c> {
         self.values
             .get(id.index())
             .and_then(Option::as_ref)
             .unwrap_or_else(|| unreachable!("a value before its definition"))
     }
 
-    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c, 'b>) {
+    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c>) {
         if let Some(slot) = self.values.get_mut(id.index()) {
             *slot = Some(value);
         }
@@ -189,7 +189,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     ///
     /// Where the sums themselves are stored and so is more than one tensor computed from them, or
     /// tensors in several memory orders, nothing is fused with the sums ([`Quirk::StoredSums`]).
-    pub(crate) fn define_sums(&mut self, id: TensorId, sums: Ordered<'c, 'b>, compute: DataType) {
+    pub(crate) fn define_sums(&mut self, id: TensorId, sums: Ordered<'c>, compute: DataType) {
         let carried_type = self.carried_type(id, compute);
         let tensor = self.tensor(id);
         let is_stored = tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype;
@@ -278,12 +278,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// The value of a tensor as an operand that an operation reads many times over: with all its
     /// axes, and settled. Its producers are in a separate dispatch ([`Quirk::UnsettledFactors`]).
-    pub(crate) fn settled(&self, id: TensorId) -> Ordered<'c, 'b> {
+    pub(crate) fn settled(&self, id: TensorId) -> Ordered<'c> {
         self.settled_as(id, contracted(self.value(id).dtype, self.quirks()))
     }
 
     /// Both factors of a contraction, in the types in which they can be multiplied.
-    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> [Ordered<'c, 'b>; 2] {
+    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> [Ordered<'c>; 2] {
         let types = [self.factor_type(a, compute), self.factor_type(b, compute)];
         let mut read = factor_types(types, compute, self.target, self.quirks());
         let is_single = |id: TensorId| self.tensor(id).dims.iter().all(|&dim| dim == 1);
@@ -310,7 +310,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// Converts the elements of a tensor, in a separate dispatch.
-    pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Ordered<'c, 'b> {
+    pub(crate) fn converted(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         let value = self.carry(value, dtype);
         Ordered {
             ssa: self.at.barrier(value.ssa),
@@ -319,7 +319,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// [`settled`](Self::settled) with its elements converted.
-    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Ordered<'c, 'b> {
+    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Ordered<'c> {
         let value = self.value(id).materialise(&self.at);
         let tensor = self.tensor(id);
         let is_argument = tensor.kind == NormalKind::Input
@@ -336,7 +336,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
-    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c>) -> Ssa<'c> {
         if self.quirks().avoids(quirk) {
             self.apart_from_contractions(ssa)
         } else {
@@ -345,7 +345,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// Puts a barrier behind a tensor if the graph has a contraction that it could be fused with.
-    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c>) -> Ssa<'c> {
         let contracts = self.graph.nodes().iter().any(|node| {
             matches!(
                 node.op,
@@ -393,7 +393,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// A value in another type and order, as one elementwise operation that fuses with what made it.
-    pub(crate) fn round(&self, value: &Ordered<'c, 'b>, dtype: DataType, order: Vec<usize>) -> Ordered<'c, 'b> {
+    pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
         let at = &self.at;
         let rank = order.len();
         let results = value
@@ -423,7 +423,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
-    pub(crate) fn carry(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Ordered<'c, 'b> {
+    pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
             return value;
         }
@@ -433,7 +433,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 }
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
-fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Transpose> {
+fn turn(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
     let extent_of = |axis: &usize| tensor.dims.get(*axis).copied().unwrap_or(1);
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
     let (from, to) = (wide(&tensor.order), wide(order));

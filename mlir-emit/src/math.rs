@@ -1,18 +1,19 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_to_float};
+use crate::convert::{convert, integer_to_float};
 use crate::ir::Emitter;
+use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value as Ssa};
 use crate::quirks::Quirk;
 use crate::target::Target;
 use rotini_graph::DataType;
 
 /// A scalar of the compute type, or why there is none.
-pub(crate) type Scalar<'c, 'r> = Ssa<'c, 'r>;
+pub(crate) type Scalar<'c> = Ssa<'c>;
 
 /// Builds scalar arithmetic, with what has to be known of the target to do it right.
-pub(crate) struct Math<'c, 'r> {
-    pub(crate) at: Emitter<'c, 'r>,
+pub(crate) struct Math<'c> {
+    pub(crate) at: Emitter<'c>,
     pub(crate) ty: Type<'c>,
     pub(crate) compute: DataType,
     /// Whether only what the compiler approximates itself can be called.
@@ -29,9 +30,9 @@ pub(crate) struct Math<'c, 'r> {
     axes: Vec<usize>,
 }
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// Arithmetic in the body of an operation whose loops are these logical axes.
-    pub(crate) fn new(at: Emitter<'c, 'r>, target: &Target, compute: DataType, axes: Vec<usize>) -> Self {
+    pub(crate) fn new(at: Emitter<'c>, target: &Target, compute: DataType, axes: Vec<usize>) -> Self {
         Math {
             at,
             ty: at.element_type(compute),
@@ -57,7 +58,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// A constant, which is whole where the compute type is.
-    pub(crate) fn constant(&self, value: f64) -> Scalar<'c, 'r> {
+    pub(crate) fn constant(&self, value: f64) -> Scalar<'c> {
         if self.compute.is_float() {
             self.at.float(value, self.ty)
         } else {
@@ -65,25 +66,25 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c>]) -> Scalar<'c> {
         self.at
             .same(if self.compute.is_float() { float } else { integer }, operands)
     }
 
-    pub(crate) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn add(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("arith.addf", "arith.addi", &[x, y])
     }
 
-    pub(crate) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn sub(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("arith.subf", "arith.subi", &[x, y])
     }
 
-    pub(crate) fn mul(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn mul(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("arith.mulf", "arith.muli", &[x, y])
     }
 
     /// The larger one; a number if either is.
-    pub(crate) fn max(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compares {
             return self.chosen(FloatPredicate::Greater, x, y);
         }
@@ -91,7 +92,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// The smaller one; a number if either is.
-    pub(crate) fn min(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn min(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compares {
             return self.chosen(FloatPredicate::Less, x, y);
         }
@@ -99,27 +100,27 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// x if the predicate holds for x and y, else y; a number if either is.
-    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let chosen = self.select(self.compare(predicate, x, y), x, y);
         let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y);
         self.select(is_nan, x, chosen)
     }
 
     /// The larger one; NaN if either is.
-    pub(crate) fn maximum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn maximum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y]);
         self.or_nan(x, y, larger)
     }
 
     /// The smaller one; NaN if either is.
-    pub(crate) fn minimum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn minimum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y]);
         self.or_nan(x, y, smaller)
     }
 
     /// Returns `result`, or NaN if x or y is NaN and the operation would lose it
     /// ([`Quirk::LostNan`]).
-    fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn or_nan(&self, x: Ssa<'c>, y: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         if !self.loses_nan {
             return result;
         }
@@ -127,53 +128,53 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(are_numbers, result, self.constant(f64::NAN))
     }
 
-    pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn abs(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("math.absf", "math.absi", &[x])
     }
 
     /// A quotient of floats.
-    pub(crate) fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.divf", &[x, y])
+    pub(crate) fn div(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        x / y
     }
 
     /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
     /// trap on some processors, and are undefined to the compiler.
-    pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn integer_div(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let constant = |value: i64| self.at.integer(value, self.ty);
         let (zero, one) = (constant(0), constant(1));
-        let compare = |y, value| compare_integer(&self.at, IntegerPredicate::Equal, y, value);
+        let compare = |y, value| self.at.compare_integers(IntegerPredicate::Equal, y, value);
         let is_zero = compare(y, zero);
         let is_least = compare(x, constant(self.compute.whole_range().0));
-        let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1))]);
-        let is_undefined = self.at.same("arith.ori", &[is_zero, wraps]);
+        let wraps = is_least & compare(y, constant(-1));
+        let is_undefined = is_zero | wraps;
         let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)]);
         self.select(is_zero, zero, quotient)
     }
 
-    pub(crate) fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.negf", &[x])
+    pub(crate) fn neg(&self, x: Ssa<'c>) -> Scalar<'c> {
+        -x
     }
 
     /// -x as a term that may be summed: in a form that does not become the subtraction of x from
     /// the sum ([`Quirk::NegatedTerms`]).
-    pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn negated(&self, x: Ssa<'c>) -> Scalar<'c> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
                 let negated = self.neg(x);
                 self.at.same("math.copysign", &[negated, negated])
             }
             (true, false) => {
-                let complement = self.at.same("arith.xori", &[x, self.constant(-1.0)]);
-                self.at.same("arith.addi", &[complement, self.constant(1.0)])
+                let complement = x ^ self.constant(-1.0);
+                complement + self.constant(1.0)
             }
             (false, true) => self.neg(x),
-            (false, false) => self.at.same("arith.subi", &[self.constant(0.0), x]),
+            (false, false) => self.constant(0.0) - x,
         }
     }
 
     /// A sum over loops as a term of another sum: in a form that the compiler does not make the
     /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
-    pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn complete(&self, sum: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
             self.at.same("math.copysign", &[sum, sum])
         } else {
@@ -182,16 +183,16 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// A function of `math` on floats.
-    pub(crate) fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn function(&self, name: &str, x: Ssa<'c>) -> Scalar<'c> {
         self.at.same(name, &[x])
     }
 
     /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
-    pub(crate) fn inverse_root(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn inverse_root(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.div(self.constant(1.0), self.function("math.sqrt", x))
     }
 
-    pub(crate) fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn scale(&self, factor: f64, x: Ssa<'c>) -> Scalar<'c> {
         if factor == 1.0 {
             x
         } else {
@@ -199,24 +200,24 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    pub(crate) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    pub(crate) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Scalar<'c> {
+        condition.select(yes, no)
     }
 
-    pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        compare_float(&self.at, predicate, x, y)
+    pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        self.at.compare_floats(predicate, x, y)
     }
 
-    pub(crate) fn equal(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn equal(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
             self.compare(FloatPredicate::Equal, x, y)
         } else {
-            compare_integer(&self.at, IntegerPredicate::Equal, x, y)
+            self.at.compare_integers(IntegerPredicate::Equal, x, y)
         }
     }
 
     /// A condition as 1 or 0 of the compute type.
-    pub(crate) fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn flag(&self, condition: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
             return integer_to_float(&self.at, "arith.uitofp", (condition, 1), self.compute);
         }
@@ -224,7 +225,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// The position along a logical axis.
-    pub(crate) fn index(&self, axis: usize) -> Scalar<'c, 'r> {
+    pub(crate) fn index(&self, axis: usize) -> Scalar<'c> {
         let position = self.axes.iter().position(|&candidate| candidate == axis);
         let index = self
             .at
@@ -237,13 +238,13 @@ impl<'c, 'r> Math<'c, 'r> {
 }
 
 /// sum + x y in the compute type.
-pub(crate) fn multiply_add<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    x: (Ssa<'c, 'r>, DataType),
-    y: (Ssa<'c, 'r>, DataType),
-    sum: Ssa<'c, 'r>,
+pub(crate) fn multiply_add<'c>(
+    body: &Emitter<'c>,
+    x: (Ssa<'c>, DataType),
+    y: (Ssa<'c>, DataType),
+    sum: Ssa<'c>,
     compute: DataType,
-) -> Scalar<'c, 'r> {
+) -> Scalar<'c> {
     let x = convert(body, x.0, x.1, compute);
     let y = convert(body, y.0, y.1, compute);
     let (multiply, add) = if compute.is_float() {

@@ -15,7 +15,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Resu
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Matmul) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Matmul) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let out = lowering.tensor(op.c).dims.clone();
     let [a, b] = lowering.factors([op.a, op.b], compute);
@@ -29,7 +29,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 
 /// The matrices with as many axes as the result has. Batch axes that are missing come first, with
 /// an extent of 1.
-fn ranked<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, matrices: Ordered<'c, 'b>, rank: usize) -> Ordered<'c, 'b> {
+fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -> Ordered<'c> {
     let missing = rank.saturating_sub(matrices.dims.len());
     if missing == 0 {
         return matrices;
@@ -57,14 +57,14 @@ fn ranked<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, matrices: Ordered<'c, 'b>, ra
 }
 
 /// [`contract`], in blocks or in f64 where it would add up too much.
-fn long_contract<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+fn long_contract<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     out: &[i64],
     order: &[usize],
     compute: DataType,
-) -> Ordered<'c, 'b> {
+) -> Ordered<'c> {
     let (Some(row), Some(column)) = (out.len().checked_sub(2), out.len().checked_sub(1)) else {
         unreachable!("a matrix of low rank");
     };
@@ -106,13 +106,13 @@ fn long_contract<'c, 'b>(
 /// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
 /// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
 /// than the products.
-fn dots<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+fn dots<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     (out, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     const FEW: i64 = 64;
     let [batch @ .., rows, columns] = out else {
         unreachable!("a matrix of low rank");

@@ -8,9 +8,9 @@ use crate::packing::{pack, unpack};
 use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{Layout, NormalTensor, TensorId};
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// An input as a value: its argument as it is, or gathered if it has gaps.
-    pub(crate) fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c, 'b>) -> Value<'c, 'b> {
+    pub(crate) fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c>) -> Value<'c> {
         let data = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } if tensor.dtype.is_packed() => Data::Tensor {
                 ssa: unpack(&self.emitter(), ssa, &extents(&tensor.dims, &order), tensor.dtype),
@@ -33,7 +33,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// Reads the elements of a strided tensor out of its span.
-    fn gather(&self, tensor: &NormalTensor, span: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    fn gather(&self, tensor: &NormalTensor, span: Ssa<'c>) -> Ssa<'c> {
         let at = &self.emitter();
         at.tabulate(&tensor.dims, tensor.dtype, |body| {
             let index = body.index_type();
@@ -42,20 +42,15 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 if stride == 0 {
                     continue;
                 }
-                let offset = body.same("arith.muli", &[body.loop_index(axis), body.integer(stride, index)]);
-                address = body.same("arith.addi", &[address, offset]);
+                let offset = body.loop_index(axis) * body.integer(stride, index);
+                address = address + offset;
             }
-            body.extract(at.captured(span), &[address], tensor.dtype)
+            body.extract(span, &[address], tensor.dtype)
         })
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
-    pub(crate) fn store(
-        &self,
-        id: TensorId,
-        tensor: &NormalTensor,
-        old: &mut impl FnMut() -> Ssa<'c, 'b>,
-    ) -> Ssa<'c, 'b> {
+    pub(crate) fn store(&self, id: TensorId, tensor: &NormalTensor, old: &mut impl FnMut() -> Ssa<'c>) -> Ssa<'c> {
         let value = self.value(id).materialise(&self.emitter());
         let (order, span) = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } => (order, None),
@@ -84,7 +79,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 
     /// Writes the elements of a strided tensor, which lie from the largest stride to the smallest,
     /// into its span in place.
-    fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c, 'b>, old: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c>, old: Ssa<'c>) -> Ssa<'c> {
         let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
         let axes = value
             .order

@@ -7,13 +7,13 @@ use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
 /// An operand of a reduction over these axes in their order, with no others, that nothing can be
 /// fused into.
-pub(crate) fn settle<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: &Value<'c, 'b>,
+pub(crate) fn settle<'c>(
+    at: &Emitter<'c>,
+    value: &Value<'c>,
     dims: &[i64],
     wide: &[usize],
     reduced: &[usize],
-) -> Value<'c, 'b> {
+) -> Value<'c> {
     let Data::Tensor { ssa, order } = &value.data else {
         return value.clone();
     };
@@ -53,8 +53,9 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(operands: &[Value<'_, '_>], wide: &[usize], reduced: &[usize]) -> Self {
-        let has = |value: &Value<'_, '_>, axis: &usize| matches!(&value.data, Data::Tensor { order, .. } if order.contains(axis));
+    pub(crate) fn new(operands: &[Value<'_>], wide: &[usize], reduced: &[usize]) -> Self {
+        let has =
+            |value: &Value<'_>, axis: &usize| matches!(&value.data, Data::Tensor { order, .. } if order.contains(axis));
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for axis in wide {
             let joins = |last: &usize| {
@@ -76,7 +77,7 @@ impl Merged {
     }
 
     /// A settled operand over the groups: its axes are their positions.
-    pub(crate) fn merge<'c, 'b>(&self, at: &Emitter<'c, 'b>, value: Value<'c, 'b>, dims: &[i64]) -> Value<'c, 'b> {
+    pub(crate) fn merge<'c>(&self, at: &Emitter<'c>, value: Value<'c>, dims: &[i64]) -> Value<'c> {
         let Data::Tensor { mut ssa, order } = value.data else {
             return Value {
                 dims: Vec::new(),

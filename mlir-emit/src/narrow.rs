@@ -26,8 +26,9 @@
 //! saturates from 256. The specification has no such exceptions, and hipDNN's own FP4 and FP6 have
 //! none. So neither happens here.
 
-use crate::convert::{IntegerPredicate, compare_integer, convert};
+use crate::convert::convert;
 use crate::ir::Emitter;
+use crate::ir::IntegerPredicate;
 use crate::mlir::{Float, Type, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
@@ -155,7 +156,7 @@ pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
 
 /// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere
 /// else, as the floats that they are.
-pub(crate) fn multiplied<'c, 'b>(at: &Emitter<'c, 'b>, factor: Ssa<'c, 'b>, dtype: DataType) -> Ssa<'c, 'b> {
+pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     let Some(float) = Float::of_fnuz(dtype) else {
         return factor;
     };
@@ -208,7 +209,7 @@ struct Wide<'c> {
 }
 
 impl<'c> Wide<'c> {
-    fn of(at: &Emitter<'c, '_>, dtype: DataType) -> Self {
+    fn of(at: &Emitter<'c>, dtype: DataType) -> Self {
         match dtype {
             DataType::F32 => Wide {
                 bits: at.element_type(DataType::I32),
@@ -237,7 +238,7 @@ impl<'c> Wide<'c> {
 }
 
 /// The f32 that a code means: every narrow float is one.
-pub(crate) fn decode<'c, 'b>(at: &Emitter<'c, 'b>, code: Ssa<'c, 'b>, dtype: DataType) -> Ssa<'c, 'b> {
+pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     let wide = Wide::of(at, DataType::F32);
     let float = at.element_type(DataType::F32);
     if !code.r#type().is_integer() {
@@ -266,7 +267,7 @@ pub(crate) fn decode<'c, 'b>(at: &Emitter<'c, 'b>, code: Ssa<'c, 'b>, dtype: Dat
     // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
     let count = at.one("arith.sitofp", &[magnitude], float, &[]);
     let least = at.float(power(1 - format.bias - format.fraction), float);
-    let subnormal = at.same("arith.mulf", &[count, least]);
+    let subnormal = count * least;
     let subnormal = at.one("arith.bitcast", &[subnormal], wide.bits, &[]);
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, 1 << format.fraction);
     let mut number = bits.select(is_subnormal, subnormal, normal);
@@ -291,12 +292,12 @@ pub(crate) fn decode<'c, 'b>(at: &Emitter<'c, 'b>, code: Ssa<'c, 'b>, dtype: Dat
     }
     let sign = bits.with("arith.andi", code, sign_bit);
     let sign = bits.shift("arith.shli", sign, wide.width - format.bits);
-    let number = at.same("arith.ori", &[number, sign]);
+    let number = number | sign;
     at.one("arith.bitcast", &[number], float, &[])
 }
 
 /// The code of an f32 or f64.
-pub(crate) fn encode<'c, 'b>(at: &Emitter<'c, 'b>, value: Ssa<'c, 'b>, from: DataType, to: DataType) -> Ssa<'c, 'b> {
+pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
     let wide = Wide::of(at, from);
     let bits = Bits { at, ty: wide.bits };
     let byte = at.element_type(DataType::U8);
@@ -319,14 +320,14 @@ pub(crate) fn encode<'c, 'b>(at: &Emitter<'c, 'b>, value: Ssa<'c, 'b>, from: Dat
     let cut = wide.fraction - format.fraction;
     let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut), 1);
     let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1);
-    let rounded = at.same("arith.addi", &[rounded, odd]);
+    let rounded = rounded + odd;
     let rounded = bits.shift("arith.shrui", rounded, cut);
     let normal = bits.with("arith.subi", rounded, (wide.bias - format.bias) << format.fraction);
     // Added to a number whose unit is the least one, the rest is rounded away.
     let anchor = 1 - format.bias - format.fraction + wide.fraction;
     let float = value.r#type();
     let absolute = at.one("arith.bitcast", &[magnitude], float, &[]);
-    let sum = at.same("arith.addf", &[absolute, at.float(power(anchor), float)]);
+    let sum = absolute + at.float(power(anchor), float);
     let sum = at.one("arith.bitcast", &[sum], wide.bits, &[]);
     let subnormal = bits.with("arith.subi", sum, wide.power(anchor));
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias));
@@ -337,7 +338,7 @@ pub(crate) fn encode<'c, 'b>(at: &Emitter<'c, 'b>, value: Ssa<'c, 'b>, from: Dat
         Nan::None | Nan::NegativeZero => code,
     };
     let sign_bit = bits.shift("arith.shli", sign, format.bits - 1);
-    let signed = at.same("arith.ori", &[code, sign_bit]);
+    let signed = code | sign_bit;
     let code = match format.nan {
         Nan::Above(_) => signed,
         // Not even its sign is kept.
@@ -352,12 +353,7 @@ pub(crate) fn encode<'c, 'b>(at: &Emitter<'c, 'b>, value: Ssa<'c, 'b>, from: Dat
 }
 
 /// Converts from or to a type of this module.
-pub(crate) fn convert_code<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Ssa<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Ssa<'c, 'b> {
+pub(crate) fn convert_code<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
     if from.is_code() {
         return convert(at, decode(at, value, from), DataType::F32, to);
     }
@@ -370,29 +366,29 @@ pub(crate) fn convert_code<'c, 'b>(
 }
 
 /// Integer arithmetic with constants.
-pub(crate) struct Bits<'e, 'c, 'b> {
-    pub(crate) at: &'e Emitter<'c, 'b>,
+pub(crate) struct Bits<'e, 'c> {
+    pub(crate) at: &'e Emitter<'c>,
     pub(crate) ty: Type<'c>,
 }
 
-impl<'c, 'b> Bits<'_, 'c, 'b> {
-    pub(crate) fn constant(&self, value: i64) -> Ssa<'c, 'b> {
+impl<'c> Bits<'_, 'c> {
+    pub(crate) fn constant(&self, value: i64) -> Ssa<'c> {
         self.at.integer(value, self.ty)
     }
 
-    pub(crate) fn with(&self, name: &str, value: Ssa<'c, 'b>, constant: i64) -> Ssa<'c, 'b> {
+    pub(crate) fn with(&self, name: &str, value: Ssa<'c>, constant: i64) -> Ssa<'c> {
         self.at.same(name, &[value, self.constant(constant)])
     }
 
-    pub(crate) fn shift(&self, name: &str, value: Ssa<'c, 'b>, bits: i64) -> Ssa<'c, 'b> {
+    pub(crate) fn shift(&self, name: &str, value: Ssa<'c>, bits: i64) -> Ssa<'c> {
         self.with(name, value, bits)
     }
 
-    pub(crate) fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c, 'b>, with: i64) -> Ssa<'c, 'b> {
-        compare_integer(self.at, predicate, value, self.constant(with))
+    pub(crate) fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c>, with: i64) -> Ssa<'c> {
+        self.at.compare_integers(predicate, value, self.constant(with))
     }
 
-    pub(crate) fn select(&self, condition: Ssa<'c, 'b>, yes: Ssa<'c, 'b>, no: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
-        self.at.one("arith.select", &[condition, yes, no], self.ty, &[])
+    pub(crate) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Ssa<'c> {
+        condition.select(yes, no)
     }
 }

@@ -23,7 +23,7 @@ const fn group(dtype: DataType) -> (i64, i64) {
 /// Unpacks the elements of a tensor of these physical extents from bytes, each to one byte: the
 /// first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
 /// of hipDNN; int4, of which it has no such class, alike).
-pub(crate) fn unpack<'c, 'b>(at: &Emitter<'c, 'b>, bytes: Ssa<'c, 'b>, shape: &[i64], dtype: DataType) -> Ssa<'c, 'b> {
+pub(crate) fn unpack<'c>(at: &Emitter<'c>, bytes: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     let groups = Groups::of(shape, dtype);
     let filled = [(0, groups.bytes() - groups.length)];
     let (bytes, _) = at.pad(bytes, &[groups.length], &filled, (0.0, DataType::U8));
@@ -40,7 +40,7 @@ pub(crate) fn unpack<'c, 'b>(at: &Emitter<'c, 'b>, bytes: Ssa<'c, 'b>, shape: &[
 
 /// Packs the elements of a tensor of these physical extents into bytes. Unused bits of the last
 /// byte are 0.
-pub(crate) fn pack<'c, 'b>(at: &Emitter<'c, 'b>, codes: Ssa<'c, 'b>, shape: &[i64], dtype: DataType) -> Ssa<'c, 'b> {
+pub(crate) fn pack<'c>(at: &Emitter<'c>, codes: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     let groups = Groups::of(shape, dtype);
     let codes = if groups.fills(shape) {
         let split = groups.shape(groups.elements);
@@ -118,7 +118,7 @@ impl Groups {
     }
 
     /// The parts of all groups of a line one after the other.
-    fn joined<'c, 'b>(&self, at: &Emitter<'c, 'b>, tensor: Ssa<'c, 'b>, parts: i64, dtype: DataType) -> Ssa<'c, 'b> {
+    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, dtype: DataType) -> Ssa<'c> {
         let mut shape = self.lines.clone();
         if let Some(last) = shape.last_mut() {
             *last *= parts;
@@ -149,7 +149,7 @@ fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
 }
 
 /// A flat tensor with these extents.
-fn fold<'c, 'b>(at: &Emitter<'c, 'b>, flat: Ssa<'c, 'b>, shape: &[i64], dtype: DataType) -> Ssa<'c, 'b> {
+fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     if shape.len() == 1 {
         return flat;
     }
@@ -158,7 +158,7 @@ fn fold<'c, 'b>(at: &Emitter<'c, 'b>, flat: Ssa<'c, 'b>, shape: &[i64], dtype: D
 }
 
 /// A tensor of this rank as a flat one.
-fn unfold<'c, 'b>(at: &Emitter<'c, 'b>, tensor: Ssa<'c, 'b>, rank: usize, count: i64, dtype: DataType) -> Ssa<'c, 'b> {
+fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype: DataType) -> Ssa<'c> {
     if rank == 1 {
         return tensor;
     }
@@ -174,14 +174,14 @@ fn unfold<'c, 'b>(at: &Emitter<'c, 'b>, tensor: Ssa<'c, 'b>, rank: usize, count:
 
 /// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are
 /// said.
-fn repack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: Ssa<'c, 'b>,
+fn repack<'c>(
+    at: &Emitter<'c>,
+    tensor: Ssa<'c>,
     groups: &[i64],
     from: i64,
     (pieces, to): (i64, i64),
     dtype: DataType,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let (new, old) = (groups.len(), groups.len() + 1);
     let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
     let init = at.zeros(&shape, dtype);
@@ -210,6 +210,6 @@ fn repack<'c, 'b>(
             own = bits.shift("arith.shrsi", own, 32 - to);
         }
         let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8), &[]);
-        body.same("arith.ori", &[own, so_far])
+        own | so_far
     })
 }

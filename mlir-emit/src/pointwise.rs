@@ -2,8 +2,9 @@
 //! the compiler fuses.
 
 use crate::Unsupported;
-use crate::convert::{FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type};
+use crate::convert::{check_compute, compute_type};
 use crate::functions::parameter;
+use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -133,7 +134,7 @@ const fn is_integer_mode(mode: M) -> bool {
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Pointwise) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Pointwise) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let out = lowering.tensor(op.out_0);
     let values = [Some(op.in_0), op.in_1, op.in_2]
@@ -198,7 +199,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 /// An operand of a selection: a single element that may be known not to be negative, an unsigned
 /// byte or the result of a comparison, is converted to i32 in a separate dispatch
 /// ([`Quirk::SelectedSingle`]).
-fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Value<'c, 'b> {
+fn read_alone<'c>(lowering: &Lowering<'_, 'c>, value: Value<'c>) -> Value<'c> {
     let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
     let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
     if !is_single || !matches!(value.data, Data::Tensor { .. }) {
@@ -217,7 +218,7 @@ const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX
 /// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor
 /// than x. Where both meet in a further operation that yields x if they are the same, the compiler
 /// sees that too late ([`Quirk::YieldedOperand`]).
-fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> Option<TensorId> {
+fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> Option<TensorId> {
     let operands = [Some(op.in_0), op.in_1, op.in_2];
     let constant = |position: usize| match values.get(position)?.data {
         Data::Constant(scalar) => Some(scalar.to_f64()),
@@ -251,7 +252,7 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
 
 /// Whether the compiler may find that all elements of the result are the same
 /// ([`Quirk::ConstantSums`]): x or true, 0 times x of integers, an index along one.
-fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> bool {
+fn may_be_constant(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> bool {
     let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
     (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
 }
@@ -261,7 +262,7 @@ fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) 
 ///
 /// Such a result is computed in the operand's order, and put into its own when it is stored
 /// ([`Quirk::ConstantTransposed`]).
-fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
+fn may_fold(op: &Pointwise, values: &[Value<'_>]) -> bool {
     let is_same = op
         .in_1
         .is_some_and(|second| second == op.in_0 || op.in_2 == Some(second));
@@ -272,8 +273,8 @@ fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
         || values.iter().any(|value| matches!(value.data, Data::Constant(_)))
 }
 
-impl<'c, 'r> Math<'c, 'r> {
-    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
+impl<'c> Math<'c> {
+    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c>], axis: Option<usize>) -> Scalar<'c> {
         let operand = |index: usize| operands[index];
         let x = operand(0);
         let y = || operand(1);
@@ -314,9 +315,9 @@ impl<'c, 'r> Math<'c, 'r> {
             M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
             M::Identity => x,
             M::Log => self.function("math.log", x),
-            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x), is_set(y())])),
+            M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
             M::LogicalNot => self.flag(self.compare(F::Equal, x, zero())),
-            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x), is_set(y())])),
+            M::LogicalOr => self.flag(is_set(x) | is_set(y())),
             M::Max => self.maximum(x, y()),
             M::Min => self.minimum(x, y()),
             M::Mul => self.mul(x, y()),
@@ -356,7 +357,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// The line below the lower clip, the upper clip above it, x between them. NaN stays NaN.
-    fn relu(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn relu(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let lower_value = parameter(op.relu_lower_clip, 0.0);
         let lower = self.constant(lower_value);
         let slope = parameter(op.relu_lower_clip_slope, 0.0);
@@ -377,21 +378,20 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.compare(F::LessEqual, x, lower), below, top)
     }
 
-    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
+    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c>], axis: Option<usize>) -> Scalar<'c> {
         let operand = |index: usize| operands[index];
         let x = operand(0);
         let y = || operand(1);
         let zero = || self.at.integer(0, self.ty);
-        let compare = |predicate| self.flag(compare_integer(&self.at, predicate, x, y()));
-        let is_set = |value| compare_integer(&self.at, I::NotEqual, value, zero());
+        let compare = |predicate| self.flag(self.at.compare_integers(predicate, x, y()));
+        let is_set = |value| self.at.compare_integers(I::NotEqual, value, zero());
         match op.mode {
             M::Abs => self.at.same("math.absi", &[x]),
-            M::Add => self.at.same("arith.addi", &[x, y()]),
+            M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
                 let squared = squared;
-                self.at
-                    .same("arith.addi", &[addend, self.at.same("arith.muli", &[squared, squared])])
+                addend + squared * squared
             }
             M::BinarySelect => self.select(
                 is_set(operand(SELECT_OPERANDS.mask)),
@@ -407,24 +407,24 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Div => self.integer_div(x, y()),
             M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
             M::Identity => x,
-            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x), is_set(y())])),
-            M::LogicalNot => self.flag(compare_integer(&self.at, I::Equal, x, zero())),
-            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x), is_set(y())])),
+            M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
+            M::LogicalNot => self.flag(self.at.compare_integers(I::Equal, x, zero())),
+            M::LogicalOr => self.flag(is_set(x) | is_set(y())),
             M::Max => self.maximum(x, y()),
             M::Min => self.minimum(x, y()),
-            M::Mul => self.at.same("arith.muli", &[x, y()]),
+            M::Mul => x * y(),
             M::Neg => self.negated(x),
             M::ReluFwd => {
                 let clip = |value: f32| self.at.integer(value as i64, self.ty);
                 let lower = clip(op.relu_lower_clip.unwrap_or(0.0));
-                let above = compare_integer(&self.at, I::Greater, x, lower);
+                let above = self.at.compare_integers(I::Greater, x, lower);
                 let Some(upper) = op.relu_upper_clip else {
                     return self.select(above, x, lower);
                 };
                 let capped = self.at.same("arith.minsi", &[x, clip(upper)]);
                 self.select(above, capped, lower)
             }
-            M::Sub => self.at.same("arith.subi", &[x, y()]),
+            M::Sub => x - y(),
             _ => unreachable!("a mode that check declines for integers"),
         }
     }

@@ -17,7 +17,7 @@ use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Combines the results of `body` along the `reduced` axes of `shape`, beginning with `start`.
     /// The first operand has all axes. The result is of the compute type, with extents of 1.
     ///
@@ -25,12 +25,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// miscompile ([`Quirk::LostSums`]) becomes two: the last axis, then one loop of the rest.
     pub(crate) fn reduce(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         start: (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         self.reduce_openly(operands, shape, reduced, start, body)
             .closed(&self.emitter())
     }
@@ -38,12 +38,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// [`reduce`](Self::reduce), open for fusion with steps without the reduced axes.
     pub(crate) fn reduce_openly(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Open<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Open<'c> {
         if self.has_rows(operands, shape, (reduced, combiner)) {
             let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body);
             return Open {
@@ -121,19 +121,14 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// Whether a reduction becomes a fused row reduction: along the innermost axes in memory.
-    fn has_rows(
-        &self,
-        operands: &[&Value<'c, 'b>],
-        shape: &Shape<'_>,
-        (reduced, combiner): (&[usize], Combiner),
-    ) -> bool {
+    fn has_rows(&self, operands: &[&Value<'c>], shape: &Shape<'_>, (reduced, combiner): (&[usize], Combiner)) -> bool {
         let is_on_cpus = self.target().registers().is_some();
         let is_wide = |axis: &&usize| shape.dims.get(**axis).is_some_and(|&extent| extent > 1);
         let last = shape.order.iter().rfind(is_wide);
         let ends_reduced = last.is_some_and(|last| reduced.contains(last));
         let kept: Vec<usize> = (0..shape.dims.len()).filter(|axis| !reduced.contains(axis)).collect();
         let extents = [count(shape.dims, &kept), count(shape.dims, reduced)];
-        let is_other = |value: &&Value<'c, 'b>| value.dtype.bits() > 32 || is_on_cpus && value.dtype != DataType::F32;
+        let is_other = |value: &&Value<'c>| value.dtype.bits() > 32 || is_on_cpus && value.dtype != DataType::F32;
         let is_single = shape.dtype == DataType::F32 && !operands.iter().any(is_other);
         if is_on_cpus {
             let are_last = shape.order.iter().map(|axis| reduced.contains(axis)).is_sorted();
@@ -146,12 +141,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// A reduction that becomes a kernel of rotini.
     fn reduce_rows(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         let elements = self.map(operands, shape, shape.dtype, body);
         let rank = shape.order.len();
@@ -179,7 +174,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// The loops of a reduction that have more than one step.
-    fn loops(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Loops {
+    fn loops(&self, operands: &[&Value<'c>], shape: &Shape<'_>, reduced: &[usize]) -> Loops {
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
         let (gone, kept): (Vec<usize>, Vec<usize>) = wide.iter().partition(|axis| reduced.contains(axis));
@@ -208,30 +203,30 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// behind barriers, in the order of the loops, and loops are merged here.
     fn reduce_spread(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         // While it is still known which axes an operand is repeated along.
         let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype);
-        let decoded: Vec<Value<'c, 'b>> = written_out.into_iter().map(|value| self.decoded(value)).collect();
+        let decoded: Vec<Value<'c>> = written_out.into_iter().map(|value| self.decoded(value)).collect();
         let operands: Vec<_> = decoded.iter().collect();
         // The compiler drops loops of one step, and the tiling with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
-        let settled: Vec<Value<'c, 'b>> = operands
+        let settled: Vec<Value<'c>> = operands
             .iter()
             .map(|value| settle(&at, value, shape.dims, &wide, reduced))
             .collect();
         let loops = Merged::new(&settled, &wide, reduced);
-        let merged: Vec<Value<'c, 'b>> = settled
+        let merged: Vec<Value<'c>> = settled
             .into_iter()
             .map(|value| loops.merge(&at, value, shape.dims))
             .collect();
-        let merged: Vec<&Value<'c, 'b>> = merged.iter().collect();
+        let merged: Vec<&Value<'c>> = merged.iter().collect();
         let dims: Vec<i64> = loops.groups.iter().map(|group| count(shape.dims, group)).collect();
         let (gone, kept): (Vec<usize>, Vec<usize>) =
             (0..dims.len()).partition(|&position| loops.is_reduced(position, reduced));
@@ -266,7 +261,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// An operand of a reduction that masks what is beyond its end: codes as the floats that they are ([`Quirk::MaskedCodes`]).
-    fn decoded(&self, value: Value<'c, 'b>) -> Value<'c, 'b> {
+    fn decoded(&self, value: Value<'c>) -> Value<'c> {
         let Data::Tensor { ssa, order } = &value.data else {
             return value;
         };
@@ -284,7 +279,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by
     /// side in a graph of row-major tensors, each of which has all of them or none.
-    fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
+    fn merges(&self, operands: &[&Value<'c>], shape: &Shape<'_>, wide: &[usize]) -> bool {
         let is_side_by_side = match (wide.first(), wide.last()) {
             (Some(&first), Some(&last)) => (first..=last)
                 .all(|axis| wide.contains(&axis) || shape.dims.get(axis).is_none_or(|&extent| extent == 1)),
@@ -306,13 +301,13 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// [`reduce`](Self::reduce) in one operation.
     fn reduce_at_once(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         start: (Combiner, f64),
         how: Option<&str>,
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let (combiner, start) = start;
         let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced));
         let carried = self.reduce_carried(operands, shape, reduced, (combiner, start, carried), how, body);
@@ -320,7 +315,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// The result of a reduction in the compute type.
-    pub(crate) fn in_compute_type(&self, carried: Value<'c, 'b>, shape: &Shape<'_>) -> Value<'c, 'b> {
+    pub(crate) fn in_compute_type(&self, carried: Value<'c>, shape: &Shape<'_>) -> Value<'c> {
         let Data::Tensor { ssa, order } = carried.data else {
             unreachable!("a reduction without a result");
         };
@@ -337,13 +332,13 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined: the last of the triple.
     pub(crate) fn reduce_carried(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start, carried): (Combiner, f64, DataType),
         how: Option<&str>,
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         let compute = shape.dtype;
         let is_reduced = |axis: &usize| reduced.contains(axis);
@@ -397,23 +392,23 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// ([`Quirk::MixedProducts`]). The first one gets all axes if a reduced axis is in no operand.
     fn written_out(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         dims: &[i64],
         reduced: &[usize],
         compute: DataType,
-    ) -> Vec<Value<'c, 'b>> {
-        let own = |value: &Value<'_, '_>, axis: usize| {
+    ) -> Vec<Value<'c>> {
+        let own = |value: &Value<'_>, axis: usize| {
             axis.checked_add(value.dims.len())
                 .and_then(|axis| axis.checked_sub(dims.len()))
                 .filter(|&own| value.dims.get(own) == dims.get(axis))
         };
-        let has = |value: &Value<'_, '_>, axis: usize| {
+        let has = |value: &Value<'_>, axis: usize| {
             own(value, axis)
                 .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
         };
         let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
         let lacks_loops = !reduced.iter().all(is_covered);
-        let is_narrower = |value: &Value<'_, '_>| {
+        let is_narrower = |value: &Value<'_>| {
             let is_float = matches!(value.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
             is_float && value.dtype != compute && matches!(value.data, Data::Tensor { .. })
         };
@@ -424,7 +419,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let first = narrower.next();
         let is_mixed = narrower.any(|dtype| Some(dtype) != first) && self.quirks().avoids(Quirk::MixedProducts);
         let at = self.emitter();
-        let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
+        let write_out = |(position, value): (usize, &&Value<'c>)| {
             let widens = is_mixed && is_narrower(value);
             let stays_whole = !compute.is_float() && self.quirks().avoids(Quirk::RepeatedFactors);
             if widens || stays_whole && is_repeated(value, dims, reduced) {
@@ -473,7 +468,7 @@ fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
 }
 
 /// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
-fn reduced_value<'c, 'b>(ssa: Ssa<'c, 'b>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c, 'b> {
+fn reduced_value<'c>(ssa: Ssa<'c>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c> {
     Value {
         data: Data::Tensor { ssa, order: kept },
         dtype: shape.dtype,

@@ -7,7 +7,8 @@
 //! here, and MIN of nothing but +inf is +inf.
 
 use crate::Unsupported;
-use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
+use crate::convert::{check_compute, compute_type, least_finite};
+use crate::ir::FloatPredicate;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -30,7 +31,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> R
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Reduction) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Reduction) {
     let declared = compute;
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let input = lowering.value(op.input).clone();
@@ -120,8 +121,8 @@ fn key(mode: M, compute: DataType) -> Option<i64> {
 }
 
 /// Flips bits. Doing it twice changes nothing.
-fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, 'r> {
-    math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)])
+fn turned<'c>(math: &Math<'c>, x: Ssa<'c>, key: i64) -> Scalar<'c> {
+    x ^ math.at.integer(key, math.ty)
 }
 
 /// Returns the combining operation and its identity element.
@@ -140,7 +141,7 @@ const fn combiner(mode: M) -> (Combiner, f64) {
 /// instead of NaN, which only elements that are all NaN leave as the result. The combination would
 /// ignore NaN by itself, but for elements that are all NaN it leaves the compiler's initial value,
 /// which may be an infinity.
-fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: f64) -> Scalar<'c, 'r> {
+fn combined<'c>(math: &Math<'c>, mode: M, element: Ssa<'c>, of_nan: f64) -> Scalar<'c> {
     match mode {
         M::Min | M::Max if math.compute.is_float() => {
             let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, element, element);

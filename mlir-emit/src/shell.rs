@@ -246,7 +246,7 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
 }
 
 /// The types of the lowered function: its arguments and its results.
-pub(crate) fn function_types<'c>(at: &Emitter<'c, '_>, signature: &Signature) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
+pub(crate) fn function_types<'c>(at: &Emitter<'c>, signature: &Signature) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
     let of = |arguments: &[&Argument]| {
         arguments
             .iter()

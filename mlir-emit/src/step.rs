@@ -35,12 +35,7 @@ pub(crate) enum Combiner {
 }
 
 impl Combiner {
-    pub(crate) fn combine<'c, 'r>(
-        self,
-        math: &Math<'c, 'r>,
-        so_far: Ssa<'c, 'r>,
-        element: Ssa<'c, 'r>,
-    ) -> Scalar<'c, 'r> {
+    pub(crate) fn combine<'c>(self, math: &Math<'c>, so_far: Ssa<'c>, element: Ssa<'c>) -> Scalar<'c> {
         match self {
             Combiner::Sum => math.add(so_far, element),
             Combiner::Product => math.mul(so_far, element),
@@ -54,15 +49,15 @@ impl Combiner {
 /// The result of a reduction, or a value computed from it, before it may be used by operations with
 /// the reduced axes.
 #[derive(Clone, Debug)]
-pub(crate) struct Open<'c, 'b> {
-    pub(crate) value: Value<'c, 'b>,
+pub(crate) struct Open<'c> {
+    pub(crate) value: Value<'c>,
     /// Whether nothing that has the reduced axes may be in one dispatch with it.
     pub(crate) is_spread: bool,
 }
 
-impl<'c, 'b> Open<'c, 'b> {
+impl<'c> Open<'c> {
     /// The result for any use.
-    pub(crate) fn closed(self, at: &Emitter<'c, 'b>) -> Value<'c, 'b> {
+    pub(crate) fn closed(self, at: &Emitter<'c>) -> Value<'c> {
         let Open { mut value, is_spread } = self;
         if is_spread && let Data::Tensor { ssa, .. } = &mut value.data {
             *ssa = at.barrier(*ssa);
@@ -71,15 +66,15 @@ impl<'c, 'b> Open<'c, 'b> {
     }
 }
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Makes each element from the operands' elements at its place.
     pub(crate) fn map(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         compute: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Ordered<'c, 'b> {
+        body: impl FnOnce(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let at = self.emitter();
         let rank = shape.order.len();
         let read = self.operands(operands, shape.dims, shape.order);
@@ -108,9 +103,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     pub(crate) fn finish(
         &mut self,
         id: TensorId,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         compute: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+        body: impl FnOnce(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
     ) {
         let shape = Shape {
             dims: &self.tensor(id).dims,
@@ -123,7 +118,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 
     /// The memory order of a result: the stored tensor's own, else that of the first operand that
     /// has every axis, so that a chain stays in the order of what began it.
-    pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_, '_>]) -> Vec<usize> {
+    pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_>]) -> Vec<usize> {
         let out = self.tensor(id);
         match self.stored_order(id) {
             Some(order) => order,
@@ -131,7 +126,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         }
     }
 
-    pub(crate) fn operands(&self, values: &[&Value<'c, 'b>], dims: &[i64], loops: &[usize]) -> Vec<Operand<'c, 'b>> {
+    pub(crate) fn operands(&self, values: &[&Value<'c>], dims: &[i64], loops: &[usize]) -> Vec<Operand<'c>> {
         let at = self.emitter();
         values
             .iter()
@@ -141,7 +136,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 }
 
 /// The memory order of the first operand that has every axis of these extents, else row-major.
-pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_, '_>]) -> Vec<usize> {
+pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
     operands
         .iter()
         .find_map(|value| match &value.data {
@@ -160,9 +155,9 @@ pub(crate) fn count(dims: &[i64], axes: &[usize]) -> i64 {
     })
 }
 
-pub(crate) type Inputs<'c, 'b> = Vec<(Ssa<'c, 'b>, DataType, String)>;
+pub(crate) type Inputs<'c> = Vec<(Ssa<'c>, DataType, String)>;
 
-pub(crate) fn inputs<'c, 'b>(operands: &[Operand<'c, 'b>], order: &[usize]) -> Inputs<'c, 'b> {
+pub(crate) fn inputs<'c>(operands: &[Operand<'c>], order: &[usize]) -> Inputs<'c> {
     let mut inputs = Vec::new();
     for operand in operands {
         inputs.extend(operand.input(order));
@@ -171,12 +166,12 @@ pub(crate) fn inputs<'c, 'b>(operands: &[Operand<'c, 'b>], order: &[usize]) -> I
 }
 
 /// The operands' elements in the compute type, inside the body.
-pub(crate) fn arguments<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    operands: &[Operand<'c, '_>],
-    elements: &[Ssa<'c, 'r>],
+pub(crate) fn arguments<'c>(
+    body: &Emitter<'c>,
+    operands: &[Operand<'c>],
+    elements: &[Ssa<'c>],
     compute: DataType,
-) -> Vec<Ssa<'c, 'r>> {
+) -> Vec<Ssa<'c>> {
     let mut read = elements.iter().copied();
     operands
         .iter()

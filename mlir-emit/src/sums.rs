@@ -87,13 +87,7 @@ pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, r
 }
 
 /// A row-major tensor in another type.
-pub(crate) fn in_type<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    extents: &[i64],
-    from: DataType,
-    to: DataType,
-) -> Ssa<'c, 'b> {
+pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from: DataType, to: DataType) -> Ssa<'c> {
     if from == to {
         return ssa;
     }
@@ -110,12 +104,12 @@ pub(crate) fn in_type<'c, 'b>(
 /// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
 /// extents. The sums of few blocks are added pair by pair, in the same kernel as their consumers;
 /// else in f64, and rounded once.
-pub(crate) fn blocks<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    (ssa, count): (Ssa<'c, 'b>, i64),
+pub(crate) fn blocks<'c>(
+    at: &Emitter<'c>,
+    (ssa, count): (Ssa<'c>, i64),
     results: &[i64],
     compute: DataType,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let rank = results.len();
     if count <= PAIRED {
         let sizes = [&[1], results].concat();
@@ -142,7 +136,7 @@ pub(crate) fn blocks<'c, 'b>(
                     sums = sums
                         .chunks(2)
                         .map(|pair| match *pair {
-                            [a, b] => body.same("arith.addf", &[a, b]),
+                            [a, b] => a + b,
                             _ => only(pair),
                         })
                         .collect();
@@ -167,7 +161,7 @@ pub(crate) fn blocks<'c, 'b>(
             let &[element, sum] = elements else {
                 unreachable!("{MISSING}");
             };
-            body.same("arith.addf", &[sum, convert(body, element, compute, DataType::F64)])
+            sum + convert(body, element, compute, DataType::F64)
         },
     );
     in_type(at, sum, results, DataType::F64, compute)
@@ -175,12 +169,7 @@ pub(crate) fn blocks<'c, 'b>(
 
 /// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is
 /// in a block, which takes its place.
-pub(crate) fn in_blocks<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    matrix: &Ordered<'c, 'b>,
-    axis: usize,
-    block: i64,
-) -> Ordered<'c, 'b> {
+pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize, block: i64) -> Ordered<'c> {
     let (mut groups, mut physical, mut order) = (Vec::new(), Vec::new(), Vec::new());
     let mut dims = matrix.dims.clone();
     let extent = dims

@@ -10,9 +10,9 @@ use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
 #[derive(Clone, Debug)]
-pub(crate) struct Value<'c, 'b> {
+pub(crate) struct Value<'c> {
     /// The tensor, or the scalar that all its elements equal.
-    pub(crate) data: Data<'c, 'b>,
+    pub(crate) data: Data<'c>,
     /// Type of the elements as they are now, which may be wider than the graph's tensor.
     pub(crate) dtype: DataType,
     /// Logical extents.
@@ -21,27 +21,27 @@ pub(crate) struct Value<'c, 'b> {
 
 /// The content of a value.
 #[derive(Clone, Debug)]
-pub(crate) enum Data<'c, 'b> {
+pub(crate) enum Data<'c> {
     /// A tensor whose physical axis `i` is the logical axis `order[i]`.
-    Tensor { ssa: Ssa<'c, 'b>, order: Vec<usize> },
+    Tensor { ssa: Ssa<'c>, order: Vec<usize> },
     /// One value for every element.
     Constant(Scalar),
     /// The same, as an argument of the function.
-    Scalar(Ssa<'c, 'b>),
+    Scalar(Ssa<'c>),
 }
 
 /// A tensor with its order: the part of a [`Value`] that is left when it is not a constant.
 #[derive(Clone, Debug)]
-pub(crate) struct Ordered<'c, 'b> {
-    pub(crate) ssa: Ssa<'c, 'b>,
+pub(crate) struct Ordered<'c> {
+    pub(crate) ssa: Ssa<'c>,
     pub(crate) order: Vec<usize>,
     pub(crate) dtype: DataType,
     /// Logical extents, of all axes.
     pub(crate) dims: Vec<i64>,
 }
 
-impl<'c, 'b> Value<'c, 'b> {
-    pub(crate) fn of(ordered: Ordered<'c, 'b>) -> Self {
+impl<'c> Value<'c> {
+    pub(crate) fn of(ordered: Ordered<'c>) -> Self {
         let Ordered {
             ssa,
             order,
@@ -56,7 +56,7 @@ impl<'c, 'b> Value<'c, 'b> {
     }
 
     /// The value with other axes of extent 1: the others are the same ones, in the same sequence.
-    pub(crate) fn with_dims(self, at: &Emitter<'c, 'b>, dims: &[i64]) -> Self {
+    pub(crate) fn with_dims(self, at: &Emitter<'c>, dims: &[i64]) -> Self {
         if self.dims == dims {
             return self;
         }
@@ -88,7 +88,7 @@ impl<'c, 'b> Value<'c, 'b> {
 
     /// The value with no axis in memory but those that an iteration over `dims` has loops for: what
     /// goes has an extent of 1.
-    pub(crate) fn over(&self, at: &Emitter<'c, 'b>, dims: &[i64], loops: &[usize]) -> Self {
+    pub(crate) fn over(&self, at: &Emitter<'c>, dims: &[i64], loops: &[usize]) -> Self {
         let Data::Tensor { ssa, order } = &self.data else {
             return self.clone();
         };
@@ -116,7 +116,7 @@ impl<'c, 'b> Value<'c, 'b> {
 
     /// The value as a tensor that has all its axes: repeated ones are written out, constants are
     /// filled in.
-    pub(crate) fn materialise(&self, at: &Emitter<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(crate) fn materialise(&self, at: &Emitter<'c>) -> Ordered<'c> {
         let rank = self.dims.len();
         if let Data::Tensor { ssa, order } = &self.data
             && order.len() == rank
@@ -139,7 +139,7 @@ impl<'c, 'b> Value<'c, 'b> {
     }
 
     /// A new tensor with the same elements in another order.
-    pub(crate) fn copy_to(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Ssa<'c, 'b> {
+    pub(crate) fn copy_to(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
         let operand = Operand::new(at, self, &self.dims);
         let shape = extents(&self.dims, order);
         let init = at.empty(&shape, self.dtype);
@@ -154,27 +154,27 @@ impl<'c, 'b> Value<'c, 'b> {
 
 /// A value as an operand of a structured operation that iterates over the elements of another
 /// shape.
-pub(crate) struct Operand<'c, 'b> {
-    source: Source<'c, 'b>,
+pub(crate) struct Operand<'c> {
+    source: Source<'c>,
     dtype: DataType,
 }
 
-enum Source<'c, 'b> {
+enum Source<'c> {
     /// A tensor whose physical axis `i` moves with the iteration's logical axis `axes[i]`.
     Tensor {
-        ssa: Ssa<'c, 'b>,
+        ssa: Ssa<'c>,
         axes: Vec<usize>,
     },
     Constant(Scalar),
     /// A value of the block that the operation is in.
-    Scalar(Emitter<'c, 'b>, Ssa<'c, 'b>),
+    Scalar(Emitter<'c>, Ssa<'c>),
 }
 
-impl<'c, 'b> Operand<'c, 'b> {
+impl<'c> Operand<'c> {
     /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet
     /// a larger extent are dropped, so that the index map stays a projected permutation, which is
     /// what the compiler fuses best.
-    pub(crate) fn new(at: &Emitter<'c, 'b>, value: &Value<'c, 'b>, dims: &[i64]) -> Self {
+    pub(crate) fn new(at: &Emitter<'c>, value: &Value<'c>, dims: &[i64]) -> Self {
         let (ssa, order) = match &value.data {
             Data::Constant(scalar) => {
                 return Operand {
@@ -215,7 +215,7 @@ impl<'c, 'b> Operand<'c, 'b> {
 
     /// The operand with its index map, for an iteration whose loops are the logical axes `order`;
     /// `None` for one value.
-    pub(crate) fn input(&self, order: &[usize]) -> Option<(Ssa<'c, 'b>, DataType, String)> {
+    pub(crate) fn input(&self, order: &[usize]) -> Option<(Ssa<'c>, DataType, String)> {
         let Source::Tensor { ssa, axes } = &self.source else {
             return None;
         };
@@ -228,11 +228,11 @@ impl<'c, 'b> Operand<'c, 'b> {
     }
 
     /// The operand's element inside the body: the one that was read, or the one value.
-    pub(crate) fn element<'r>(&self, body: &Emitter<'c, 'r>, read: Option<Ssa<'c, 'r>>) -> Ssa<'c, 'r> {
+    pub(crate) fn element(&self, body: &Emitter<'c>, read: Option<Ssa<'c>>) -> Ssa<'c> {
         match (&self.source, read) {
             (Source::Tensor { .. }, Some(element)) => element,
             (Source::Tensor { .. }, None) => unreachable!("an operand that was not read"),
-            (Source::Scalar(at, ssa), _) => at.captured(*ssa),
+            (Source::Scalar(at, ssa), _) => *ssa,
             (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
                 body.integer(*value, body.element_type(self.dtype))
             }
@@ -262,13 +262,13 @@ pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Vec<i64> {
 }
 
 /// Removes the physical axes that are not kept, all of extent 1.
-pub(crate) fn drop_unit_axes<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
+pub(crate) fn drop_unit_axes<'c>(
+    at: &Emitter<'c>,
+    ssa: Ssa<'c>,
     shape: &[i64],
     keep: &[bool],
     dtype: DataType,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     if keep.iter().all(|&kept| kept) {
         return ssa;
     }
@@ -301,7 +301,7 @@ fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
 }
 
 /// Groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
-pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) -> Attribute {
+pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> Attribute {
     let group = |group: &Vec<usize>| {
         let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
         format!("[{}]", axes.join(", "))
@@ -311,14 +311,14 @@ pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) 
 }
 
 /// Collapses or expands a tensor by groups of the axes of the larger one.
-pub(crate) fn reshape<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(crate) fn reshape<'c>(
+    at: &Emitter<'c>,
     name: &str,
-    ssa: Ssa<'c, 'b>,
+    ssa: Ssa<'c>,
     groups: &[Vec<usize>],
     shape: &[i64],
     dtype: DataType,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let mut attributes = vec![("reassociation", groups_attribute(at, groups))];
     if name == "tensor.expand_shape" {
         attributes.push(("static_output_shape", at.i64_array(shape)));
@@ -326,18 +326,13 @@ pub(crate) fn reshape<'c, 'b>(
     at.one(name, &[ssa], at.tensor_type(shape, dtype), &attributes)
 }
 
-impl<'c, 'b> Ordered<'c, 'b> {
+impl<'c> Ordered<'c> {
     /// The element with this index along each logical axis, in the body of an operation that will
     /// be appended to the block of `at`.
-    pub(crate) fn element<'r>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        body: &Emitter<'c, 'r>,
-        indices: &[Ssa<'c, 'r>],
-    ) -> Ssa<'c, 'r> {
+    pub(crate) fn element(&self, at: &Emitter<'c>, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
         let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
         let physical = physical.unwrap_or_else(|| unreachable!("an axis out of range"));
-        body.extract(at.captured(self.ssa), &physical, self.dtype)
+        body.extract(self.ssa, &physical, self.dtype)
     }
 
     /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
@@ -348,7 +343,7 @@ impl<'c, 'b> Ordered<'c, 'b> {
 
     /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a
     /// barrier, which keeps the compiler from folding the copy's transpose into a convolution.
-    pub(crate) fn in_order(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Ordered<'c, 'b> {
+    pub(crate) fn in_order(&self, at: &Emitter<'c>, order: &[usize]) -> Ordered<'c> {
         if self.order == order {
             return self.clone();
         }
@@ -366,7 +361,7 @@ impl<'c, 'b> Ordered<'c, 'b> {
         }
     }
 
-    fn move_unit_axes(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Ssa<'c, 'b> {
+    fn move_unit_axes(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
         let shape = extents(&self.dims, &self.order);
         let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
         let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype);
@@ -379,12 +374,7 @@ impl<'c, 'b> Ordered<'c, 'b> {
 }
 
 /// A tensor without axes of extent 1 as one of these extents, which has some.
-pub(crate) fn with_unit_axes<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    narrow: Ssa<'c, 'b>,
-    target: &[i64],
-    dtype: DataType,
-) -> Ssa<'c, 'b> {
+pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64], dtype: DataType) -> Ssa<'c> {
     let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
     reshape(at, "tensor.expand_shape", narrow, &unit_groups(&keep), target, dtype)
 }

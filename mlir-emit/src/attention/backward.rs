@@ -5,7 +5,8 @@ use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
 use super::scores::{Attention, level, transposed};
 use crate::contract::contract;
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape, order_of};
@@ -13,7 +14,7 @@ use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
 
 /// Lowers the gradients.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &SdpaBackward) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &SdpaBackward) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let attention = Attention::new(lowering, &scores_of!(op), compute);
     if let Some(gradients) = gradients(lowering, &attention, op) {
@@ -136,7 +137,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 }
 
 /// The sum over the heads of q that share a head of k or v. The tensor is row-major.
-fn shared<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, product: Ordered<'c, 'b>, heads: i64) -> Value<'c, 'b> {
+fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> Value<'c> {
     let &[batch, all, rows, columns] = product.dims.as_slice() else {
         unreachable!("an attention that is not of rank 4");
     };

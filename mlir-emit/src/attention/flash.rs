@@ -13,7 +13,8 @@ use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted, asks_for_more};
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
@@ -30,11 +31,7 @@ const TILE: i64 = 16;
 ///
 /// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64
 /// columns.
-pub(super) fn softmax<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Option<Softmax<'c, 'b>> {
+pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let Data::Constant(scale) = attention.scale.data else {
         return None;
     };
@@ -63,7 +60,7 @@ pub(super) fn softmax<'c, 'b>(
 }
 
 /// Whether IREE's operation supports all that is asked for.
-pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
+pub(super) fn is_possible(lowering: &Lowering<'_, '_>, attention: &Attention<'_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
     // A statistic may be that of a key that `LEAST_OF_MASK` has raised.
@@ -136,7 +133,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
 /// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
 /// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
 /// scores.
-fn mask<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Attention<'c, 'b>) -> Option<Ordered<'c, 'b>> {
+fn mask<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Option<Ordered<'c>> {
     let Attention {
         mask, dims, diagonal, ..
     } = attention;

@@ -6,7 +6,8 @@ use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
 use super::{flash, kernels};
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape};
@@ -14,7 +15,7 @@ use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdpa) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let attention = Attention::new(lowering, &scores_of!(op), compute);
     let softmax = match kernels::softmax(lowering, &attention, op) {
@@ -53,7 +54,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 }
 
 /// Softmax and sum step by step: the scores are tensors.
-fn stepwise<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Attention<'c, 'b>, op: &Sdpa) -> Softmax<'c, 'b> {
+fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Softmax<'c> {
     let sink = op.sink_token.map(|sink| lowering.value(sink).clone());
     let compute = attention.compute;
     let scores = Value::of(attention.scores(lowering));
@@ -129,7 +130,7 @@ fn stepwise<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Attention<'c, '
 }
 
 /// Makes a value that of a tensor, which may lack axes of extent 1.
-fn save<'c, 'b>(lowering: &mut Lowering<'_, 'c, 'b>, id: TensorId, value: Value<'c, 'b>, compute: DataType) {
+fn save<'c>(lowering: &mut Lowering<'_, 'c>, id: TensorId, value: Value<'c>, compute: DataType) {
     let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id).dims);
     lowering.finish(id, &[&value], compute, |_, elements| only(elements))
 }

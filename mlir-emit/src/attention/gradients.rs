@@ -13,11 +13,11 @@ use rotini_schedule::{Machine, attention};
 
 /// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask or
 /// its gradient is asked for, or if scores in memory are estimated to be faster.
-pub(super) fn gradients<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+pub(super) fn gradients<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
-) -> Option<[Value<'c, 'b>; 3]> {
+) -> Option<[Value<'c>; 3]> {
     if op.dbias.is_some() || attention.mask.is_some() {
         return None;
     }
@@ -33,12 +33,12 @@ pub(super) fn gradients<'c, 'b>(
     }
 }
 
-fn on_gpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn on_gpu<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
     (machine, stored): (&Machine, [Stored; 3]),
-) -> Option<[Value<'c, 'b>; 3]> {
+) -> Option<[Value<'c>; 3]> {
     if !has_halves(attention) {
         return None;
     }
@@ -95,12 +95,12 @@ fn schedules(machine: &Machine, queries: &Backward) -> Option<[attention::Prefil
 }
 
 /// The same on a CPU, whose kernels read and store f32.
-fn on_cpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn on_cpu<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
     (registers, mut stored): (Registers, [Stored; 3]),
-) -> Option<[Value<'c, 'b>; 3]> {
+) -> Option<[Value<'c>; 3]> {
     let d_o = lowering.settled(op.d_o);
     if !is_for_cpus(attention) || !is_float(d_o.dtype) {
         return None;
@@ -109,7 +109,7 @@ fn on_cpu<'c, 'b>(
     for stored in &mut stored {
         stored.dtype = dtype;
     }
-    let kernels = |attention: &Attention<'c, 'b>, d_o: &Ordered<'c, 'b>, numbers: [usize; 2]| {
+    let kernels = |attention: &Attention<'c>, d_o: &Ordered<'c>, numbers: [usize; 2]| {
         let sides = sides(lowering, attention, d_o, &stored);
         let kernels = sides.map(|sides| {
             sides.map(|problem| GradientsOnCpu {
@@ -141,10 +141,10 @@ fn on_cpu<'c, 'b>(
 
 /// Returns the problems of both kernels, without the values that have a number for each query; `None`
 /// if a tensor's layout fits no kernel.
-fn sides<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    d_o: &Ordered<'c, 'b>,
+fn sides<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
+    d_o: &Ordered<'c>,
     [of_queries, of_keys, of_values]: &[Stored; 3],
 ) -> Option<[Backward; 2]> {
     let (Some(of), Some(d_o)) = (problem(lowering, attention, of_queries), operand(d_o)) else {
@@ -172,11 +172,11 @@ fn sides<'c, 'b>(
 }
 
 /// Returns the values with both numbers of each query: the statistics, and the sums of dO · O.
-fn numbers<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn numbers<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
-    d_o: Ordered<'c, 'b>,
+    d_o: Ordered<'c>,
 ) -> [usize; 2] {
     let statistics = lowering
         .value(op.stats)
@@ -193,12 +193,12 @@ fn numbers<'c, 'b>(
 }
 
 /// Appends both kernels and returns the gradients.
-fn made<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+fn made<'c>(
+    lowering: &Lowering<'_, 'c>,
     [queries, keys]: [Kernel<'_>; 2],
     op: &SdpaBackward,
     [of_queries, of_keys, of_values]: &[Stored; 3],
-) -> [Value<'c, 'b>; 3] {
+) -> [Value<'c>; 3] {
     let dq = lowering.attention(queries, &[&of_queries.shape()]);
     let both = lowering.attention(keys, &[&of_keys.shape(), &of_values.shape()]);
     let (&[dq], &[dk, dv]) = (dq.as_slice(), both.as_slice()) else {

@@ -16,16 +16,12 @@ use rotini_schedule::attention;
 
 /// Returns the softmax and the weighted sum; `None` where there is no kernel for such types and
 /// columns, an attribute is not supported, or scores in memory are faster.
-pub(super) fn softmax<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Option<Softmax<'c, 'b>> {
+pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     if lowering.target().is_cpu() {
         return on_cpu(lowering, attention, op);
     }
     // A statistic may be that of a key whose mask was raised.
-    let is_raised = |mask: &Value<'_, '_>| op.stats.is_some() && mask.dtype != DataType::F16;
+    let is_raised = |mask: &Value<'_>| op.stats.is_some() && mask.dtype != DataType::F16;
     let asks_for_more = op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
     if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
         return None;
@@ -70,11 +66,7 @@ pub(super) fn softmax<'c, 'b>(
 }
 
 /// The same on a CPU.
-fn on_cpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Option<Softmax<'c, 'b>> {
+fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let mut out = Stored::of(lowering, op.o);
     let Some(registers) = lowering.target().registers() else {
         return None;
@@ -84,7 +76,7 @@ fn on_cpu<'c, 'b>(
     }
     let dtype = DataType::F32;
     out.dtype = dtype;
-    let possible = |attention: &Attention<'c, 'b>| {
+    let possible = |attention: &Attention<'c>| {
         let kernel = problem(lowering, attention, &out).map(|of| OnCpu::new(Attended { dtype, ..of }, registers));
         kernel.filter(OnCpu::is_possible)
     };
@@ -107,12 +99,12 @@ fn on_cpu<'c, 'b>(
 }
 
 /// The output, the greatest scores and the sums of exponentials, as a kernel makes them.
-fn made<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn made<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     (kernel, out): (Kernel<'_>, &Stored),
     op: &Sdpa,
-) -> [Value<'c, 'b>; 3] {
+) -> [Value<'c>; 3] {
     let rows = attention.rows();
     let order = vec![0, HEAD, QUERY];
     let shape = extents(&rows, &order);
@@ -137,7 +129,7 @@ fn made<'c, 'b>(
 
 /// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or
 /// 16 bits, which are converted.
-pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
+pub(super) fn is_for_cpus(attention: &Attention<'_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))
 }
@@ -148,8 +140,8 @@ pub(super) const fn is_float(dtype: DataType) -> bool {
 }
 
 /// The same attention of operands in f32.
-pub(super) fn converted<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Attention<'c, 'b>) -> Attention<'c, 'b> {
-    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), DataType::F32);
+pub(super) fn converted<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Attention<'c> {
+    let converted = |tensor: &Ordered<'c>| lowering.converted(tensor.clone(), DataType::F32);
     Attention {
         q: converted(&attention.q),
         k: converted(&attention.k),
@@ -159,18 +151,14 @@ pub(super) fn converted<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, attention: &Att
 }
 
 /// Whether all operands have the type that kernels for AMD GPUs multiply.
-pub(super) fn has_halves(attention: &Attention<'_, '_>) -> bool {
+pub(super) fn has_halves(attention: &Attention<'_>) -> bool {
     let [q, k, v] = [&attention.q, &attention.k, &attention.v].map(|tensor| tensor.dtype);
     q == k && are_halves([k, v], attention.compute)
 }
 
 /// Describes the attention for rotini's kernels, with the output stored as `out` says. `None` if
 /// there is no kernel for it.
-pub(super) fn problem<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    out: &Stored,
-) -> Option<Attended> {
+pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, out: &Stored) -> Option<Attended> {
     let Attention { q, k, v, dims, .. } = attention;
     let Data::Constant(scale) = &attention.scale.data else {
         return None;
@@ -235,7 +223,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn of(lowering: &Lowering<'_, '_, '_>, id: TensorId) -> Self {
+    pub(super) fn of(lowering: &Lowering<'_, '_>, id: TensorId) -> Self {
         let tensor = lowering.tensor(id);
         let carried = if lowering.is_read(id) {
             lowering.carried_type(id, DataType::F32)
@@ -265,7 +253,7 @@ impl Stored {
         extents(&self.dims, &self.order)
     }
 
-    pub(super) fn ordered<'c, 'b>(&self, ssa: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn ordered<'c>(&self, ssa: Ssa<'c>) -> Ordered<'c> {
         Ordered {
             ssa,
             order: self.order.clone(),
@@ -276,7 +264,7 @@ impl Stored {
 }
 
 /// Returns the id of a value with a 32-bit number for each batch, if it is one.
-fn number_of_each(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>, batch: i64) -> Option<usize> {
+fn number_of_each(lowering: &Lowering<'_, '_>, value: &Value<'_>, batch: i64) -> Option<usize> {
     let is_one_for_each = value.dims.first() == Some(&batch) && value.dims.iter().skip(1).all(|&dim| dim == 1);
     if !is_one_for_each || value.dtype != DataType::I32 || !matches!(value.data, Data::Tensor { .. }) {
         return None;
@@ -287,7 +275,7 @@ fn number_of_each(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>, batch:
 
 /// Returns the mask that is added to scores; `None` if it is not in memory, or has too many
 /// elements.
-fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Option<Mask> {
+fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
     if !matches!(value.data, Data::Tensor { .. }) {
         return None;
     }
@@ -321,7 +309,7 @@ fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Option<Mask> 
 
 /// Returns the description of a tensor in memory; `None` if its columns are not contiguous, or
 /// there are too many elements.
-pub(super) fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
+pub(super) fn operand(tensor: &Ordered<'_>) -> Option<Operand> {
     let elements = tensor
         .dims
         .iter()

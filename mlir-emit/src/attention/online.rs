@@ -4,7 +4,7 @@
 use super::axes::{HEAD, KEY, QUERY};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
-use crate::mlir::{Block, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
@@ -19,24 +19,24 @@ const OF_VALUE: usize = 5;
 const OF_KEY: usize = 6;
 
 /// What IREE's operation is applied to.
-pub(super) struct Problem<'a, 'c, 'b> {
+pub(super) struct Problem<'a, 'c> {
     /// q, k and v.
-    pub(super) operands: [&'a Ordered<'c, 'b>; 3],
+    pub(super) operands: [&'a Ordered<'c>; 3],
     /// The memory order of the sums.
     pub(super) order: &'a [usize],
     pub(super) scale: f64,
-    pub(super) mask: Option<Ordered<'c, 'b>>,
+    pub(super) mask: Option<Ordered<'c>>,
 }
 
 /// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
-pub(super) struct Online<'c, 'b> {
-    pub(super) weighted: Value<'c, 'b>,
-    pub(super) greatest: Value<'c, 'b>,
-    pub(super) total: Value<'c, 'b>,
+pub(super) struct Online<'c> {
+    pub(super) weighted: Value<'c>,
+    pub(super) greatest: Value<'c>,
+    pub(super) total: Value<'c>,
 }
 
 /// IREE's operation.
-pub(super) fn online<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, problem: &Problem<'_, 'c, 'b>) -> Online<'c, 'b> {
+pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>) -> Online<'c> {
     let at = lowering.emitter();
     let Problem {
         operands: [q, k, v],
@@ -48,7 +48,7 @@ pub(super) fn online<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, problem: &Problem<
     let heads = vec![HEAD_OF_KEYS, GROUP];
     let mut operands = Vec::new();
     let mut maps = Vec::new();
-    let mut add = |(ssa, map): (Ssa<'c, 'b>, String)| {
+    let mut add = |(ssa, map): (Ssa<'c>, String)| {
         operands.push(ssa);
         maps.push(map);
     };
@@ -81,13 +81,10 @@ pub(super) fn online<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, problem: &Problem<
         .iter()
         .map(|place| at.tensor_type(&place.fine, DataType::F32))
         .collect::<Vec<_>>();
-    let block = Block::new(&[f32]);
-    {
-        let inner = at.inside(&block);
-        let score = crate::ir::argument(&block, 0);
-        let factor = inner.float(problem.scale * LOG2_E, f32);
-        inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])]);
-    }
+    let block = at.block(&[f32], |score| {
+        let factor = at.float(problem.scale * LOG2_E, f32);
+        at.terminate("iree_linalg_ext.yield", &[score[0] * factor]);
+    });
     let sums = at.op(
         "iree_linalg_ext.online_attention",
         &operands,
@@ -103,7 +100,7 @@ pub(super) fn online<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, problem: &Problem<
     if let Some(columns) = rows.get_mut(KEY) {
         *columns = 1;
     }
-    let value = |ssa: Ssa<'c, 'b>, order: &[usize], dims: &[i64]| Value {
+    let value = |ssa: Ssa<'c>, order: &[usize], dims: &[i64]| Value {
         data: Data::Tensor {
             ssa,
             order: order.to_vec(),
@@ -139,7 +136,7 @@ struct Place {
 
 impl Iteration {
     /// Returns the iteration space of q, k and v.
-    fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Self {
+    fn new([q, k, v]: [&Ordered<'_>; 3]) -> Self {
         let heads = extent(&k.dims, HEAD);
         let group = extent(&q.dims, HEAD)
             .checked_div(heads)
@@ -197,12 +194,7 @@ impl Iteration {
     }
 
     /// A tensor as an operand, with its index map.
-    fn enter<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-        axes: &[Vec<usize>; 4],
-    ) -> (Ssa<'c, 'b>, String) {
+    fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, String) {
         let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
             Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype),
@@ -214,7 +206,7 @@ impl Iteration {
 
 impl Place {
     /// A result with its own axes.
-    fn leave<'c, 'b>(&self, at: &Emitter<'c, 'b>, ssa: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    fn leave<'c>(&self, at: &Emitter<'c>, ssa: Ssa<'c>) -> Ssa<'c> {
         match &self.split {
             Some(split) => reshape(at, "tensor.collapse_shape", ssa, split, &self.whole, DataType::F32),
             None => ssa,

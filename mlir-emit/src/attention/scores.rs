@@ -2,7 +2,7 @@
 
 use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::contract::{contract, repeated};
-use crate::convert::FloatPredicate as F;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -13,24 +13,24 @@ use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
 /// The operands of either direction.
 #[derive(Clone)]
-pub(super) struct Attention<'c, 'b> {
-    pub(super) q: Ordered<'c, 'b>,
+pub(super) struct Attention<'c> {
+    pub(super) q: Ordered<'c>,
     /// With as many heads as there are of keys.
-    pub(super) k: Ordered<'c, 'b>,
+    pub(super) k: Ordered<'c>,
     /// With as many heads as there are of values.
-    pub(super) v: Ordered<'c, 'b>,
+    pub(super) v: Ordered<'c>,
     /// B, H, Sq, Skv.
     pub(super) dims: Vec<i64>,
-    pub(super) scale: Value<'c, 'b>,
-    pub(super) mask: Option<Value<'c, 'b>>,
-    pub(super) lengths: Option<[Value<'c, 'b>; 2]>,
+    pub(super) scale: Value<'c>,
+    pub(super) mask: Option<Value<'c>>,
+    pub(super) lengths: Option<[Value<'c>; 2]>,
     pub(super) alibi: bool,
     pub(super) diagonal: Diagonal,
     pub(super) compute: DataType,
 }
 
-impl<'c, 'b> Attention<'c, 'b> {
-    pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Self {
+impl<'c> Attention<'c> {
+    pub(super) fn new(lowering: &Lowering<'_, 'c>, op: &Scores, compute: DataType) -> Self {
         let [q, k] = lowering.factors([op.q, op.k], compute);
         let v = lowering.settled(op.v);
         let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
@@ -81,7 +81,7 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// Keys or values for each head of q.
-    pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c, 'b>, tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>) -> Ordered<'c> {
         let mut dims = tensor.dims.clone();
         if let Some(heads) = dims.get_mut(HEAD) {
             *heads = extent(&self.dims, HEAD);
@@ -90,7 +90,7 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// The scores, -∞ where a key is hidden.
-    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c>) -> Ordered<'c> {
         let product = Value::of(contract(
             lowering,
             &self.q,
@@ -132,12 +132,7 @@ impl<'c, 'b> Attention<'c, 'b> {
     /// multiplied with these tensors, whose values are operands of the type `factor`. Where
     /// rotini's kernels multiply, it is `factor`, as matrix instructions need it; else it is the
     /// compute type.
-    pub(super) fn multiplied(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        tensors: &[TensorId],
-        factor: DataType,
-    ) -> DataType {
+    pub(super) fn multiplied(&self, lowering: &Lowering<'_, 'c>, tensors: &[TensorId], factor: DataType) -> DataType {
         let is_half = matches!(factor, DataType::F16 | DataType::Bf16);
         let mut is_own = is_half && self.compute == DataType::F32 && lowering.target().machine().is_some();
         for &id in tensors {
@@ -179,12 +174,12 @@ impl<'c, 'b> Attention<'c, 'b> {
     /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
     /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
     /// of twice as many.
-    fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
+    fn bias(&self, math: &Math<'c>) -> Scalar<'c> {
         let heads = extent(&self.dims, HEAD).max(1);
         // 63 less leading zeros: the exponent of the largest power of two in it.
         let regular = 1_i64 << (63 - heads.leading_zeros());
         let head = math.index(HEAD);
-        let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c, 'r> {
+        let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c> {
             let exponent = math.add(math.scale(step, head), math.constant(first + offset));
             math.function("math.exp2", exponent)
         };
@@ -203,28 +198,23 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// A score, or -∞ if diagonal or lengths hide it.
-    pub(super) fn hidden<'r>(
-        &self,
-        math: &Math<'c, 'r>,
-        score: Ssa<'c, 'r>,
-        lengths: Option<[Ssa<'c, 'r>; 2]>,
-    ) -> Scalar<'c, 'r> {
+    pub(super) fn hidden(&self, math: &Math<'c>, score: Ssa<'c>, lengths: Option<[Ssa<'c>; 2]>) -> Scalar<'c> {
         self.hidden_as(math, (score, f64::NEG_INFINITY), lengths)
     }
 
     /// Returns a value derived from a score, or `nothing` if diagonal or lengths hide the score.
-    pub(super) fn hidden_as<'r>(
+    pub(super) fn hidden_as(
         &self,
-        math: &Math<'c, 'r>,
-        (mut score, nothing): (Ssa<'c, 'r>, f64),
-        lengths: Option<[Ssa<'c, 'r>; 2]>,
-    ) -> Scalar<'c, 'r> {
+        math: &Math<'c>,
+        (mut score, nothing): (Ssa<'c>, f64),
+        lengths: Option<[Ssa<'c>; 2]>,
+    ) -> Scalar<'c> {
         if !self.hides_keys() && lengths.is_none() {
             return score;
         }
         let nothing = math.constant(nothing);
         let (query, key) = (math.index(QUERY), math.index(KEY));
-        let mut hide = |condition: Ssa<'c, 'r>| {
+        let mut hide = |condition: Ssa<'c>| {
             score = math.select(condition, nothing, score);
         };
         let offset = self.offset();
@@ -246,7 +236,7 @@ impl<'c, 'b> Attention<'c, 'b> {
 /// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
 /// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
 /// read.
-fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Value<'c, 'b> {
+fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     if mask.dtype != DataType::Bool {
         return mask;
     }
@@ -292,12 +282,12 @@ fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Value<
 }
 
 /// For each query, the sum of the products of output and gradient.
-pub(super) fn level<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    (d_o, o): (&Value<'c, 'b>, TensorId),
+pub(super) fn level<'c>(
+    lowering: &Lowering<'_, 'c>,
+    (d_o, o): (&Value<'c>, TensorId),
     order: &[usize],
     compute: DataType,
-) -> Value<'c, 'b> {
+) -> Value<'c> {
     let rows = Shape {
         dims: &d_o.dims,
         order,
@@ -311,7 +301,7 @@ pub(super) fn level<'c, 'b>(
 }
 
 /// Returns the transposed matrices, without a copy.
-pub(super) fn transposed<'c, 'b>(tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+pub(super) fn transposed<'c>(tensor: &Ordered<'c>) -> Ordered<'c> {
     let swapped = |axis: &usize| match *axis {
         QUERY => KEY,
         KEY => QUERY,

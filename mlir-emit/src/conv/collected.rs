@@ -42,14 +42,14 @@ impl Shape<'_> {
 
 /// The gradient with respect to x, each element collected from the windows that reach it, in the
 /// memory order `order`.
-pub(super) fn collected<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn collected<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     dims: &[i64],
     order: &[usize],
     shape: &Shape<'_>,
     compute: DataType,
-) -> Ordered<'c, 'b> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     // With one filter in a group a contribution is one product, which costs less than storing it.
     let terms = match shape.filters {
@@ -100,11 +100,7 @@ pub(super) fn collected<'c, 'b>(
             (terms, group) => {
                 let places = group.into_iter().chain([batch]).chain(windows).chain(taps);
                 let indices: Vec<_> = places.chain([channel]).collect();
-                inner.extract(
-                    at.captured(terms.unwrap_or_else(|| unreachable!("{MISSING}"))),
-                    &indices,
-                    compute,
-                )
+                inner.extract(terms.unwrap_or_else(|| unreachable!("{MISSING}")), &indices, compute)
             }
         };
         math.add(so_far, math.select(is_there, share, math.constant(0.0)))
@@ -113,12 +109,7 @@ pub(super) fn collected<'c, 'b>(
 
 /// Computes the contribution of each window at each of its taps: dy times the filter, over group,
 /// batch, positions, taps and channels.
-fn shares<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Ssa<'c, 'b> {
+fn shares<'c>(at: &Emitter<'c>, [dy, w]: [&Ordered<'c>; 2], shape: &Shape<'_>, compute: DataType) -> Ssa<'c> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
     let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
@@ -186,13 +177,8 @@ impl Step {
 
     /// A window, its tap at this place in the padded x, and what has to hold for it to be one.
     /// Unsigned: what lies before the first is far behind the last.
-    fn reached<'c, 'r>(
-        &self,
-        places: &Places<'c, 'r>,
-        padded: Ssa<'c, 'r>,
-        step: Ssa<'c, 'r>,
-    ) -> (Ssa<'c, 'r>, Ssa<'c, 'r>, Vec<Ssa<'c, 'r>>) {
-        let split = |place: Ssa<'c, 'r>| {
+    fn reached<'c>(&self, places: &Places<'c>, padded: Ssa<'c>, step: Ssa<'c>) -> (Ssa<'c>, Ssa<'c>, Vec<Ssa<'c>>) {
+        let split = |place: Ssa<'c>| {
             let stride = places.constant(self.stride);
             let (window, rest) = (
                 places.at.same("arith.divui", &[place, stride]),

@@ -68,7 +68,7 @@ impl Cropped {
     }
 
     /// What is left of x.
-    pub(super) fn of<'c, 'b>(&self, at: &Emitter<'c, 'b>, x: Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn of<'c>(&self, at: &Emitter<'c>, x: Ordered<'c>) -> Ordered<'c> {
         if self.is_whole() {
             return x;
         }
@@ -83,12 +83,7 @@ impl Cropped {
     }
 
     /// The gradient of x from that of what is left of it.
-    pub(super) fn surrounded<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        rest: Ordered<'c, 'b>,
-        dims: &[i64],
-    ) -> Ordered<'c, 'b> {
+    pub(super) fn surrounded<'c>(&self, at: &Emitter<'c>, rest: Ordered<'c>, dims: &[i64]) -> Ordered<'c> {
         if self.is_whole() {
             return rest;
         }

@@ -98,13 +98,13 @@ impl Along {
 
 /// The gradient in the memory order `order`, of the type `stored` if it has phases and of the
 /// compute type else; `None` if there is no kernel for these types and extents.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     (dims, order): (&[i64], &[usize]),
     shape: &Shape<'_>,
     [stored, compute]: [DataType; 2],
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     let Some(machine) = lowering.target().machine() else {
         return None;
     };
@@ -177,13 +177,13 @@ pub(super) fn lower<'c, 'b>(
 }
 
 /// The gradient with phases, channels innermost, and then in its order.
-fn side_by_side<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    factors: [&Ordered<'c, 'b>; 2],
+fn side_by_side<'c>(
+    lowering: &Lowering<'_, 'c>,
+    factors: [&Ordered<'c>; 2],
     (dims, order): (&[i64], &[usize]),
     (shape, axes): (&Shape<'_>, &[Along]),
     ([stored, compute], machine): ([DataType; 2], &Machine),
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     // Logical axes: images, channels, and two for each spatial one: places and phases.
     let mut split = vec![shape.batch, shape.groups * shape.channels];
     let mut logical = vec![Axis::Row(0), Axis::Group(axes.len())];
@@ -241,7 +241,7 @@ fn side_by_side<'c, 'b>(
 
 /// The product. Channels lie innermost in dy.
 fn product(
-    [dy, w]: [&Ordered<'_, '_>; 2],
+    [dy, w]: [&Ordered<'_>; 2],
     shape: &Shape<'_>,
     axes: &[Along],
     (order, compute): (Vec<Axis>, DataType),

@@ -15,13 +15,13 @@ use rotini_graph::DataType;
 
 /// One structured operation over all axes: n, groups, filters and output positions in the order of
 /// memory, then the sum over channels and window.
-pub(super) fn lower<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+pub(super) fn lower<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> (Ssa<'c, 'b>, Vec<usize>) {
+) -> (Ssa<'c>, Vec<usize>) {
     let channel_order = ChannelOrder::for_operands(x, w, shape, at.quirks());
     let axes = channel_order.axes(x.dims.len());
     let x = x.in_order(at, &axes);
@@ -180,7 +180,7 @@ impl ChannelOrder {
     ///
     /// A result with an axis of extent 1 is always computed channels first if it has groups, or
     /// positions along three axes ([`Quirk::DroppedUnits`]).
-    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
+    fn for_operands(x: &Ordered<'_>, w: &Ordered<'_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
         let follows_units = shape.groups > 1 || shape.spatial() > 2;
         if quirks.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1) {
             return ChannelOrder::First;
@@ -211,13 +211,13 @@ fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
 /// The input as the convolution reads it: its channels split into groups if there are several, with
 /// the zeros around it. Split first, so that the padding stands next to the convolution and fuses
 /// with it.
-fn input<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
+fn input<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
     w: DataType,
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let (ssa, extents) = split_axis(at, x, 1, shape.groups);
     // Where the spatial axes begin in memory.
     let spatial = match channel_order {
@@ -251,14 +251,14 @@ fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, 
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.
-fn merge_groups<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
+fn merge_groups<'c>(
+    at: &Emitter<'c>,
+    ssa: Ssa<'c>,
     from: &[i64],
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
     dtype: DataType,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let group = match channel_order {
         ChannelOrder::First => 1,
         ChannelOrder::Last => 1 + shape.spatial(),

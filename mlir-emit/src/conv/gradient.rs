@@ -17,7 +17,7 @@
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, product};
-use crate::ir::{Emitter, Relation};
+use crate::ir::{Emitter, IntegerPredicate};
 use crate::mlir::Value as Ssa;
 use crate::sums::{self, Summation};
 use crate::target::Target;
@@ -25,14 +25,14 @@ use crate::value::{Ordered, extent, extents};
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The convolution that a gradient with respect to x is.
-pub(super) struct Turned<'c, 'b> {
-    pub(super) w: Ordered<'c, 'b>,
+pub(super) struct Turned<'c> {
+    pub(super) w: Ordered<'c>,
     pub(super) geometry: ConvGeometry,
 }
 
 /// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of
 /// the forward convolution.
-pub(super) fn turned<'c, 'b>(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, shape: &Shape<'_>) -> Turned<'c, 'b> {
+pub(super) fn turned<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Turned<'c> {
     Turned {
         w: exchanged(at, w, shape),
         geometry: ConvGeometry {
@@ -88,7 +88,7 @@ impl Shape<'_> {
 
 /// Returns w rotated by 180° (or as it is, if the convolution has rotated it already), with filters
 /// and channels exchanged within each group.
-fn exchanged<'c, 'b>(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, shape: &Shape<'_>) -> Ordered<'c, 'b> {
+fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     let mut dims = w.dims.clone();
     if let [filters, channels, ..] = dims.as_mut_slice() {
         *filters = shape.groups * shape.channels;
@@ -119,8 +119,8 @@ fn exchanged<'c, 'b>(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, shape: &Shape<'_
         let (filter, channel) = (at_axis(0), at_axis(1));
         let channels = constant(shape.channels);
         let group = body.same("arith.divui", &[filter, channels]);
-        let first = body.same("arith.muli", &[group, constant(shape.filters)]);
-        let source_filter = body.same("arith.addi", &[first, channel]);
+        let first = group * constant(shape.filters);
+        let source_filter = first + channel;
         let source_channel = body.same("arith.remui", &[filter, channels]);
         let mut indices = Vec::new();
         for &axis in &w.order {
@@ -130,11 +130,11 @@ fn exchanged<'c, 'b>(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, shape: &Shape<'_
                 spatial if shape.is_reversed() => at_axis(spatial),
                 spatial => {
                     let last = constant(extent(&w.dims, spatial) - 1);
-                    body.same("arith.subi", &[last, at_axis(spatial)])
+                    last - at_axis(spatial)
                 }
             });
         }
-        body.extract(at.captured(w.ssa), &indices, w.dtype)
+        body.extract(w.ssa, &indices, w.dtype)
     });
     Ordered {
         ssa: at.barrier(ssa),
@@ -145,13 +145,13 @@ fn exchanged<'c, 'b>(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, shape: &Shape<'_
 }
 
 /// The gradient with respect to w: row-major K C window, or K window C if `is_last`.
-pub(super) fn filter<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    dy: &Ordered<'c, 'b>,
+pub(super) fn filter<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    dy: &Ordered<'c>,
     shape: &Shape<'_>,
     (compute, target, is_last): (DataType, &Target, bool),
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
     let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
@@ -218,7 +218,7 @@ pub(super) fn filter<'c, 'b>(
 
 /// Returns the patches of x: the element under each tap of each window, with zeros outside. A
 /// padded copy of x would be another pass over memory.
-fn patches<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>, axes: &[Dim]) -> Tensor<'c, 'b> {
+fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim]) -> Tensor<'c> {
     let geometry = shape.geometry;
     let extents: Vec<i64> = axes.iter().map(|&(_, extent)| extent).collect();
     let ssa = at.tabulate(&extents, x.dtype, |body| {
@@ -229,63 +229,47 @@ fn patches<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>,
             Some(position) => body.loop_index(position),
             None => constant(0),
         };
-        let mut inside: Option<Ssa<'_, '_>> = None;
+        let mut inside: Option<Ssa<'_>> = None;
         let mut indices = Vec::new();
         for &axis in &x.order {
             let Some(spatial) = axis.checked_sub(2) else {
                 indices.push(if axis == 0 {
                     here(Axis::Batch)
                 } else {
-                    let first = body.same("arith.muli", &[here(Axis::Group), constant(shape.channels)]);
-                    body.same("arith.addi", &[first, here(Axis::Channel)])
+                    let first = here(Axis::Group) * constant(shape.channels);
+                    first + here(Axis::Channel)
                 });
                 continue;
             };
-            let along =
-                |axis: Axis, step: &[i64]| body.same("arith.muli", &[here(axis), constant(extent(step, spatial))]);
+            let along = |axis: Axis, step: &[i64]| here(axis) * constant(extent(step, spatial));
             let mut tap = along(Axis::Tap(spatial), &geometry.dilation);
             if shape.is_reversed() {
                 let last = (extent(&shape.window, spatial) - 1) * extent(&geometry.dilation, spatial);
-                tap = body.same("arith.subi", &[constant(last), tap]);
+                tap = constant(last) - tap;
             }
-            let reached = body.same("arith.addi", &[along(Axis::Spatial(spatial), &geometry.stride), tap]);
+            let reached = along(Axis::Spatial(spatial), &geometry.stride) + tap;
             // Unsigned: what lies before the first element is far behind the last.
             let zeros = constant(extent(&geometry.pre_padding, spatial));
-            let source = body.same("arith.subi", &[reached, zeros]);
+            let source = reached - zeros;
             let last = constant(extent(&x.dims, axis) - 1);
-            let is_there = body.compare_indices(Relation::AtMost, source, last);
-            indices.push(body.one("arith.select", &[is_there, source, constant(0)], index, &[]));
+            let is_there = body.compare_integers(IntegerPredicate::AtMost, source, last);
+            indices.push(is_there.select(source, constant(0)));
             inside = Some(match inside {
-                Some(others) => body.same("arith.andi", &[others, is_there]),
+                Some(others) => others & is_there,
                 None => is_there,
             });
         }
-        masked(
-            body,
-            inside,
-            body.extract(at.captured(x.ssa), &indices, x.dtype),
-            x.dtype,
-        )
+        masked(body, inside, body.extract(x.ssa, &indices, x.dtype), x.dtype)
     });
     Tensor::new(ssa, x.dtype, axes.to_vec())
 }
 
 /// The element, or zero where the condition does not hold.
-fn masked<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    condition: Option<Ssa<'c, 'r>>,
-    element: Ssa<'c, 'r>,
-    dtype: DataType,
-) -> Ssa<'c, 'r> {
+fn masked<'c>(body: &Emitter<'c>, condition: Option<Ssa<'c>>, element: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     match condition {
         Some(condition) => {
             let zero = body.zero(dtype);
-            body.one(
-                "arith.select",
-                &[condition, element, zero],
-                body.element_type(dtype),
-                &[],
-            )
+            condition.select(element, zero)
         }
         None => element,
     }

@@ -28,12 +28,12 @@ pub(super) const WIDTH: i64 = 8;
 const LONG: i64 = 32;
 
 /// The result in an order of its axes, if there is a kernel for these types and extents.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
-) -> Option<Ssa<'c, 'b>> {
+) -> Option<Ssa<'c>> {
     if is_direct([x.dtype, w.dtype], (shape, shape.channels), compute) {
         let product = implicit([x, w], shape, (order, compute));
         return direct(lowering, product, [x, w], (shape, machine));
@@ -112,12 +112,12 @@ fn is_depthwise(shape: &Shape<'_>) -> bool {
 }
 
 /// The sums of a convolution [by lanes](is_direct), of a product that was written for tiles.
-pub(super) fn direct<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+pub(super) fn direct<'c>(
+    lowering: &Lowering<'_, 'c>,
     mut product: Product,
-    [image, w]: [&Ordered<'c, 'b>; 2],
+    [image, w]: [&Ordered<'c>; 2],
     (shape, machine): (&Shape<'_>, &Machine),
-) -> Option<Ssa<'c, 'b>> {
+) -> Option<Ssa<'c>> {
     product.is_direct = true;
     product.name = format!("{}_direct", product.name);
     if is_depthwise(shape) {
@@ -148,7 +148,7 @@ struct Image {
 }
 
 impl Image {
-    fn new(x: &Ordered<'_, '_>, shape: &Shape<'_>) -> Self {
+    fn new(x: &Ordered<'_>, shape: &Shape<'_>) -> Self {
         let strides = strides(x);
         let geometry = shape.geometry;
         let mut image = Image {
@@ -196,7 +196,7 @@ impl Image {
 /// Creates an operand from its first element, its strides along the batch, its own axes and the
 /// sum, and the windows in which it has zeros.
 pub(super) fn factor(
-    tensor: &Ordered<'_, '_>,
+    tensor: &Ordered<'_>,
     first: i64,
     [batch, own, sum]: [Vec<i64>; 3],
     windows: Vec<Window>,
@@ -217,7 +217,7 @@ pub(super) fn factor(
 }
 
 /// Channels innermost in both operands.
-fn implicit([x, w]: [&Ordered<'_, '_>; 2], shape: &Shape<'_>, (order, compute): (&[usize], DataType)) -> Product {
+fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[usize], DataType)) -> Product {
     let (from, of_filter) = (strides(x), strides(w));
     let image = Image::new(x, shape);
     let windows = image
@@ -263,12 +263,12 @@ fn implicit([x, w]: [&Ordered<'_, '_>; 2], shape: &Shape<'_>, (order, compute): 
 
 /// The gradient with respect to w, if there is a kernel for these types and extents: with channels
 /// innermost. `is_read`: whether other operations read it.
-pub(super) fn wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (compute, machine, is_read): (DataType, &Machine, bool),
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     if !are_halves([x.dtype, dy.dtype], compute) || shape.is_reversed() {
         return None;
     }
@@ -298,7 +298,7 @@ pub(super) fn wgrad<'c, 'b>(
     let last = channels_last(x.dims.len());
     // Where channels are outermost, lanes read positions side by side.
     let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
-    let in_place = |is_readable: bool, tensor: &Ordered<'c, 'b>| {
+    let in_place = |is_readable: bool, tensor: &Ordered<'c>| {
         if is_readable && are_wide {
             tensor.clone()
         } else {
@@ -348,11 +348,11 @@ pub(super) fn wgrad<'c, 'b>(
 
 /// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
 /// sums of the channels of its own group. `merged`: the number of groups that were summed as one.
-fn own_channels<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    sums: &Ordered<'c, 'b>,
+fn own_channels<'c>(
+    lowering: &Lowering<'_, 'c>,
+    sums: &Ordered<'c>,
     (shape, merged, is_read): (&Shape<'_>, i64, bool),
-) -> Ordered<'c, 'b> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     let mut dims = sums.dims.clone();
     *dims.get_mut(1).unwrap_or_else(|| unreachable!("{MISSING}")) = shape.channels;
@@ -365,16 +365,16 @@ fn own_channels<'c, 'b>(
             .unwrap_or_else(|| unreachable!("{MISSING}"));
         let group = body.same("arith.divui", &[body.loop_index(filter), constant(shape.filters)]);
         let place = body.same("arith.remui", &[group, constant(merged)]);
-        let first = body.same("arith.muli", &[place, constant(shape.channels)]);
+        let first = place * constant(shape.channels);
         let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
             let here = body.loop_index(position);
             match axis {
-                1 => body.same("arith.addi", &[here, first]),
+                1 => here + first,
                 _ => here,
             }
         });
         let indices = indices.collect::<Vec<_>>();
-        body.extract(at.captured(sums.ssa), &indices, sums.dtype)
+        body.extract(sums.ssa, &indices, sums.dtype)
     });
     Ordered {
         ssa: if is_read { at.barrier(ssa) } else { ssa },
@@ -385,12 +385,12 @@ fn own_channels<'c, 'b>(
 
 /// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are
 /// groups.
-fn depthwise_wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+fn depthwise_wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     let (from, of_dy) = (strides(x), strides(dy));
     let image = Image::new(x, shape);
     let windows = image.windows_of_taps();
@@ -437,7 +437,7 @@ fn depthwise_wgrad<'c, 'b>(
 /// One tap without steps, channels first in the image: a product of the filter and each image, over
 /// the filter's axis `sum`. Also the gradient with respect to x, of which dy is the image.
 pub(super) fn per_image(
-    [image, w]: [&Ordered<'_, '_>; 2],
+    [image, w]: [&Ordered<'_>; 2],
     [own, sum]: [usize; 2],
     (order, compute, name): (&[usize], DataType, &str),
 ) -> Product {

@@ -69,7 +69,7 @@ fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry)
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvFprop) {
     let at = lowering.emitter();
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let [x, w] = lowering.factors([op.x, op.w], compute);
@@ -146,12 +146,12 @@ fn needs_no_turned_filter(forward: &Shape<'_>, is_last: bool, is_bare: bool) -> 
 /// Puts the sums of a product into a separate dispatch if nothing else reads them and they are
 /// stored in another order. The compiler would fold the copy into the product, which then is not
 /// packed and takes ten times as long.
-fn stored_apart<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+fn stored_apart<'c>(
+    lowering: &Lowering<'_, 'c>,
     id: TensorId,
-    (ssa, order): (Ssa<'c, 'b>, &[usize]),
+    (ssa, order): (Ssa<'c>, &[usize]),
     shape: &Shape<'_>,
-) -> Ssa<'c, 'b> {
+) -> Ssa<'c> {
     let is_stored_otherwise = lowering.stored_order(id).is_some_and(|stored| stored != order);
     if is_stored_otherwise && !lowering.is_read(id) && staged::is_product(shape) {
         return lowering.emitter().barrier(ssa);
@@ -160,12 +160,12 @@ fn stored_apart<'c, 'b>(
 }
 
 /// The form for GPUs, and the memory order of its result: `order` if the kernel is one of rotini's.
-fn on_gpus<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+fn on_gpus<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (order, compute): (&[usize], DataType),
-) -> (Ssa<'c, 'b>, Vec<usize>) {
+) -> (Ssa<'c>, Vec<usize>) {
     let at = lowering.emitter();
     if let Some(machine) = lowering.target().machine()
         && let Some(ssa) = kernels::lower(lowering, [x, w], shape, (order, compute, machine))
@@ -177,12 +177,12 @@ fn on_gpus<'c, 'b>(
 }
 
 /// The factors in types in which the compiler can sum them.
-fn summable<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    factors: [Ordered<'c, 'b>; 2],
+fn summable<'c>(
+    lowering: &Lowering<'_, 'c>,
+    factors: [Ordered<'c>; 2],
     shape: &Shape<'_>,
     compute: DataType,
-) -> [Ordered<'c, 'b>; 2] {
+) -> [Ordered<'c>; 2] {
     lowering.summable(factors, [shape.pixels(), shape.filters], &[shape.channels], compute)
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad
 }
 
 /// Lowers a gradient with respect to x.
-pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvDgrad) {
+pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvDgrad) {
     const FEW: i64 = 4;
     let at = lowering.emitter();
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
@@ -286,7 +286,7 @@ pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad
 }
 
 /// Lowers a gradient with respect to w.
-pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvWgrad) {
+pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvWgrad) {
     let at = lowering.emitter();
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let [x, dy] = lowering.factors([op.x, op.dy], compute);
@@ -320,12 +320,12 @@ pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_, '_>, compute: DataType
 }
 
 /// Returns the gradient with respect to w from one of the CPU kernels, or `None` if none fits.
-fn wgrad_on_cpus<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+fn wgrad_on_cpus<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (op, compute): (&ConvWgrad, DataType),
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     if lowering.target().conv_strategy() != ConvStrategy::Staged {
         return None;
     }
@@ -423,7 +423,7 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
 
 /// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy
 /// with the taps in the reverse order.
-fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>) -> Ordered<'c, 'b> {
+fn reversed<'c>(at: &Emitter<'c>, w: Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     if !shape.is_reversed() {
         return w;
     }
@@ -435,10 +435,10 @@ fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>)
                 here
             } else {
                 let last = body.integer(extent(&w.dims, axis) - 1, body.index_type());
-                body.same("arith.subi", &[last, here])
+                last - here
             });
         }
-        body.extract(at.captured(w.ssa), &indices, w.dtype)
+        body.extract(w.ssa, &indices, w.dtype)
     });
     Ordered {
         ssa: at.barrier(ssa),

@@ -48,15 +48,15 @@ fn extents(axes: &[Dim]) -> Vec<i64> {
 
 /// A row-major tensor with named axes.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor<'c, 'b> {
-    pub(super) ssa: Ssa<'c, 'b>,
+pub(super) struct Tensor<'c> {
+    pub(super) ssa: Ssa<'c>,
     dtype: DataType,
     axes: Vec<Dim>,
 }
 
-impl<'c, 'b> Tensor<'c, 'b> {
+impl<'c> Tensor<'c> {
     /// x, its channels split if there are several groups.
-    pub(super) fn input(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, groups: i64) -> Self {
+    pub(super) fn input(at: &Emitter<'c>, x: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, x, 1, groups, |axis| match axis {
             0 => Axis::Batch,
             1 => Axis::Channel,
@@ -65,7 +65,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// w, its filters split if there are several groups.
-    pub(super) fn filter(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, groups: i64) -> Self {
+    pub(super) fn filter(at: &Emitter<'c>, w: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, w, 0, groups, |axis| match axis {
             0 => Axis::Filter,
             1 => Axis::Channel,
@@ -74,7 +74,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// y or its gradient, its filters split if there are several groups.
-    pub(super) fn output(at: &Emitter<'c, 'b>, y: &Ordered<'c, 'b>, groups: i64) -> Self {
+    pub(super) fn output(at: &Emitter<'c>, y: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, y, 1, groups, |axis| match axis {
             0 => Axis::Batch,
             1 => Axis::Filter,
@@ -83,17 +83,11 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Returns a row-major tensor with these axes.
-    pub(super) fn new(ssa: Ssa<'c, 'b>, dtype: DataType, axes: Vec<Dim>) -> Self {
+    pub(super) fn new(ssa: Ssa<'c>, dtype: DataType, axes: Vec<Dim>) -> Self {
         Tensor { ssa, dtype, axes }
     }
 
-    fn operand(
-        at: &Emitter<'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-        grouped: usize,
-        groups: i64,
-        name: fn(usize) -> Axis,
-    ) -> Self {
+    fn operand(at: &Emitter<'c>, tensor: &Ordered<'c>, grouped: usize, groups: i64, name: fn(usize) -> Axis) -> Self {
         let (ssa, extents) = split_axis(at, tensor, grouped, groups);
         let group = |axis: usize| (groups > 1 && axis == grouped).then_some(Axis::Group);
         let names = tensor
@@ -108,7 +102,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Returns an uninitialized tensor with these axes.
-    pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Self {
+    pub(super) fn empty(at: &Emitter<'c>, axes: Vec<Dim>, dtype: DataType) -> Self {
         Tensor {
             ssa: at.empty(&extents(&axes), dtype),
             dtype,
@@ -118,7 +112,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
 
     /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
     /// and shifted along taps as `geometry` says.
-    pub(super) fn copied(self, at: &Emitter<'c, 'b>, axes: &[Dim], dtype: DataType, geometry: &ConvGeometry) -> Self {
+    pub(super) fn copied(self, at: &Emitter<'c>, axes: &[Dim], dtype: DataType, geometry: &ConvGeometry) -> Self {
         if self.axes == axes && self.dtype == dtype {
             return self;
         }
@@ -166,7 +160,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Pads each axis by the numbers of zeros in `zeros`.
-    pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Self {
+    pub(super) fn padded(self, at: &Emitter<'c>, zeros: impl Fn(Axis) -> (i64, i64)) -> Self {
         let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
         let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype));
         let axes = self
@@ -179,14 +173,14 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Removes `surplus` elements from the end of each axis.
-    pub(super) fn without(self, at: &Emitter<'c, 'b>, surplus: impl Fn(Axis) -> i64) -> Self {
+    pub(super) fn without(self, at: &Emitter<'c>, surplus: impl Fn(Axis) -> i64) -> Self {
         let kept = |&(axis, extent): &Dim| (axis, extent - surplus(axis));
         let axes: Vec<Dim> = self.axes.iter().map(kept).collect();
         self.cropped(at, &axes)
     }
 
     /// Returns the tensor behind a barrier: the compiler fuses and folds nothing across it.
-    pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Self {
+    pub(super) fn behind_barrier(self, at: &Emitter<'c>) -> Self {
         Tensor {
             ssa: at.barrier(self.ssa),
             ..self
@@ -194,16 +188,16 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Merges each run of neighbouring axes into one.
-    pub(super) fn merged(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Self {
+    pub(super) fn merged(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
         self.reshaped(at, "tensor.collapse_shape", axes, runs)
     }
 
     /// Splits each axis into a run of axes.
-    pub(super) fn split(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Self {
+    pub(super) fn split(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
         self.reshaped(at, "tensor.expand_shape", axes, runs)
     }
 
-    fn reshaped(self, at: &Emitter<'c, 'b>, name: &str, axes: &[Dim], runs: &[usize]) -> Self {
+    fn reshaped(self, at: &Emitter<'c>, name: &str, axes: &[Dim], runs: &[usize]) -> Self {
         let mut next = 0..;
         let runs: Vec<Vec<usize>> = runs
             .iter()
@@ -218,7 +212,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// The first elements along each axis.
-    pub(super) fn cropped(self, at: &Emitter<'c, 'b>, axes: &[Dim]) -> Self {
+    pub(super) fn cropped(self, at: &Emitter<'c>, axes: &[Dim]) -> Self {
         if self.axes == axes {
             return self;
         }
@@ -239,7 +233,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// The slice at one index of the outermost axis, without that axis.
-    pub(super) fn outermost(&self, at: &Emitter<'c, 'b>, index: i64) -> Self {
+    pub(super) fn outermost(&self, at: &Emitter<'c>, index: i64) -> Self {
         let (mut attributes, axes) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
         let part = at.tensor_type(&extents(&axes), self.dtype);
@@ -252,7 +246,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// This tensor with the slice at one index of the outermost axis replaced.
-    pub(super) fn with_outermost(self, at: &Emitter<'c, 'b>, index: i64, part: &Self) -> Self {
+    pub(super) fn with_outermost(self, at: &Emitter<'c>, index: i64, part: &Self) -> Self {
         let (mut attributes, _) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
         let whole = at.tensor_type(&extents(&self.axes), self.dtype);
@@ -262,7 +256,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
 
     /// The attributes of the slice at one index of the outermost axis, and its axes without that
     /// one.
-    fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
+    fn outermost_slice(&self, at: &Emitter<'c>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes.get(1..).unwrap_or_default().to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
@@ -274,7 +268,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
 }
 
 /// Attributes of an operation on a slice without gaps.
-fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
+fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
     vec![
         ("static_offsets", at.i64_array(offsets)),
         ("static_sizes", at.i64_array(sizes)),
@@ -288,14 +282,14 @@ fn leading(loops: usize, rank: usize) -> String {
 }
 
 /// The sum over the axes `reduced` of x times w, for each element of `result`.
-pub(super) fn sum<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [x, w]: [&Tensor<'c, 'b>; 2],
+pub(super) fn sum<'c>(
+    at: &Emitter<'c>,
+    [x, w]: [&Tensor<'c>; 2],
     result: &[Dim],
     reduced: &[Dim],
     geometry: &ConvGeometry,
     compute: DataType,
-) -> Tensor<'c, 'b> {
+) -> Tensor<'c> {
     let (loops, kinds): (Vec<Axis>, Vec<Loop>) = result
         .iter()
         .map(|&(axis, _)| (axis, Loop::Parallel))

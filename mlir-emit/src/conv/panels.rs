@@ -16,16 +16,16 @@ use rotini_graph::DataType;
 const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.
-struct Frame<'c, 'b> {
-    factors: [Ordered<'c, 'b>; 2],
+struct Frame<'c> {
+    factors: [Ordered<'c>; 2],
     /// Strides of both factors and of the result.
     strides: [Vec<i64>; 3],
     /// Whether vectors lie along an axis of the first factor, not of the second.
     is_exchanged: bool,
 }
 
-impl<'c, 'b> Frame<'c, 'b> {
-    fn new(factors: [Ordered<'c, 'b>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
+impl<'c> Frame<'c> {
+    fn new(factors: [Ordered<'c>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
         let [a, b] = [0, 1].map(|factor: usize| strides_of(&factors[factor].dims, &factors[factor].order));
         Frame {
             factors,
@@ -59,10 +59,10 @@ impl<'c, 'b> Frame<'c, 'b> {
 
     fn lower(
         &self,
-        lowering: &Lowering<'_, 'c, 'b>,
+        lowering: &Lowering<'_, 'c>,
         (name, parts): (String, Vec<Part>),
         (dims, order): (&[i64], &[usize]),
-    ) -> Option<Ordered<'c, 'b>> {
+    ) -> Option<Ordered<'c>> {
         let Some(registers) = lowering.target().registers() else {
             return None;
         };
@@ -117,7 +117,7 @@ fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
 }
 
 /// Returns the tensor with zeros before and after each spatial axis, behind a barrier.
-fn padded<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, tensor: Ordered<'c, 'b>, zeros: &[(i64, i64)]) -> Ordered<'c, 'b> {
+fn padded<'c>(lowering: &Lowering<'_, 'c>, tensor: Ordered<'c>, zeros: &[(i64, i64)]) -> Ordered<'c> {
     if zeros.iter().all(|&zeros| zeros == (0, 0)) {
         return tensor;
     }
@@ -146,17 +146,17 @@ fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
 
 /// Both factors in f32, if they are floats of no more bits that are summed in f32, and there are
 /// vector registers.
-pub(super) fn floats<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [a, b]: [&Ordered<'c, 'b>; 2],
+pub(super) fn floats<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [a, b]: [&Ordered<'c>; 2],
     compute: DataType,
-) -> Option<[Ordered<'c, 'b>; 2]> {
+) -> Option<[Ordered<'c>; 2]> {
     let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
     if !are_floats || lowering.target().registers().is_none() {
         return None;
     }
-    let wide = |factor: &Ordered<'c, 'b>| match factor.dtype {
+    let wide = |factor: &Ordered<'c>| match factor.dtype {
         DataType::F32 => factor.clone(),
         _ => lowering.converted(factor.clone(), DataType::F32),
     };
@@ -200,13 +200,13 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
 
 /// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is
 /// turned has been turned already.
-pub(super) fn forward<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn forward<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
         return None;
     }
@@ -264,13 +264,13 @@ pub(super) fn forward<'c, 'b>(
 }
 
 /// The gradient with respect to w, in this order; `None` if there is no kernel for it.
-pub(super) fn wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
         return None;
     }
@@ -375,13 +375,13 @@ fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
 }
 
 /// The gradient with respect to x, in this order; `None` if there is no kernel for it.
-pub(super) fn dgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn dgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
         return None;
     }

@@ -199,12 +199,7 @@ impl<'g> Shape<'g> {
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and
 /// its physical extents. One group stays unsplit.
-pub(super) fn split_axis<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: &Ordered<'c, 'b>,
-    axis: usize,
-    groups: i64,
-) -> (Ssa<'c, 'b>, Vec<i64>) {
+pub(super) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize, groups: i64) -> (Ssa<'c>, Vec<i64>) {
     if groups == 1 {
         return (tensor.ssa, extents(&tensor.dims, &tensor.order));
     }

@@ -21,7 +21,7 @@ const MAX_SINGLE_GROUPS: i64 = 64;
 const MAX_TILE: u64 = 64;
 
 /// A result in the compute type, and the memory order of its axes.
-type Lowered<'c, 'b> = (Ssa<'c, 'b>, Vec<usize>);
+type Lowered<'c> = (Ssa<'c>, Vec<usize>);
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +94,13 @@ pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
 }
 
 /// Lowers the convolution.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let at = &lowering.emitter();
     match Form::of(shape) {
         Form::Patches => match dots(lowering, x, w, shape, compute) {
@@ -155,13 +155,13 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
 /// terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and 2.3 ms,
 /// of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5
 /// and 2.2 ms.
-fn dots<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn dots<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Option<(Ssa<'c, 'b>, Vec<usize>)> {
+) -> Option<(Ssa<'c>, Vec<usize>)> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
     /// The maximum number of elements of patches, which are read again for every few filters:
@@ -201,13 +201,13 @@ fn dots<'c, 'b>(
 }
 
 /// \[positions, window C\] times \[K, window C\] transposed.
-fn patches<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn patches<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let spatial = shape.spatial();
     let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, shape.filters));
@@ -244,13 +244,13 @@ fn patches<'c, 'b>(
 
 /// The filters are the vector, whole ones of 16; x is repeated where several of them read one
 /// channel.
-fn depthwise<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn depthwise<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let (wide, geometry) = (shape.widened(), shape.geometry);
     let batch = (Axis::Batch, shape.batch);
     let own = (Axis::Filter, shape.groups * shape.filters);
@@ -301,13 +301,13 @@ fn whole_vectors(filters: i64) -> i64 {
 }
 
 /// \[N, spatial, C\] convolved with \[window, C, K\].
-fn convolution<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn convolution<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let (wide, geometry) = (shape.widened(), shape.geometry);
     let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, wide.filters));
@@ -345,7 +345,7 @@ fn convolution<'c, 'b>(
 
 /// Returns x without the elements that no window reaches: with a loop of one step, the compiler
 /// confuses the extent that is read with another.
-fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -> Tensor<'c, 'b> {
+fn reached<'c>(at: &Emitter<'c>, x: Tensor<'c>, shape: &Shape<'_>) -> Tensor<'c> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {
         Axis::Spatial(index) => surplus.get(index).copied().unwrap_or_default(),
@@ -355,14 +355,14 @@ fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -
 
 /// The sum for each group, if there are several, and groups outermost: there each is a piece of
 /// memory, so that all calls share one kernel.
-fn sum_groups<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [x, w]: [Tensor<'c, 'b>; 2],
+fn sum_groups<'c>(
+    at: &Emitter<'c>,
+    [x, w]: [Tensor<'c>; 2],
     shape: &Shape<'_>,
     result: &[Dim],
     reduced: &[Dim],
     compute: DataType,
-) -> Tensor<'c, 'b> {
+) -> Tensor<'c> {
     let group = shape.group();
     if group.is_empty() {
         return sum(at, [&x, &w], result, reduced, shape.geometry, compute);
@@ -378,12 +378,7 @@ fn sum_groups<'c, 'b>(
 }
 
 /// The result with groups and filters as one axis, channels last.
-fn channels_merged<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    y: Tensor<'c, 'b>,
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Lowered<'c, 'b> {
+fn channels_merged<'c>(at: &Emitter<'c>, y: Tensor<'c>, shape: &Shape<'_>, compute: DataType) -> Lowered<'c> {
     let order = channels_last(2 + shape.spatial());
     let group = shape.group();
     if group.is_empty() {

@@ -9,13 +9,13 @@ use rotini_graph::DataType;
 
 /// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost;
 /// `None` if there is no kernel for it.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     dims: &[i64],
     compute: DataType,
-) -> Option<Ordered<'c, 'b>> {
+) -> Option<Ordered<'c>> {
     let order: Vec<usize> = (0..dims.len()).collect();
     let lie_so = x.lies_in(&order) && dy.lies_in(&order);
     let Some(registers) = lowering.target().registers() else {

@@ -6,9 +6,9 @@ use super::elements::{
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::convert::integer_to_float;
-use crate::ir::{Emitter, affine_map, argument, dim, first};
+use crate::ir::{Emitter, affine_map, dim, first};
 use crate::math::Math;
-use crate::mlir::{Block, Context, Type, Value as Ssa, function_text};
+use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::groups_attribute;
@@ -24,47 +24,41 @@ pub(super) fn function(
     name: &str,
     (target, quirks): (&Target, Quirks),
 ) -> Result<String, EmitError> {
-    let nowhere = Block::new(&[]);
-    let at = Emitter::new(context, quirks, &nowhere);
+    let at = Emitter::new(context, quirks);
     let types = body.types.iter().take(body.arguments);
-    let arguments = types.map(|ty| any_type(&at, ty)).collect::<Vec<_>>();
+    let arguments: Vec<_> = types.map(|ty| any_type(&at, ty)).collect();
     let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)));
-    let results = results.collect::<Vec<_>>();
-    let block = Block::new(&arguments);
-    {
-        let at = at.inside(&block);
+    let results: Vec<_> = results.collect();
+    let block = at.block(&arguments, |arguments| {
         let mut builder = Builder {
             at,
             target,
             body,
             values: Values::of(body),
         };
-        for index in 0..body.arguments {
-            let slot = builder
-                .values
-                .0
-                .get_mut(index)
-                .unwrap_or_else(|| unreachable!("{UNKNOWN}"));
-            *slot = Some(argument(&block, index));
+        for (slot, &argument) in builder.values.0.iter_mut().zip(arguments) {
+            *slot = Some(argument);
         }
         for statement in &body.statements {
             let made = builder.statement(statement);
             builder.values.set(statement.result, made);
         }
         at.terminate("func.return", &builder.values.all(&body.results));
-    }
-    function_text(context, name, &results, block)
+    });
+    verified(context, &block)?;
+    Ok(function_text(context, name, &results, &block))
 }
 
 /// What has been built of the body's values.
-pub(super) struct Values<'c, 'b>(Vec<Option<Ssa<'c, 'b>>>);
+#[derive(Clone)]
+pub(super) struct Values<'c>(Vec<Option<Ssa<'c>>>);
 
-impl<'c, 'b> Values<'c, 'b> {
+impl<'c> Values<'c> {
     fn of(body: &Body) -> Self {
         Values(vec![None; body.types.len()])
     }
 
-    pub(super) fn get(&self, value: Value) -> Ssa<'c, 'b> {
+    pub(super) fn get(&self, value: Value) -> Ssa<'c> {
         self.0
             .get(value.index())
             .copied()
@@ -72,34 +66,28 @@ impl<'c, 'b> Values<'c, 'b> {
             .unwrap_or_else(|| unreachable!("{UNKNOWN}"))
     }
 
-    fn all(&self, values: &[Value]) -> Vec<Ssa<'c, 'b>> {
+    fn all(&self, values: &[Value]) -> Vec<Ssa<'c>> {
         values.iter().map(|&value| self.get(value)).collect()
     }
 
-    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c, 'b>) {
+    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c>) {
         *self
             .0
             .get_mut(value.index())
             .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = Some(ssa);
     }
-
-    /// For use in the body of an operation that will be appended to the block of `at`.
-    fn captured<'r>(&self, at: &Emitter<'c, 'b>) -> Values<'c, 'r> {
-        let values = self.0.iter();
-        Values(values.map(|value| value.map(|value| at.captured(value))).collect())
-    }
 }
 
 /// A function that is being built.
-pub(super) struct Builder<'l, 'c, 'b> {
-    pub(super) at: Emitter<'c, 'b>,
+pub(super) struct Builder<'l, 'c> {
+    pub(super) at: Emitter<'c>,
     target: &'l Target,
     pub(super) body: &'l Body,
-    pub(super) values: Values<'c, 'b>,
+    pub(super) values: Values<'c>,
 }
 
-impl<'c, 'b> Builder<'_, 'c, 'b> {
-    fn statement(&self, statement: &Statement) -> Ssa<'c, 'b> {
+impl<'c> Builder<'_, 'c> {
+    fn statement(&self, statement: &Statement) -> Ssa<'c> {
         let at = &self.at;
         if let Operation::Scalar(scalar) = &statement.operation {
             return self.scalar(at, &self.values, scalar);
@@ -144,7 +132,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 
     /// A reduction. It starts from one number everywhere. The initial tensor is combined with the
     /// result afterwards, because its memory may be the caller's ([`Quirk::SumsInPlace`]).
-    fn reduction(&self, generic: &Generic, combiner: &Arithmetic, dims: &[i64], element: Element) -> Ssa<'c, 'b> {
+    fn reduction(&self, generic: &Generic, combiner: &Arithmetic, dims: &[i64], element: Element) -> Ssa<'c> {
         let at = &self.at;
         let mut statements = self.body.statements.iter();
         let made = statements.find(|statement| statement.result == generic.init.value);
@@ -199,11 +187,11 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     pub(super) fn each(
         &self,
         dims: &[i64],
-        from: &[Ssa<'c, 'b>],
+        from: &[Ssa<'c>],
         element: Element,
         made: Element,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Ssa<'c, 'r>,
-    ) -> Ssa<'c, 'b> {
+        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let at = &self.at;
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let loops = vec![Loop::Parallel; dims.len()];
@@ -214,7 +202,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         })
     }
 
-    fn slice(&self, source: Ssa<'c, 'b>, slices: &[[i64; 3]], result: Type<'c>) -> Ssa<'c, 'b> {
+    fn slice(&self, source: Ssa<'c>, slices: &[[i64; 3]], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
         let list = |pick: fn(&[i64; 3]) -> i64| at.i64_array(&slices.iter().map(pick).collect::<Vec<_>>());
         let attributes = [
@@ -228,7 +216,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 
     /// One tensor after the other. Each element is read from where it is: what is written in parts
     /// is copied once more on GPUs.
-    fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Ssa<'c, 'b> {
+    fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
         let loops = vec![Loop::Parallel; dims.len()];
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
@@ -238,15 +226,15 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         self.structured(&loops, &[], (init, all.as_slice(), element), |inner, _| {
             let along = inner.loop_index(axis);
             let constant = |number: i64| inner.integer(number, inner.index_type());
-            let mut chosen: Option<Ssa<'c, '_>> = None;
+            let mut chosen: Option<Ssa<'c>> = None;
             let mut start = 0_i64;
             for &source in sources {
                 let extent = tensor_of(self.body, source).dims[axis];
                 // What is outside is read at the nearest place, and not chosen.
-                let own = inner.same("arith.subi", &[along, constant(start)]);
+                let own = along - constant(start);
                 let own = inner.same("arith.maxsi", &[own, constant(0)]);
                 let own = inner.same("arith.minsi", &[own, constant(extent.saturating_sub(1))]);
-                let mut operands = vec![at.captured(self.values.get(source))];
+                let mut operands = vec![self.values.get(source)];
                 for index in 0..dims.len() {
                     operands.push(if index == axis { own } else { inner.loop_index(index) });
                 }
@@ -262,7 +250,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                         let attributes = [("predicate", predicate)];
                         let is_here =
                             inner.one("arith.cmpi", &[along, constant(start)], inner.bool_type(), &attributes);
-                        inner.one("arith.select", &[is_here, read, before], read.r#type(), &[])
+                        is_here.select(read, before)
                     }
                 });
                 start = start.saturating_add(extent);
@@ -281,10 +269,10 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     pub(super) fn generic(
         &self,
         generic: &Generic,
-        init: Ssa<'c, 'b>,
+        init: Ssa<'c>,
         element: Element,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &mut Values<'c, 'r>) -> Ssa<'c, 'r>,
-    ) -> Ssa<'c, 'b> {
+        body: impl FnOnce(&Emitter<'c>, &mut Values<'c>) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let mut inputs = Vec::new();
         for Operand { value, map } in &generic.inputs {
             let ty = tensor_of(self.body, *value);
@@ -301,7 +289,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             &inputs,
             (start, places.as_slice(), element),
             |at, elements| {
-                let mut values = self.values.captured(&self.at);
+                let mut values = self.values.clone();
                 for (&argument, &element) in generic.arguments.iter().zip(elements) {
                     values.set(argument, element);
                 }
@@ -334,7 +322,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 
     /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a
     /// slice, so that maps have loops alone.
-    fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> (Ssa<'c, 'b>, Vec<Place>) {
+    fn cut(&self, ssa: Ssa<'c>, ty: &TensorType, map: &[Place]) -> (Ssa<'c>, Vec<Place>) {
         let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
         if has_loops_alone {
             return (ssa, map.to_vec());
@@ -358,10 +346,10 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     pub(super) fn structured(
         &self,
         loops: &[Loop],
-        inputs: &[(Ssa<'c, 'b>, Vec<Place>, Element)],
-        (init, init_map, element): (Ssa<'c, 'b>, &[Place], Element),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Ssa<'c, 'r>,
-    ) -> Ssa<'c, 'b> {
+        inputs: &[(Ssa<'c>, Vec<Place>, Element)],
+        (init, init_map, element): (Ssa<'c>, &[Place], Element),
+        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let at = &self.at;
         let text = |places: &[Place]| {
             let results = places.iter().map(|place| match place {
@@ -386,7 +374,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     }
 
     /// A number, as this target makes it right.
-    pub(super) fn scalar<'r>(&self, at: &Emitter<'c, 'r>, values: &Values<'c, 'r>, scalar: &Scalar) -> Ssa<'c, 'r> {
+    pub(super) fn scalar(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
         if let (Some(extreme), [x, y]) = (
             Extreme::chosen(&scalar.arithmetic, at.quirks()),
             scalar.arithmetic.operands(),
@@ -398,7 +386,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     }
 
     /// A number, as the body says.
-    fn operation<'r>(&self, at: &Emitter<'c, 'r>, values: &Values<'c, 'r>, scalar: &Scalar) -> Ssa<'c, 'r> {
+    fn operation(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
         let element = element_of(self.body, scalar.result);
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
@@ -420,7 +408,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 let [x] = values.all(operands)[..] else {
                     unreachable!("{UNKNOWN}");
                 };
-                let negated = at.same("arith.negf", &[x]);
+                let negated = -x;
                 at.same("math.copysign", &[negated, negated])
             }
             Arithmetic::Operation { name, operands, .. }

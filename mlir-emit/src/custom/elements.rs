@@ -25,7 +25,7 @@ pub(super) fn float_of(element: Element) -> DataType {
     }
 }
 
-pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
+pub(super) fn scalar_type<'c>(at: &Emitter<'c>, element: Element) -> Type<'c> {
     let float = |float| Type::float(at.context(), float);
     match element {
         Element::F16 => float(Float::F16),
@@ -37,11 +37,11 @@ pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c
     }
 }
 
-pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Type<'c> {
+pub(super) fn tensor_type<'c>(at: &Emitter<'c>, dims: &[i64], element: Element) -> Type<'c> {
     scalar_type(at, element).tensor(dims)
 }
 
-pub(super) fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Type<'c> {
+pub(super) fn any_type<'c>(at: &Emitter<'c>, ty: &Of) -> Type<'c> {
     match ty {
         Of::Scalar(element) => scalar_type(at, *element),
         Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
@@ -84,7 +84,7 @@ pub(super) fn neutral(combiner: &str, element: Element) -> u64 {
 }
 
 /// A number of these bits.
-pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element) -> Ssa<'c, 'r> {
+pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
     let ty = scalar_type(at, element);
     let value = if element.is_float() {
         at.attribute(&format!("0x{bits:X} : {}", element.name()))
@@ -97,15 +97,15 @@ pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element
 /// The magnitude of x with the sign of another f32. It is taken from an integer, or the code
 /// generator would find the function again ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A
 /// number's own sign is no function for long.
-pub(super) fn with_sign<'c, 'r>(at: &Emitter<'c, 'r>, x: Ssa<'c, 'r>, sign: Ssa<'c, 'r>) -> Ssa<'c, 'r> {
+pub(super) fn with_sign<'c>(at: &Emitter<'c>, x: Ssa<'c>, sign: Ssa<'c>) -> Ssa<'c> {
     if x == sign {
         return at.same("math.copysign", &[x, x]);
     }
     let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
     let number = |bits| constant(at, bits, Element::I32);
-    let magnitude = at.same("arith.andi", &[bits(x), number(0x7FFF_FFFF)]);
+    let magnitude = bits(x) & number(0x7FFF_FFFF);
     let negative = at.same("arith.minsi", &[bits(sign), number(0)]);
-    let sign = at.same("arith.andi", &[negative, number(0x8000_0000)]);
-    let both = at.same("arith.ori", &[magnitude, sign]);
+    let sign = negative & number(0x8000_0000);
+    let both = magnitude | sign;
     at.one("arith.bitcast", &[both], x.r#type(), &[])
 }

@@ -197,7 +197,7 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
 
 /// Lowers the operation: a call of the body, with tensors in logical row-major order that are
 /// rounded to their types.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &CustomOp) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &CustomOp) {
     let at = lowering.emitter();
     let body = accepted(lowering.graph(), op);
     let sums = body
@@ -242,7 +242,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &C
 }
 
 /// The tensor with its elements rounded to its type ([`Quirk::WideBf16`]).
-fn rounded<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, ssa: Ssa<'c, 'b>, dtype: DataType) -> Ssa<'c, 'b> {
+fn rounded<'c>(lowering: &Lowering<'_, 'c>, ssa: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     if dtype == DataType::Bf16 {
         lowering.emitter().barrier_against(Quirk::WideBf16, ssa)
     } else {
@@ -250,7 +250,7 @@ fn rounded<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, ssa: Ssa<'c, 'b>, dtype: Dat
     }
 }
 
-fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: TensorId) -> Type<'c> {
+fn result_type<'c>(lowering: &Lowering<'_, 'c>, at: &Emitter<'c>, id: TensorId) -> Type<'c> {
     let tensor = lowering.tensor(id);
     at.tensor_type(&tensor.dims, tensor.dtype)
 }

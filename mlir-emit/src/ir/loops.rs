@@ -1,21 +1,21 @@
 //! Structured operations: loops over the elements of tensors, and what their bodies have access to.
 
-use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
+use super::{Emitter, Int, Loop, affine_map, dim, first};
 use crate::counts::signed;
-use crate::mlir::{Attribute, Block, Type, Value};
+use crate::mlir::{Attribute, Type, Value};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Emitter<'c, 'b> {
+impl<'c> Emitter<'c> {
     /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the
     /// result starts from, and `body` makes the new element from the elements read and the old
     /// element.
     pub(crate) fn generic(
         &self,
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        inputs: &[(Value<'c>, DataType, String)],
+        init: (Value<'c>, DataType, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         self.configured(None, loops, inputs, init, body)
     }
 
@@ -24,10 +24,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         how: Option<&str>,
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        inputs: &[(Value<'c>, DataType, String)],
+        init: (Value<'c>, DataType, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         let how: Vec<_> = how
             .map(|how| ("compilation_info", how.to_owned()))
             .into_iter()
@@ -56,10 +56,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         how: &[(&'static str, String)],
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, Type<'c>, String)],
-        init: (Value<'c, 'b>, Type<'c>, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        inputs: &[(Value<'c>, Type<'c>, String)],
+        init: (Value<'c>, Type<'c>, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         let (init, init_type, init_map) = init;
         let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
         maps.push(&init_map);
@@ -75,15 +75,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
 
         let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
         let arguments: Vec<_> = types.collect();
-        let block = Block::new(&arguments);
-        {
-            let elements = (0..arguments.len())
-                .map(|index| argument(&block, index))
-                .collect::<Vec<_>>();
-            let emitter = self.inside(&block);
-            let result = body(&emitter, &elements);
-            emitter.terminate("linalg.yield", &[result]);
-        }
+        let block = self.block(&arguments, |elements| {
+            let result = body(self, elements);
+            self.terminate("linalg.yield", &[result]);
+        });
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);
         let input_count = i32::try_from(inputs.len()).unwrap_or_else(|_| unreachable!("too many inputs"));
@@ -109,8 +104,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         shape: &[i64],
         dtype: DataType,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
+        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
+    ) -> Value<'c> {
         let rank = shape.len();
         let init = self.empty(shape, dtype);
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
@@ -123,58 +118,33 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// `body` makes the new value from the index and the old value, which starts as `start`.
     pub(crate) fn fold(
         &self,
-        [from, to]: [Value<'c, 'b>; 2],
-        (start, dtype): (Value<'c, 'b>, DataType),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
-        let r#type = self.element_type(dtype);
-        let block = Block::new(&[self.index_type(), r#type]);
-        {
-            let inner = self.inside(&block);
-            let result = body(&inner, argument(&block, 0), argument(&block, 1));
-            inner.terminate("scf.yield", &[result]);
-        }
-        let step = self.integer(1, self.index_type());
-        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()]))
+        [from, to]: [Value<'c>; 2],
+        start: Value<'c>,
+        body: impl FnOnce(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>,
+    ) -> Value<'c> {
+        let bounds = [Int::Made(from), Int::Made(to), Int::Known(1)];
+        let folded = self.repeat(bounds, &[start], |index, so_far| {
+            vec![body(self, self.index(index), so_far[0])]
+        });
+        first(folded)
     }
 
     /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
     /// there.
     pub(crate) fn replaced(
         &self,
-        condition: Value<'c, 'b>,
-        value: Value<'c, 'b>,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Value<'c, 'r>,
-    ) -> Value<'c, 'b> {
-        let r#type = value.r#type();
-        let [made, kept] = [Block::new(&[]), Block::new(&[])];
-        {
-            let inner = self.inside(&made);
-            inner.terminate("scf.yield", &[body(&inner)]);
-            self.inside(&kept).terminate("scf.yield", &[self.captured(value)]);
-        }
-        first(self.op("scf.if", &[condition], &[r#type], &[], vec![made.into(), kept.into()]))
+        condition: Value<'c>,
+        value: Value<'c>,
+        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
+    ) -> Value<'c> {
+        let condition = Int::Made(condition);
+        first(self.code.replaced(condition, &[value], || vec![body(self)]))
     }
 
     /// The index of a loop, inside the body of a structured operation.
-    pub(crate) fn loop_index(&self, index: usize) -> Value<'c, 'b> {
+    pub(crate) fn loop_index(&self, index: usize) -> Value<'c> {
         let index = signed(index);
-        let attribute = Attribute::integer(index, Type::integer(self.context, 64));
+        let attribute = Attribute::integer(index, Type::integer(self.context(), 64));
         self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
-    }
-
-    /// Compares two indices.
-    pub(crate) fn compare_indices(&self, relation: Relation, lhs: Value<'c, 'b>, rhs: Value<'c, 'b>) -> Value<'c, 'b> {
-        // MLIR's numbers of the predicates.
-        let predicate = match relation {
-            Relation::Equal => "0 : i64",
-            Relation::AtMost => "7 : i64",
-        };
-        self.one(
-            "arith.cmpi",
-            &[lhs, rhs],
-            self.bool_type(),
-            &[("predicate", self.attribute(predicate))],
-        )
     }
 }

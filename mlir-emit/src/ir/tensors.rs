@@ -1,31 +1,32 @@
 //! Operations on whole tensors: create, fill, pad, crop, read.
 
-use super::{Emitter, argument, first};
-use crate::mlir::{Block, Value};
+use super::{Emitter, first};
+use crate::mlir::Value;
 use rotini_graph::DataType;
 
-impl<'c, 'b> Emitter<'c, 'b> {
+impl<'c> Emitter<'c> {
     /// A tensor without contents.
-    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c, 'b> {
+    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
         self.one("tensor.empty", &[], self.tensor_type(shape, dtype), &[])
     }
 
     /// A tensor of zeros.
-    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Value<'c, 'b> {
+    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
         self.filled(shape, dtype, 0.0)
     }
 
     /// A tensor with one value everywhere, or what is nearest to it in the type.
-    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Value<'c, 'b> {
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Value<'c> {
         let value = self.constant(value, dtype);
         self.fill(value, self.empty(shape, dtype))
     }
 
     /// A tensor of the type of this one with one value everywhere.
-    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Value<'c, 'b> {
+    pub(crate) fn fill(&self, value: Value<'c>, empty: Value<'c>) -> Value<'c> {
         let element = value.r#type();
-        let block = Block::new(&[element, element]);
-        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)]);
+        let block = self.block(&[element, element], |elements| {
+            self.terminate("linalg.yield", &elements[..1])
+        });
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
@@ -40,11 +41,11 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// `fill` or the nearest value of the type. Returns the tensor and its extents.
     pub(crate) fn pad(
         &self,
-        ssa: Value<'c, 'b>,
+        ssa: Value<'c>,
         extents: &[i64],
         padding: &[(i64, i64)],
         (fill, dtype): (f64, DataType),
-    ) -> (Value<'c, 'b>, Vec<i64>) {
+    ) -> (Value<'c>, Vec<i64>) {
         if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
             return (ssa, extents.to_vec());
         }
@@ -54,9 +55,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|(extent, (low, high))| extent + low + high)
             .collect();
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
-        let block = Block::new(&vec![self.index_type(); padded.len()]);
-        let inner = self.inside(&block);
-        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)]);
+        let block = self.block(&vec![self.index_type(); padded.len()], |_| {
+            self.terminate("tensor.yield", &[self.constant(fill, dtype)]);
+        });
         let attributes = [
             ("static_low", self.i64_array(&low)),
             ("static_high", self.i64_array(&high)),
@@ -70,7 +71,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// The first elements along each axis.
-    pub(crate) fn crop(&self, ssa: Value<'c, 'b>, from: &[i64], to: &[i64], dtype: DataType) -> Value<'c, 'b> {
+    pub(crate) fn crop(&self, ssa: Value<'c>, from: &[i64], to: &[i64], dtype: DataType) -> Value<'c> {
         if from == to {
             return ssa;
         }
@@ -78,7 +79,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// As many elements along each axis, from these places on.
-    pub(crate) fn slice(&self, ssa: Value<'c, 'b>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c, 'b> {
+    pub(crate) fn slice(&self, ssa: Value<'c>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c> {
         let attributes = [
             ("static_offsets", self.i64_array(offsets)),
             ("static_sizes", self.i64_array(sizes)),
@@ -94,7 +95,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// An element of a tensor.
-    pub(crate) fn extract(&self, tensor: Value<'c, 'b>, indices: &[Value<'c, 'b>], dtype: DataType) -> Value<'c, 'b> {
+    pub(crate) fn extract(&self, tensor: Value<'c>, indices: &[Value<'c>], dtype: DataType) -> Value<'c> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
         self.one("tensor.extract", &operands, self.element_type(dtype), &[])
     }

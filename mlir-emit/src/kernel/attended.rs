@@ -3,7 +3,7 @@
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::gemm;
 use super::{Buffer, Kernels, Lanes, Whole};
-use crate::mlir::{Block, Context, Float, Type, Value};
+use crate::mlir::{Context, Float, Type, Value};
 
 /// An attention, or gradients of one.
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +25,13 @@ const LOST: &str = "an attention that no kernel has";
 
 impl Kernels {
     /// Appends the kernels of an attention to a block. Its results have these shapes.
-    pub(crate) fn attention<'c, 'b>(
+    pub(crate) fn attention<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
         (attention, shapes): (Attention<'_>, &[&[i64]]),
-    ) -> Vec<Value<'c, 'b>> {
+    ) -> Vec<Value<'c>> {
         let kernel = match attention {
-            Attention::Decode(decode) => self.decode(context, block, (decode, shapes)),
+            Attention::Decode(decode) => self.decode(context, (decode, shapes)),
             Attention::Prefill(prefill) => Whole {
                 kind: "prefill",
                 name: prefill.name(),
@@ -66,11 +65,11 @@ impl Kernels {
                 written: gradients.write(context),
             },
         };
-        self.append_whole(context, block, kernel)
+        self.append_whole(context, kernel)
     }
 
     /// Appends the kernel of all parts, and returns the one that adds them.
-    fn decode<'c>(&self, context: &'c Context, block: &Block<'c>, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
+    fn decode<'c>(&self, context: &'c Context, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
         let float = Type::float(context, Float::F32);
         let between = decode.between().map(|count| Buffer { count, element: float });
         let mut stored = Vec::new();
@@ -86,7 +85,7 @@ impl Kernels {
             stored,
             written: decode.write_parts(context),
         };
-        let parts = self.append_whole(context, block, parts);
+        let parts = self.append_whole(context, parts);
         let numbers = parts.iter().map(|value| value.id());
         Whole {
             kind: "decode",

@@ -1,132 +1,48 @@
-//! The builder that kernels are written with: numbers, loops, vectors, buffers, shared memory,
-//! matrix instructions.
-//!
-//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no
-//! more arithmetic than it needs. Operations go to the innermost block that is open; loops and
-//! branches open one each.
+//! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
+//! exchanges between lanes.
 
+use super::gemm::Written;
 use crate::counts::signed;
-use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
+use crate::ir::FloatPredicate;
+pub(super) use crate::ir::{Code, Int};
+use crate::mlir::{Attribute, Context, Type, Value, verified};
 use rotini_schedule::gemm::LANES;
-use std::cell::RefCell;
 
 /// The operation that calls a kernel.
 pub(super) const DISPATCH: &str = "flow.dispatch";
 
-/// A value of a kernel. Printing verifies that it is defined where it is used.
-pub(super) type Ssa<'c> = Value<'c, 'c>;
-
-/// Without blocks there is nothing to append to.
-const CLOSED: &str = "a kernel without a block";
+/// A value of a kernel.
+pub(super) type Ssa<'c> = Value<'c>;
 
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
 
-/// A number: an index or a condition.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Int<'c> {
-    /// Known while the kernel is written.
-    Known(i64),
-    /// Computed by the kernel.
-    Made(Ssa<'c>),
-}
-
-impl From<i64> for Int<'_> {
-    fn from(value: i64) -> Self {
-        Int::Known(value)
-    }
-}
-
-/// Writes one kernel.
-pub(super) struct Code<'c> {
-    context: &'c Context,
-    blocks: RefCell<Vec<Block<'c>>>,
-}
-
 impl<'c> Code<'c> {
-    /// A kernel whose arguments have these types.
-    pub(super) fn new(context: &'c Context, arguments: &[Type<'c>]) -> Self {
-        Code {
-            context,
-            blocks: RefCell::new(vec![Block::new(arguments)]),
-        }
+    /// Begins a kernel whose arguments have these types. Operations are appended to it until it is
+    /// [finished](Self::finish).
+    pub(super) fn kernel(context: &'c Context, arguments: &[Type<'c>]) -> Self {
+        context.open(arguments);
+        Code::new(context)
     }
 
-    pub(super) fn context(&self) -> &'c Context {
-        self.context
-    }
-
-    /// The kernel's block, when all of it is written.
-    pub(super) fn finish(self) -> Block<'c> {
-        let mut blocks = self.blocks.into_inner();
-        let block = blocks.pop().unwrap_or_else(|| unreachable!("{CLOSED}"));
-        if blocks.is_empty() {
-            block
-        } else {
-            unreachable!("an open block")
-        }
-    }
-
-    /// An argument of the innermost block.
+    /// Returns an argument of the innermost block.
     pub(super) fn argument(&self, index: usize) -> Ssa<'c> {
-        let blocks = self.blocks.borrow();
-        let block = blocks.last().unwrap_or_else(|| unreachable!("{CLOSED}"));
-        block.argument(index).captured()
+        self.context().argument(index)
     }
 
-    pub(super) fn op(
-        &self,
-        name: &str,
-        operands: &[Ssa<'c>],
-        results: &[Type<'c>],
-        attributes: &[(&str, Attribute)],
-        regions: Vec<Region>,
-    ) -> Vec<Ssa<'c>> {
-        let blocks = self.blocks.borrow();
-        let block = blocks.last().unwrap_or_else(|| unreachable!("{CLOSED}"));
-        let operands: Vec<_> = operands.iter().map(|operand| operand.captured()).collect();
-        let made = block.append(self.context, name, &operands, results, attributes, regions);
-        made.into_iter().map(Value::captured).collect()
-    }
-
-    /// An operation with one result.
-    pub(super) fn one(
-        &self,
-        name: &str,
-        operands: &[Ssa<'c>],
-        result: Type<'c>,
-        attributes: &[(&str, Attribute)],
-    ) -> Ssa<'c> {
-        let made = self.op(name, operands, &[result], attributes, Vec::new());
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("an operation without results"))
-    }
-
-    /// An operation whose result has the type of its first operand.
-    pub(super) fn same(&self, name: &str, operands: &[Ssa<'c>]) -> Ssa<'c> {
-        let first = &operands[0];
-        self.one(name, operands, first.r#type(), &[])
-    }
-
-    pub(super) fn index_type(&self) -> Type<'c> {
-        Type::index(self.context)
-    }
-
-    /// A number as a value.
-    pub(super) fn index(&self, number: Int<'c>) -> Ssa<'c> {
-        match number {
-            Int::Made(value) => value,
-            Int::Known(value) => {
-                let attribute = Attribute::integer(value, self.index_type());
-                self.one("arith.constant", &[], self.index_type(), &[("value", attribute)])
-            }
+    /// Returns from the kernel, and verifies it.
+    pub(super) fn finish(&self, workgroups: i64) -> Written {
+        self.op("func.return", &[], &[], &[], Vec::new());
+        let block = self.context().close();
+        Written {
+            block: verified(self.context(), &block).map(|()| block),
+            workgroups,
         }
     }
 
     /// A number with 32 bits, as the hardware addresses memory.
     pub(super) fn word(&self, number: Int<'c>) -> Ssa<'c> {
-        let word = Type::integer(self.context, 32);
+        let word = Type::integer(self.context(), 32);
         match number {
             Int::Known(value) => {
                 let attribute = Attribute::integer(value, word);
@@ -134,180 +50,6 @@ impl<'c> Code<'c> {
             }
             Int::Made(value) => self.one("arith.index_cast", &[value], word, &[]),
         }
-    }
-
-    fn binary(&self, name: &str, [a, b]: [Int<'c>; 2], known: impl Fn(i64, i64) -> Option<i64>) -> Int<'c> {
-        if let (Int::Known(a), Int::Known(b)) = (a, b) {
-            return known(a, b)
-                .map(Int::Known)
-                .unwrap_or_else(|| unreachable!("a number that overflows"));
-        }
-        let operands = [self.index(a), self.index(b)];
-        Int::Made(self.same(name, &operands))
-    }
-
-    pub(super) fn add(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (any, Int::Known(0)) | (Int::Known(0), any) => any,
-            (a, b) => self.binary("arith.addi", [a, b], i64::checked_add),
-        }
-    }
-
-    pub(super) fn sub(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (any, Int::Known(0)) => any,
-            (a, b) => self.binary("arith.subi", [a, b], i64::checked_sub),
-        }
-    }
-
-    pub(super) fn mul(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (any, Int::Known(1)) | (Int::Known(1), any) => any,
-            (_, Int::Known(0)) | (Int::Known(0), _) => Int::Known(0),
-            (a, b) => self.binary("arith.muli", [a, b], i64::checked_mul),
-        }
-    }
-
-    /// The quotient of numbers that are not negative.
-    pub(super) fn div(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (any, Int::Known(1)) => any,
-            (a, b) => self.binary("arith.divui", [a, b], i64::checked_div),
-        }
-    }
-
-    /// The remainder of such a division.
-    pub(super) fn rem(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (_, Int::Known(1)) => Int::Known(0),
-            (a, b) => self.binary("arith.remui", [a, b], i64::checked_rem),
-        }
-    }
-
-    pub(super) fn xor(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (any, Int::Known(0)) | (Int::Known(0), any) => any,
-            (a, b) => self.binary("arith.xori", [a, b], |a, b| Some(a ^ b)),
-        }
-    }
-
-    /// Whether `a` is below `b` as unsigned numbers: a negative `a` is not, and a non-negative one
-    /// is below any negative `b`.
-    pub(super) fn is_below(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        let (a, b) = (a.into(), b.into());
-        if let (Int::Known(a), Int::Known(b)) = (a, b) {
-            return Int::Known(i64::from(a.cast_unsigned() < b.cast_unsigned()));
-        }
-        let operands = [self.index(a), self.index(b)];
-        // MLIR's number of the predicate "unsigned less than".
-        let predicate = [("predicate", Attribute::text("6 : i64"))];
-        let truth = Type::integer(self.context, 1);
-        Int::Made(self.one("arith.cmpi", &operands, truth, &predicate))
-    }
-
-    pub(super) fn and(&self, a: Int<'c>, b: Int<'c>) -> Int<'c> {
-        match (a, b) {
-            (Int::Known(0), _) | (_, Int::Known(0)) => Int::Known(0),
-            (Int::Known(_), any) | (any, Int::Known(_)) => any,
-            (Int::Made(a), Int::Made(b)) => Int::Made(self.same("arith.andi", &[a, b])),
-        }
-    }
-
-    pub(super) fn or(&self, a: Int<'c>, b: Int<'c>) -> Int<'c> {
-        match (a, b) {
-            (Int::Known(0), any) | (any, Int::Known(0)) => any,
-            (Int::Known(_), _) | (_, Int::Known(_)) => Int::Known(1),
-            (Int::Made(a), Int::Made(b)) => Int::Made(self.same("arith.ori", &[a, b])),
-        }
-    }
-
-    /// The greater of two numbers, which may be negative.
-    pub(super) fn greater(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        self.binary("arith.maxsi", [a.into(), b.into()], |a, b| Some(a.max(b)))
-    }
-
-    /// The lesser of two numbers, which may be negative.
-    pub(super) fn lesser(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        self.binary("arith.minsi", [a.into(), b.into()], |a, b| Some(a.min(b)))
-    }
-
-    /// `then` where the condition holds, else `otherwise`.
-    pub(super) fn select(
-        &self,
-        condition: Int<'c>,
-        then: impl Into<Int<'c>>,
-        otherwise: impl Into<Int<'c>>,
-    ) -> Int<'c> {
-        match condition {
-            Int::Known(0) => otherwise.into(),
-            Int::Known(_) => then.into(),
-            Int::Made(condition) => {
-                let (then, otherwise) = (self.index(then.into()), self.index(otherwise.into()));
-                let result = self.one("arith.select", &[condition, then, otherwise], self.index_type(), &[]);
-                Int::Made(result)
-            }
-        }
-    }
-
-    /// The sum of numbers.
-    pub(super) fn sum(&self, terms: impl IntoIterator<Item = Int<'c>>) -> Int<'c> {
-        let mut sum = Int::Known(0);
-        for term in terms {
-            sum = self.add(sum, term);
-        }
-        sum
-    }
-
-    /// A loop over indices below `end`; `body` computes the loop-carried values of the next
-    /// iteration from those of this one.
-    pub(super) fn repeat(
-        &self,
-        [start, end, step]: [Int<'c>; 3],
-        values: &[Ssa<'c>],
-        body: impl FnOnce(Int<'c>, &[Ssa<'c>]) -> Vec<Ssa<'c>>,
-    ) -> Vec<Ssa<'c>> {
-        let mut operands = vec![self.index(start), self.index(end), self.index(step)];
-        operands.extend(values);
-        let types: Vec<_> = values.iter().map(|value| value.r#type()).collect();
-        let arguments = [&[self.index_type()], types.as_slice()].concat();
-        let inside = self.enclosed(&arguments, |arguments| {
-            let (place, values) = arguments.split_first().unwrap_or_else(|| unreachable!("{CLOSED}"));
-            let next = body(Int::Made(*place), values);
-            self.op("scf.yield", &next, &[], &[], Vec::new())
-        });
-        self.op("scf.for", &operands, &types, &[], vec![inside])
-    }
-
-    /// Returns the values, or the results of `body` where the condition holds. The condition must
-    /// be uniform in a subgroup.
-    pub(super) fn replaced(
-        &self,
-        condition: Int<'c>,
-        values: &[Ssa<'c>],
-        body: impl FnOnce() -> Vec<Ssa<'c>>,
-    ) -> Vec<Ssa<'c>> {
-        let condition = match condition {
-            Int::Known(0) => return values.to_vec(),
-            Int::Known(_) => return body(),
-            Int::Made(condition) => condition,
-        };
-        let types: Vec<_> = values.iter().map(|value| value.r#type()).collect();
-        let replaced = self.enclosed(&[], |_| self.op("scf.yield", &body(), &[], &[], Vec::new()));
-        let kept = self.enclosed(&[], |_| self.op("scf.yield", values, &[], &[], Vec::new()));
-        self.op("scf.if", &[condition], &types, &[], vec![replaced, kept])
-    }
-
-    fn enclosed(&self, arguments: &[Type<'c>], body: impl FnOnce(&[Ssa<'c>]) -> Vec<Ssa<'c>>) -> Region {
-        self.blocks.borrow_mut().push(Block::new(arguments));
-        let values = (0..arguments.len()).map(|index| self.argument(index));
-        let values = values.collect::<Vec<_>>();
-        body(&values);
-        let block = self
-            .blocks
-            .borrow_mut()
-            .pop()
-            .unwrap_or_else(|| unreachable!("{CLOSED}"));
-        block.into()
     }
 
     /// Loads a vector or one element from a buffer of device memory. The address is the sum of a
@@ -386,18 +128,12 @@ impl<'c> Code<'c> {
     /// Limits floats to at most `limit` if `is_above`, else to at least `limit`. NaN stays NaN,
     /// unlike with the compiler's `arith.minimumf`.
     pub(super) fn limited(&self, value: Ssa<'c>, limit: Ssa<'c>, is_above: bool) -> Ssa<'c> {
-        // MLIR's numbers of the predicates "ordered greater" and "ordered less".
-        let predicate = [(
-            "predicate",
-            Attribute::text(if is_above { "2 : i64" } else { "4 : i64" }),
-        )];
-        let truth = Type::integer(self.context, 1);
-        let truths = match value.r#type().if_vector() {
-            Some((count, _)) => truth.vector(&count),
-            None => truth,
+        let beyond = if is_above {
+            FloatPredicate::Greater
+        } else {
+            FloatPredicate::Less
         };
-        let is_beyond = self.one("arith.cmpf", &[value, limit], truths, &predicate);
-        self.one("arith.select", &[is_beyond, limit, value], value.r#type(), &[])
+        self.compare_floats(beyond, value, limit).select(limit, value)
     }
 
     /// An element of a vector, by number.
@@ -428,7 +164,7 @@ impl<'c> Code<'c> {
             self.word(Int::Known(distance)),
             self.word(Int::Known(LANES.cast_signed())),
         ];
-        let types = [value.r#type(), Type::integer(self.context, 1)];
+        let types = [value.r#type(), Type::integer(self.context(), 1)];
         let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
         let made = self.op("gpu.shuffle", &operands, &types, &mode, Vec::new());
         made.into_iter()

@@ -87,7 +87,7 @@ impl CpuMatmul {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         if self.right == Right::Columns {
             return self.lines().write(context, self.elements());
         }
@@ -96,7 +96,7 @@ impl CpuMatmul {
         for count in self.elements() {
             arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly the same rows: what they share is computed twice.
         let down = ceil(self.rows, ceil(self.rows, DOWN));
@@ -107,35 +107,31 @@ impl CpuMatmul {
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
         let workgroup = Int::Made(code.argument(1));
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
-            let first = code.div(code.mul(number, tiles), count);
-            let end = code.div(code.mul(code.add(number, 1), tiles), count);
-            [code.mul(first, each), code.mul(end, each)]
+            let first = number * tiles / count;
+            let end = (number + 1) * tiles / count;
+            [first * each, end * each]
         };
         // Neighbouring workgroups have the same columns, or the same rows where there are many: the
         // other operand is read from memory, or from a far cache, for each.
         let [block, strip] = if self.columns < 2 * self.rows {
-            [code.div(workgroup, strips), code.rem(workgroup, strips)]
+            [workgroup / strips, workgroup % strips]
         } else {
-            [code.rem(workgroup, blocks), code.div(workgroup, blocks)]
+            [workgroup % blocks, workgroup / blocks]
         };
         let rows = span(block, (blocks, tiles[0], down));
         let columns = span(strip, (strips, tiles[1], across));
         let buffers = [code.argument(2), code.argument(3), code.argument(4)];
         // The last tiles end with the last row and column.
         code.repeat([columns[0], columns[1], across.into()], &[], |column, _| {
-            let column = code.lesser(column, self.columns - across);
+            let column = column.min(self.columns - across);
             code.repeat([rows[0], rows[1], down.into()], &[], |row, _| {
-                let row = code.lesser(row, self.rows - down);
+                let row = row.min(self.rows - down);
                 self.tile(&code, buffers, [row, column], [down, across]);
                 Vec::new()
             });
             Vec::new()
         });
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: strips * blocks,
-        }
+        code.finish(strips * blocks)
     }
 
     /// The sums of some rows and columns.
@@ -147,9 +143,7 @@ impl CpuMatmul {
         [down, across]: [i64; 2],
     ) {
         let starts = |first: Int<'c>, count: i64| -> Vec<Int<'c>> {
-            (0..count)
-                .map(|next| code.mul(code.add(first, next), self.terms))
-                .collect()
+            (0..count).map(|next| (first + next) * self.terms).collect()
         };
         let tile = Tile {
             code,
@@ -177,12 +171,12 @@ impl CpuMatmul {
                 let sums = tile.added(&sums);
                 let pairs = totals.iter().zip(sums);
                 pairs
-                    .map(|(&total, sum)| code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])]))
+                    .map(|(&total, sum)| total + code.one("arith.extf", &[sum], wide, &[]))
                     .collect()
             };
             let none = vec![code.float("0.0", wide); zeros.len()];
             let totals = code.repeat([0.into(), whole.into(), TURN.into()], &none, |first, totals| {
-                let end = code.lesser(code.add(first, TURN), whole);
+                let end = (first + TURN).min(whole);
                 so_far(totals, turn([first, end]))
             });
             let totals = so_far(&totals, ended(zeros.clone()));
@@ -194,9 +188,9 @@ impl CpuMatmul {
         };
         let mut sums = sums.into_iter();
         for down in 0..down {
-            let line = code.add(code.mul(code.add(row, down), self.columns), column);
+            let line = (row + down) * self.columns + column;
             for (across, sum) in (0..across).zip(&mut sums) {
-                let place = code.index(code.add(line, across));
+                let place = code.index(line + across);
                 code.op("memref.store", &[sum, out, place], &[], &[], Vec::new());
             }
         }
@@ -218,7 +212,7 @@ impl<'c> Tile<'_, 'c> {
     fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Vec<Ssa<'c>> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
-            let place = code.index(code.add(*start, term));
+            let place = code.index(*start + term);
             let vector = code.one("vector.load", &[buffer, place], self.vector, &[]);
             if new == LANES {
                 return vector;

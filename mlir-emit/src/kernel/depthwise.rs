@@ -131,17 +131,17 @@ impl<'a, 'c> Elements<'a, 'c> {
         for (number, window) in factor.windows.iter().enumerate() {
             let steps = moved
                 .iter()
-                .map(|axis| code.mul(axis.first, axis.along.get(number).copied().unwrap_or(0)));
+                .map(|axis| axis.first * axis.along.get(number).copied().unwrap_or(0));
             let steps = steps.collect::<Vec<_>>();
-            along.push(code.sum(steps.into_iter().chain([Int::Known(window.start)])));
+            along.push(Int::sum(steps.into_iter().chain([Int::Known(window.start)])));
         }
-        let offsets = moved.iter().map(|axis| code.mul(axis.first, axis.stride));
+        let offsets = moved.iter().map(|axis| axis.first * axis.stride);
         Elements {
             code,
             factor,
             buffer,
             element,
-            base: code.sum(offsets.collect::<Vec<_>>()),
+            base: Int::sum(offsets.collect::<Vec<_>>()),
             width: [RUN, RUN / 2].into_iter().find(|&width| fits(width)).unwrap_or(1),
             along,
             loaded: HashMap::new(),
@@ -160,13 +160,13 @@ impl<'a, 'c> Elements<'a, 'c> {
         let code = self.code;
         let mut exists = Int::Known(1);
         for (number, &further) in key.1.iter().enumerate() {
-            exists = code.and(exists, self.is_inside(number, further));
+            exists = exists & self.is_inside(number, further);
         }
         let value = self.load(offset);
         let value = match exists {
             Int::Known(0) => self.zero(),
             Int::Known(_) => value,
-            Int::Made(exists) => code.one("arith.select", &[exists, value, self.zero()], self.element, &[]),
+            Int::Made(exists) => exists.select(value, self.zero()),
         };
         let float = Type::float(code.context(), Float::F32);
         let value = if self.element == float {
@@ -189,7 +189,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         let (Some(window), Some(&along)) = (self.factor.windows.get(number), self.along.get(number)) else {
             unreachable!("{MISSING}");
         };
-        let inside = self.code.is_below(self.code.add(along, further), window.extent);
+        let inside = (along + further).is_below(window.extent);
         self.inside.insert((number, further), inside);
         inside
     }
@@ -205,7 +205,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         let loaded = if let Some(&known) = self.loaded.get(&place) {
             known
         } else {
-            let from = self.code.add(self.base, place);
+            let from = self.base + place;
             let loaded = self.code.load(self.buffer, (from, Int::Known(0)), r#type);
             self.loaded.insert(place, loaded);
             loaded
@@ -235,23 +235,23 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written<'c> {
+) -> Written {
     let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
     let blocks = Blocks::new(product);
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
     let workgroups = (count + LANES - 1) / LANES;
     let workgroup = xcd_remap(&code, Int::Made(code.argument(1)), workgroups);
-    let number = code.add(code.mul(workgroup, LANES), Int::Made(code.argument(0)));
+    let number = workgroup * LANES + Int::Made(code.argument(0));
     let is_block = if count % LANES == 0 {
         Int::Known(1)
     } else {
-        code.is_below(number, count)
+        number.is_below(count)
     };
     let firsts = coordinates(&code, number, &counts)
         .into_iter()
         .zip(&blocks.sides)
-        .map(|(index, side)| code.mul(index, side.step))
+        .map(|(index, side)| index * side.step)
         .collect::<Vec<_>>();
     let (&[a, b], rest) = buffers.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
     let [first, second] = factors;
@@ -293,7 +293,7 @@ pub(super) fn write<'c>(
         if extent % blocks.step(axis) == 0 {
             Int::Known(1)
         } else {
-            code.is_below(index, extent)
+            index.is_below(extent)
         }
     };
     for (line, &sum) in (0..lines).zip(&sums) {
@@ -302,15 +302,15 @@ pub(super) fn write<'c>(
         if let Some(Axis::Row(index)) = blocks.line
             && let Some(row) = rows.get_mut(index)
         {
-            *row = code.add(*row, line);
-            is_there = code.and(is_there, is_below(*row, Axis::Row(index)));
+            *row = *row + line;
+            is_there = is_there & is_below(*row, Axis::Row(index));
         }
         let (mut run, mut exists) = (Vec::new(), Vec::new());
         for next in 0..RUN {
             let mut indices = if along { columns.clone() } else { rows.clone() };
             let last = indices.last_mut().unwrap_or_else(|| unreachable!("{MISSING}"));
-            *last = code.add(*last, next);
-            exists.push(code.and(is_there, is_below(*last, blocks.run)));
+            *last = *last + next;
+            exists.push(is_there & is_below(*last, blocks.run));
             run.push(indices);
         }
         let spot = Spot {
@@ -324,11 +324,7 @@ pub(super) fn write<'c>(
         epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest);
     }
     drop(readers);
-    code.op("func.return", &[], &[], &[], Vec::new());
-    Written {
-        block: code.finish(),
-        workgroups,
-    }
+    code.finish(workgroups)
 }
 
 /// Computes the sums of a block: a vector for each line.

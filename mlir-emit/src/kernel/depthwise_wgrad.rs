@@ -109,7 +109,7 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written<'c> {
+) -> Written {
     let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
     let share = Share::new(product);
     let (taps, columns) = extents(product);
@@ -120,16 +120,16 @@ pub(super) fn write<'c>(
     let groups = share.groups(columns);
     let workgroups = groups * parts;
     let number = xcd_remap(&code, Int::Made(code.argument(1)), workgroups);
-    let (group, part) = (code.rem(number, groups), code.div(number, groups));
+    let (group, part) = (number % groups, number / groups);
     let lane = Int::Made(code.argument(0));
-    let (block, slice) = (code.rem(lane, across), code.div(lane, across));
-    let group_column = code.mul(group, across * width);
-    let column = code.add(group_column, code.mul(block, width));
+    let (block, slice) = (lane % across, lane / across);
+    let group_column = group * (across * width);
+    let column = group_column + block * width;
     let cells: i64 = share.counts.iter().product();
     let each = (cells + parts - 1) / parts;
-    let start = code.mul(part, each);
-    let end = code.add(start, each);
-    let end = code.select(code.is_below(end, cells), end, cells);
+    let start = part * each;
+    let end = start + each;
+    let end = end.is_below(cells).select(end, cells);
 
     let &[a, b, stored] = buffers.as_slice() else {
         unreachable!("parts with an epilogue");
@@ -139,11 +139,11 @@ pub(super) fn write<'c>(
     let count = unsigned(taps);
     let zeros = vec![code.zeros(vector); count];
     let [first, second] = factors;
-    let bounds = [code.add(start, slice), end, Int::Known(LANES / across)];
+    let bounds = [start + slice, end, Int::Known(LANES / across)];
     let sums = code.repeat(bounds, &zeros, |number, sums| {
         let mut indices = coordinates(&code, number, &share.counts);
         if let Some(last) = indices.last_mut() {
-            *last = code.mul(*last, cell);
+            *last = *last * cell;
         }
         let last = product.sum.len().saturating_sub(1);
         let moved = |factor: &Factor, stride: i64| {
@@ -204,61 +204,54 @@ pub(super) fn write<'c>(
     let of_subgroup = across * taps * width;
     let subgroups = LANES / SUBGROUP;
     let memory = code.shared(subgroups * of_subgroup + LANES * width, float);
-    let (own, subgroup) = (code.rem(lane, SUBGROUP), code.div(lane, SUBGROUP));
-    let is_first = code.is_below(own, across);
-    let beside = code.add(code.mul(lane, width), subgroups * of_subgroup);
+    let (own, subgroup) = (lane % SUBGROUP, lane / SUBGROUP);
+    let is_first = own.is_below(across);
+    let beside = lane * width + subgroups * of_subgroup;
     for (tap, &sum) in (0..).zip(&sums) {
         let mut elements = Vec::new();
         for next in 0..width {
             let mut element = code.extract(sum, next, float);
             let mut distance = across;
             while distance < SUBGROUP {
-                element = code.same("arith.addf", &[element, code.exchanged(element, distance)]);
+                element = element + code.exchanged(element, distance);
                 distance *= 2;
             }
             elements.push(element);
         }
-        let place = code.add(
-            code.mul(subgroup, of_subgroup),
-            code.mul(code.add(code.mul(block, taps), tap), width),
-        );
-        let place = code.select(is_first, place, beside);
+        let place = subgroup * of_subgroup + (block * taps + tap) * width;
+        let place = is_first.select(place, beside);
         code.write_shared(code.one("vector.from_elements", &elements, vector, &[]), memory, place);
     }
     code.barrier();
     let (_, tensor) = &epilogue.stored[0];
     let spread = &tensor.spread;
     for pass in 0..(of_subgroup + LANES - 1) / LANES {
-        let number = code.add(lane, pass * LANES);
-        let is_sum = code.is_below(number, of_subgroup);
-        let number = code.select(is_sum, number, 0);
-        let (local, tap) = (code.div(number, taps), code.rem(number, taps));
-        let (block, next) = (code.div(local, width), code.rem(local, width));
-        let place = code.add(code.mul(code.add(code.mul(block, taps), tap), width), next);
+        let number = lane + pass * LANES;
+        let is_sum = number.is_below(of_subgroup);
+        let number = is_sum.select(number, 0);
+        let (local, tap) = (number / taps, number % taps);
+        let (block, next) = (local / width, local % width);
+        let place = (block * taps + tap) * width + next;
         let mut total: Option<Ssa<'c>> = None;
         for subgroup in 0..subgroups {
-            let place = code.index(code.add(place, subgroup * of_subgroup));
+            let place = code.index(place + subgroup * of_subgroup);
             let read = code.one("memref.load", &[memory, place], float, &[]);
             total = Some(match total {
-                Some(total) => code.same("arith.addf", &[total, read]),
+                Some(total) => total + read,
                 None => read,
             });
         }
-        let column = code.add(group_column, local);
-        let exists = code.and(is_sum, code.is_below(column, columns));
-        let to = code.sum([
+        let column = group_column + local;
+        let exists = is_sum & column.is_below(columns);
+        let to = Int::sum([
             offset(&code, &[part], &spread.batch),
             offset(&code, &[column], &spread.columns),
             offset(&code, &coordinates(&code, tap, &product.rows), &spread.rows),
         ]);
-        let to = code.select(exists, to, BEYOND / BYTES);
+        let to = exists.select(to, BEYOND / BYTES);
         code.store(total.unwrap_or_else(|| unreachable!("{MISSING}")), stored, to);
     }
-    code.op("func.return", &[], &[], &[], Vec::new());
-    Written {
-        block: code.finish(),
-        workgroups,
-    }
+    code.finish(workgroups)
 }
 
 /// How far a step along an axis goes along a window that goes along `along`.

@@ -120,11 +120,11 @@ impl Tensor<'_> {
         } else {
             (rows, offset(code, spot.columns, columns))
         };
-        let base = code.add(offset(code, spot.batch, batch), across);
+        let base = offset(code, spot.batch, batch) + across;
         let count = if single { 1 } else { spot.run.len() };
         let places = spot.run.iter().take(count).zip(spot.exists).map(|(indices, &exists)| {
-            let place = code.add(base, offset(code, indices, run));
-            code.select(exists, place, BEYOND / self.bytes())
+            let place = base + offset(code, indices, run);
+            exists.select(place, BEYOND / self.bytes())
         });
         places.collect()
     }

@@ -67,7 +67,7 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
-use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value};
+use crate::mlir::{Attribute, Context, Float, Operation, Type, Value};
 use crate::target::Target;
 use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
@@ -104,12 +104,7 @@ impl Kernels {
     }
 
     /// Appends a copy in another memory order to a block. Its result has this shape.
-    pub(crate) fn transpose<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (transpose, shape): (&Transpose, &[i64]),
-    ) -> Value<'c, 'b> {
+    pub(crate) fn transpose<'c>(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
         let element =
             gemm::element(context, transpose.dtype).unwrap_or_else(|| unreachable!("a copy that no kernel makes"));
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
@@ -121,7 +116,7 @@ impl Kernels {
             stored: vec![(written, element.tensor(shape))],
             written: transpose.write(context),
         };
-        let made = self.append_whole(context, block, kernel);
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
             .unwrap_or_else(|| unreachable!("a copy without a result"))
@@ -129,12 +124,11 @@ impl Kernels {
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
     /// place: nothing else of it is accessed.
-    pub(crate) fn scatter<'c, 'b>(
+    pub(crate) fn scatter<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
-        (scatter, [tensor, span]): (&Scatter, [Value<'c, 'b>; 2]),
-    ) -> Value<'c, 'b> {
+        (scatter, [tensor, span]): (&Scatter, [Value<'c>; 2]),
+    ) -> Value<'c> {
         let element = scatter.element(context);
         let [read, stored] = scatter.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -149,19 +143,18 @@ impl Kernels {
             stored: vec![(stored, span.r#type())],
             written: scatter.write(context),
         };
-        let made = self.append_updating(context, block, kernel, Some(span.id()));
+        let made = self.append_updating(context, kernel, Some(span.id()));
         made.into_iter()
             .next()
             .unwrap_or_else(|| unreachable!("a scatter without a result"))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
-    pub(crate) fn dots<'c, 'b>(
+    pub(crate) fn dots<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
         (dots, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
-    ) -> Value<'c, 'b> {
+    ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -172,19 +165,14 @@ impl Kernels {
             stored: vec![(out, element.tensor(shape))],
             written: dots.write(context),
         };
-        let made = self.append_whole(context, block, kernel);
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
             .unwrap_or_else(|| unreachable!("a product without a result"))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
-    pub(crate) fn own<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (own, values, shape): (&Own, &[usize], &[i64]),
-    ) -> Value<'c, 'b> {
+    pub(crate) fn own<'c>(&self, context: &'c Context, (own, values, shape): (&Own, &[usize], &[i64])) -> Value<'c> {
         let element = Type::float(context, Float::F32);
         let (kind, name, counts, written) = match own {
             Own::Panels(panels) => {
@@ -206,31 +194,20 @@ impl Kernels {
             stored: vec![(out, element.tensor(shape))],
             written,
         };
-        let made = self.append_whole(context, block, kernel);
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
             .unwrap_or_else(|| unreachable!("a kernel without a result"))
     }
 
     /// Appends a complete kernel, and returns what it stores.
-    fn append_whole<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        kernel: Whole<'c>,
-    ) -> Vec<Value<'c, 'b>> {
-        self.append_updating(context, block, kernel, None)
+    fn append_whole<'c>(&self, context: &'c Context, kernel: Whole<'c>) -> Vec<Value<'c>> {
+        self.append_updating(context, kernel, None)
     }
 
     /// Appends a complete kernel, and returns what it stores. If a value is given, the only
     /// result is that value's memory, updated in place.
-    fn append_updating<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        kernel: Whole<'c>,
-        updated: Option<usize>,
-    ) -> Vec<Value<'c, 'b>> {
+    fn append_updating<'c>(&self, context: &'c Context, kernel: Whole<'c>, updated: Option<usize>) -> Vec<Value<'c>> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
@@ -251,7 +228,7 @@ impl Kernels {
             .iter()
             .map(|&(tensor, _)| tensor)
             .chain(updated)
-            .map(|tensor| context.value(tensor).captured())
+            .map(|tensor| context.value(tensor))
             .collect();
         let mut attributes = dispatched(&symbol, &name, operands.len());
         if updated.is_some() {
@@ -262,39 +239,27 @@ impl Kernels {
             .map(|(name, text)| (name, Attribute::text(&text)))
             .collect();
         let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
-        block.append(context, DISPATCH, &operands, &results, &attributes, Vec::new())
+        context.append(DISPATCH, &operands, &results, &attributes, Vec::new())
     }
 
     /// Appends a product to a block.
-    pub(crate) fn append<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        mut product: Product,
-    ) -> Value<'c, 'b> {
+    pub(crate) fn append<'c>(&self, context: &'c Context, mut product: Product) -> Value<'c> {
         let element =
             gemm::element(context, product.compute).unwrap_or_else(|| unreachable!("sums that no kernel has"));
         let result = element.tensor(&product.shape());
         let mut products = self.products.borrow_mut();
         let number = Attribute::text(&format!("{} : i64", products.len()));
-        let operands: Vec<Value<'c, 'b>> = product
+        let operands: Vec<Value<'c>> = product
             .factors
             .iter()
             .map(|factor| factor.tensor)
             .chain(product.chosen)
-            .map(|value| context.value(value).captured())
+            .map(|value| context.value(value))
             .collect();
         // No two kernels of a module have one name.
         product.name = format!("{}_{}", product.name, products.len());
         products.push(product);
-        let made = block.append(
-            context,
-            PRODUCT,
-            &operands,
-            &[result],
-            &[("number", number)],
-            Vec::new(),
-        );
+        let made = context.append(PRODUCT, &operands, &[result], &[("number", number)], Vec::new());
         made.into_iter()
             .next()
             .unwrap_or_else(|| unreachable!("a product without sums"))
@@ -337,20 +302,19 @@ struct Whole<'c> {
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
-    written: gemm::Written<'c>,
+    written: gemm::Written,
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
 pub(crate) fn place<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     kernels: &Kernels,
     target: &Target,
 ) -> Result<Vec<String>, EmitError> {
     let products = kernels.products.borrow();
     let mut texts = kernels.complete.take();
     for (number, product) in products.iter().enumerate() {
-        let mut operations = block.take();
         let name = format!("{number} : i64");
         let is_own = |operation: &Operation| {
             operation.name() == PRODUCT && operation.attribute("number").is_some_and(|text| *text == name)
@@ -366,14 +330,13 @@ pub(crate) fn place<'c>(
             mut epilogue,
             operations: fused,
             last,
-        } = fusion::fuse(context, (&operations, at), product, sums);
+        } = fusion::fuse(context, (operations, at), product, sums);
         let symbol = format!("rotini_{number}");
         let mut calls = Vec::new();
         if product.schedule.parts > 1 {
             let results: i64 = product.shape().iter().product();
             let count = product.schedule.parts.cast_signed() * results;
-            let fresh = Block::new(&[Type::float(context, Float::F32).tensor(&[count])]);
-            let value = fresh.argument(0).id();
+            let value = context.fresh(Type::float(context, Float::F32).tensor(&[count])).id();
             let parts = split_k::parts(product, value, context);
             let mut stored = Epilogue {
                 stored: vec![(Source::Sums, parts.clone())],
@@ -403,9 +366,9 @@ pub(crate) fn place<'c>(
                 next.append(&mut calls);
             }
         }
-        block.put(next);
+        *operations = next;
     }
-    rows::place(context, block, target, |made| {
+    rows::place(context, operations, target, |made| {
         let lanes = made.lanes.map_or(Lanes::Single, Lanes::Wave64);
         let kernel = (made.symbol.as_str(), made.name.as_str(), lanes);
         let read = (Vec::new(), Vec::new());
@@ -459,7 +422,7 @@ fn call<'c>(
     (symbol, name, lanes): (&str, &str, Lanes),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    written: gemm::Written<'c>,
+    written: gemm::Written,
     texts: &mut Vec<Result<String, EmitError>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));

@@ -28,8 +28,8 @@ pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64])
         if position == 0 {
             indices.push(rest);
         } else {
-            indices.push(code.rem(rest, extent));
-            rest = code.div(rest, extent);
+            indices.push(rest % extent);
+            rest = rest / extent;
         }
     }
     indices.reverse();
@@ -48,11 +48,8 @@ pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
 
 /// The sum of indices, each times the stride of its axis.
 pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) -> Int<'c> {
-    let terms = indices
-        .iter()
-        .zip(strides)
-        .map(|(&index, &stride)| code.mul(index, stride));
-    code.sum(terms.collect::<Vec<_>>())
+    let terms = indices.iter().zip(strides).map(|(&index, &stride)| index * stride);
+    Int::sum(terms.collect::<Vec<_>>())
 }
 
 /// The axes of one side of a product, and the strides of an operand along them.
@@ -75,7 +72,7 @@ impl Side<'_> {
         let indices = coordinates(code, number, self.extents);
         let along = self.windows.iter().map(|&(axis, step)| {
             let index = indices.get(axis).copied().unwrap_or(Int::Known(0));
-            code.mul(index, step)
+            index * step
         });
         Place {
             offset: offset(code, &indices, self.strides),
@@ -83,7 +80,7 @@ impl Side<'_> {
             exists: if is_whole {
                 Int::Known(1)
             } else {
-                code.is_below(number, self.count())
+                number.is_below(self.count())
             },
         }
     }
@@ -95,10 +92,10 @@ impl Side<'_> {
         let stride = self.strides.last().copied().unwrap_or(0);
         let along = self.windows.iter().zip(&place.along).map(|(&(axis, step), &along)| {
             let moved = if axis == last { count * step } else { 0 };
-            code.add(along, moved)
+            along + moved
         });
         Place {
-            offset: code.add(place.offset, count * stride),
+            offset: place.offset + count * stride,
             along: along.collect(),
             exists: place.exists,
         }
@@ -113,10 +110,10 @@ pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
 
 /// Returns whether the element of a row and a term exists.
 pub(super) fn is_there<'c>(code: &Code<'c>, factor: &Factor, row: &Place<'c>, term: &Place<'c>) -> Int<'c> {
-    let mut all = code.and(row.exists, term.exists);
+    let mut all = row.exists & term.exists;
     for ((window, &row), &term) in factor.windows.iter().zip(&row.along).zip(&term.along) {
-        let place = code.sum([row, term, Int::Known(window.start)]);
-        all = code.and(all, code.is_below(place, window.extent));
+        let place = row + term + Int::Known(window.start);
+        all = all & place.is_below(window.extent);
     }
     all
 }

@@ -64,13 +64,13 @@ impl Pool {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
             arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let writer = Writer {
             code: &code,
             of: self,
@@ -87,11 +87,7 @@ impl Pool {
             writer.plane(workgroup);
             self.batch[0] * self.batch[1]
         };
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups,
-        }
+        code.finish(workgroups)
     }
 }
 
@@ -108,8 +104,8 @@ impl<'c> Writer<'_, 'c> {
     /// Where a window's elements are along an axis, the nearest inside for those outside.
     fn taps(&self, axis: usize, place: Int<'c>) -> Vec<Int<'c>> {
         let (code, of) = (self.code, self.of);
-        let first = code.sub(code.mul(place, of.stride[axis]), of.pre[axis]);
-        let tap = |tap: i64| code.lesser(code.greater(code.add(first, tap), 0), of.input[axis] - 1);
+        let first = place * of.stride[axis] - of.pre[axis];
+        let tap = |tap: i64| (first + tap).max(0).min(of.input[axis] - 1);
         (0..of.window[axis]).map(tap).collect()
     }
 
@@ -130,7 +126,7 @@ impl<'c> Writer<'_, 'c> {
                         None => truth,
                     };
                     let is_greater = code.one("arith.cmpf", &[value, so_far], truths, &predicate);
-                    code.one("arith.select", &[is_greater, value, so_far], value.r#type(), &[])
+                    is_greater.select(value, so_far)
                 }
             });
         }
@@ -179,7 +175,7 @@ impl<'c> Writer<'_, 'c> {
                     let evens: Vec<i64> = (0..lanes).map(|lane| (2 * lane).min(lanes - 1)).collect();
                     return code.shuffle([first, first], &evens);
                 }
-                let second = self.load(code.add(place, lanes - 1), reached - lanes + 1);
+                let second = self.load(place + (lanes - 1), reached - lanes + 1);
                 let evens: Vec<i64> = (0..lanes)
                     .map(|lane| if 2 * lane < lanes { 2 * lane } else { 2 * lane + 1 })
                     .collect();
@@ -211,13 +207,13 @@ impl<'c> Writer<'_, 'c> {
         let first = ceil(of.pre[1], of.stride[1]).min(of.output[1]);
         let end = (of.input[1] + of.pre[1] - of.window[1]).div_euclid(of.stride[1]) + 1;
         let end = end.clamp(first, of.output[1]);
-        let from = code.mul(plane, of.input[0] * of.input[1]);
-        let to = code.mul(plane, of.output[0] * of.output[1]);
+        let from = plane * (of.input[0] * of.input[1]);
+        let to = plane * (of.output[0] * of.output[1]);
         code.repeat([0.into(), of.output[0].into(), 1.into()], &[], |row, _| {
             let rows = self.taps(0, row);
-            let rows = rows.into_iter().map(|row| code.add(from, code.mul(row, of.input[1])));
+            let rows = rows.into_iter().map(|row| from + row * of.input[1]);
             let rows = rows.collect::<Vec<_>>();
-            let to = code.add(to, code.mul(row, of.output[1]));
+            let to = to + row * of.output[1];
             for edge in [[0, first], [end, of.output[1]]] {
                 if edge[0] == edge[1] {
                     continue;
@@ -228,24 +224,24 @@ impl<'c> Writer<'_, 'c> {
                         .iter()
                         .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
                     let greatest = self.greatest(places.map(|(row, column)| {
-                        let place = code.index(code.add(row, column));
+                        let place = code.index(row + column);
                         code.one("memref.load", &[self.x, place], self.float, &[])
                     }));
-                    let place = code.index(code.add(to, column));
+                    let place = code.index(to + column);
                     code.op("memref.store", &[greatest, self.y, place], &[], &[], Vec::new());
                     Vec::new()
                 });
             }
             let inside = |column: Int<'c>, count: i64| {
-                let start = code.sub(code.mul(column, of.stride[1]), of.pre[1]);
+                let start = column * of.stride[1] - of.pre[1];
                 let places = rows
                     .iter()
                     .flat_map(|&row| (0..of.window[1]).map(move |tap| (row, tap)));
                 let greatest = self.greatest(places.map(|(row, tap)| {
-                    let place = code.add(code.add(row, start), tap);
+                    let place = row + start + tap;
                     self.apart(place, count)
                 }));
-                self.store(greatest, code.add(to, column), count)
+                self.store(greatest, to + column, count)
             };
             let whole = first + (end - first) / lanes * lanes;
             code.repeat([first.into(), whole.into(), lanes.into()], &[], |column, _| {
@@ -263,25 +259,25 @@ impl<'c> Writer<'_, 'c> {
     fn row_of_pixels(&self, number: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let (lanes, channels) = (of.registers.lanes, of.batch[1]);
-        let (image, row) = (code.div(number, of.output[0]), code.rem(number, of.output[0]));
+        let (image, row) = (number / of.output[0], number % of.output[0]);
         let rows = self.taps(0, row).into_iter().map(|row| {
-            let row = code.add(code.mul(image, of.input[0]), row);
-            code.mul(row, of.input[1] * channels)
+            let row = image * of.input[0] + row;
+            row * (of.input[1] * channels)
         });
         let rows = rows.collect::<Vec<_>>();
-        let to = code.mul(number, of.output[1] * channels);
+        let to = number * (of.output[1] * channels);
         code.repeat([0.into(), of.output[1].into(), 1.into()], &[], |column, _| {
             let columns = self.taps(1, column).into_iter();
-            let columns = columns.map(|column| code.mul(column, channels)).collect::<Vec<_>>();
-            let to = code.add(to, code.mul(column, channels));
+            let columns = columns.map(|column| column * channels).collect::<Vec<_>>();
+            let to = to + column * channels;
             let places = rows
                 .iter()
                 .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-            let places = places.map(|(row, column)| code.add(row, column));
+            let places = places.map(|(row, column)| row + column);
             let places = places.collect::<Vec<_>>();
             let some = |channel: Int<'c>, count: i64| {
-                let loaded = places.iter().map(|&place| self.load(code.add(place, channel), count));
-                self.store(self.greatest(loaded), code.add(to, channel), count)
+                let loaded = places.iter().map(|&place| self.load(place + channel, count));
+                self.store(self.greatest(loaded), to + channel, count)
             };
             let whole = channels / lanes * lanes;
             code.repeat([0.into(), whole.into(), lanes.into()], &[], |channel, _| {

@@ -70,9 +70,9 @@ pub(super) fn terms(bytes: i64) -> i64 {
 
 /// Where a chunk of a row is in LDS: the element's number in the tile.
 pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
-    let swizzle = code.rem(code.xor(row, code.div(row, 8)), 8);
-    let moved = code.xor(chunk, swizzle);
-    code.add(code.mul(row, terms(bytes)), code.mul(moved, CHUNK / bytes))
+    let swizzle = (row ^ (row / 8)) % 8;
+    let moved = chunk ^ swizzle;
+    row * terms(bytes) + moved * (CHUNK / bytes)
 }
 
 /// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes
@@ -140,7 +140,7 @@ impl<'c> Reader<'c> {
         let base = offset(code, batch, &strides.batch);
         let starts = factor.windows.iter().map(|window| {
             let (axis, step) = window.batch;
-            code.mul(batch.get(axis).copied().unwrap_or(Int::Known(0)), step)
+            batch.get(axis).copied().unwrap_or(Int::Known(0)) * step
         });
         let starts = starts.collect::<Vec<_>>();
         let batch = &strides.batch;
@@ -167,11 +167,11 @@ impl<'c> Reader<'c> {
         let lanes = workgroup.lanes;
         let mut blocks = Vec::new();
         let place_of = |row: Int<'c>| {
-            let number = code.add(first, row);
+            let number = first + row;
             let mut place = side.place(code, number, is_whole);
-            place.offset = code.sum([place.offset, base, Int::Known(factor.first)]);
+            place.offset = place.offset + base + Int::Known(factor.first);
             for (along, &start) in place.along.iter_mut().zip(&starts) {
-                *along = code.add(*along, start);
+                *along = *along + start;
             }
             place
         };
@@ -179,12 +179,12 @@ impl<'c> Reader<'c> {
         if is_deep {
             (width, depth) = (deep, CHUNK / bytes);
             let chunks = STEP_BYTES.cast_signed() / CHUNK;
-            let (row, chunk) = (code.div(workgroup.lane, chunks), code.rem(workgroup.lane, chunks));
+            let (row, chunk) = (workgroup.lane / chunks, workgroup.lane % chunks);
             for pass in 0..rows * chunks / lanes {
-                let row = code.add(row, pass * lanes / chunks);
+                let row = row + pass * lanes / chunks;
                 blocks.push(Block {
                     row: place_of(row),
-                    term: code.mul(chunk, depth),
+                    term: chunk * depth,
                     places: vec![place(code, row, chunk, bytes)],
                 });
             }
@@ -193,16 +193,16 @@ impl<'c> Reader<'c> {
             width = wide.min((each / 4).max(1));
             depth = (each / width).min(CHUNK / bytes);
             let across = rows / width;
-            let row = code.mul(code.rem(workgroup.lane, across), width);
-            let group = code.div(workgroup.lane, across);
+            let row = workgroup.lane % across * width;
+            let group = workgroup.lane / across;
             let place_of_row = place_of(row);
             for pass in 0..each / (width * depth) {
-                let group = code.add(group, pass * lanes / across);
-                let term = code.mul(group, depth);
-                let (chunk, within) = (code.div(term, CHUNK / bytes), code.rem(term, CHUNK / bytes));
+                let group = group + pass * lanes / across;
+                let term = group * depth;
+                let (chunk, within) = (term / (CHUNK / bytes), term % (CHUNK / bytes));
                 let places = (0..width).map(|next| {
-                    let row = code.add(row, next);
-                    code.add(place(code, row, chunk, bytes), within)
+                    let row = row + next;
+                    place(code, row, chunk, bytes) + within
                 });
                 blocks.push(Block {
                     row: place_of_row.clone(),
@@ -283,31 +283,31 @@ impl<'c> Reader<'c> {
         for block in &self.blocks {
             // The first term of the block, where the others are its neighbours along the last axis.
             let first = match &shared {
-                None if self.has_neighbours => Some(side.place(code, code.add(step, block.term), true)),
+                None if self.has_neighbours => Some(side.place(code, step + block.term, true)),
                 _ => None,
             };
             for run in (0..).take(self.runs()) {
                 let further = run * if self.is_deep { self.width } else { 1 };
-                let term = code.add(block.term, further);
-                let number = code.add(step, term);
+                let term = block.term + further;
+                let number = step + term;
                 let mut place = match (&shared, &first) {
                     (Some(shared), _) => shared.clone(),
                     (None, Some(first)) => side.further(code, first, further),
                     (None, None) => side.place(code, number, true),
                 };
                 if let Some(end) = end {
-                    place.exists = code.is_below(number, end);
+                    place.exists = number.is_below(end);
                 }
                 let own = match &shared {
-                    Some(_) => code.add(block.row.offset, code.mul(term, last)),
+                    Some(_) => block.row.offset + term * last,
                     None => block.row.offset,
                 };
                 let there = is_there(code, &self.factor, &block.row, &place);
                 let (lane, shared) = match there {
                     Int::Known(1) if shared.is_some() && is_forward => (own, place.offset),
                     there => {
-                        let here = code.add(own, place.offset);
-                        (code.select(there, here, BEYOND / self.bytes()), Int::Known(0))
+                        let here = own + place.offset;
+                        (there.select(here, BEYOND / self.bytes()), Int::Known(0))
                     }
                 };
                 loaded.push(code.load(self.buffer, (lane, shared), vector));
@@ -332,7 +332,7 @@ impl<'c> Reader<'c> {
                         .collect();
                     joined(code, &pairs, 2)
                 };
-                code.write_shared(chunk, self.memory, code.add(place, start));
+                code.write_shared(chunk, self.memory, place + start);
             }
         }
     }

@@ -65,30 +65,26 @@ impl Scatter {
     }
 
     /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, element) = (Type::index(context), self.element(context));
         let [read, span] = self.elements();
         let buffers = [element.memref(&[read], None), element.memref(&[span], None)];
-        let code = Code::new(context, &[index, index, buffers[0], buffers[1]]);
+        let code = Code::kernel(context, &[index, index, buffers[0], buffers[1]]);
         let workgroups = if self.is_on_gpu {
             self.by_lanes(&code)
         } else {
             self.by_rows(&code)
         };
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups,
-        }
+        code.finish(workgroups)
     }
 
     /// Returns the place in the span of an element, by its number among those of these axes.
     fn place<'c>(code: &Code<'c>, axes: &[[i64; 2]], number: Int<'c>) -> Int<'c> {
         let (mut rest, mut place) = (number, Int::Known(0));
         for (axis, &[extent, stride]) in axes.iter().enumerate().rev() {
-            let coordinate = if axis == 0 { rest } else { code.rem(rest, extent) };
-            rest = code.div(rest, extent);
-            place = code.add(place, code.mul(coordinate, stride));
+            let coordinate = if axis == 0 { rest } else { rest % extent };
+            rest = rest / extent;
+            place = place + coordinate * stride;
         }
         place
     }
@@ -112,7 +108,7 @@ impl Scatter {
         let workgroups = ((count + LANES - 1) / LANES).min(MOST_WORKGROUPS);
         let buffers = [code.argument(2), code.argument(3)];
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
-        let first = code.add(code.mul(workgroup, LANES), lane);
+        let first = workgroup * LANES + lane;
         code.repeat([first, count.into(), (workgroups * LANES).into()], &[], |number, _| {
             let place = Self::place(code, &axes, number);
             Self::copy(code, element, buffers, [number, place]);
@@ -132,14 +128,14 @@ impl Scatter {
         let whole = if stride == 1 { columns / width * width } else { 0 };
         let vector = element.vector(&[width]);
         let buffers = [code.argument(2), code.argument(3)];
-        let start = code.mul(Int::Made(code.argument(1)), of_workgroup);
-        let end = code.lesser(code.add(start, of_workgroup), rows);
+        let start = Int::Made(code.argument(1)) * of_workgroup;
+        let end = (start + of_workgroup).min(rows);
         code.repeat([start, end, 1.into()], &[], |row, _| {
-            let (from, to) = (code.mul(row, columns), Self::place(code, outer, row));
+            let (from, to) = (row * columns, Self::place(code, outer, row));
             for (range, value) in [([0, whole, width], vector), ([whole, columns, 1], element)] {
                 code.repeat(range.map(Int::Known), &[], |column, _| {
-                    let to = code.add(to, code.mul(column, stride));
-                    Self::copy(code, value, buffers, [code.add(from, column), to]);
+                    let to = to + column * stride;
+                    Self::copy(code, value, buffers, [from + column, to]);
                     Vec::new()
                 });
             }

@@ -24,7 +24,7 @@ const BYTES: i64 = 4;
 
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
 /// what is stored.
-pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epilogue<'c>) -> Written<'c> {
+pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epilogue<'c>) -> Written {
     let run = product
         .run_axis()
         .unwrap_or_else(|| unreachable!("parts along a batch"));
@@ -39,7 +39,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     for tensor in epilogue.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len())
         .map(|index| code.argument(index))
         .collect::<Vec<_>>();
@@ -57,12 +57,12 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let together = LANES / shares;
     let (within, share) = match shares {
         1 => (lane, Int::Known(0)),
-        _ => (code.rem(lane, together), code.div(lane, together)),
+        _ => (lane % together, lane / together),
     };
-    let number = code.add(code.mul(Int::Made(code.argument(1)), together), within);
-    let (line, first) = (code.div(number, runs), code.mul(code.rem(number, runs), RUN));
-    let is_line = code.is_below(line, lines);
-    let exists = (0..RUN).map(|next| code.and(is_line, code.is_below(code.add(first, next), extent)));
+    let number = Int::Made(code.argument(1)) * together + within;
+    let (line, first) = (number / runs, number % runs * RUN);
+    let is_line = line.is_below(lines);
+    let exists = (0..RUN).map(|next| is_line & (first + next).is_below(extent));
     let exists = exists.collect::<Vec<_>>();
 
     // The index along each axis, of the run's first element.
@@ -93,14 +93,14 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let run_indices = (0..RUN).map(|next| {
         let mut indices = own.clone();
         if let Some(slot) = indices.get_mut(position) {
-            *slot = code.add(*slot, next);
+            *slot = *slot + next;
         }
         indices
     });
     let run_indices = run_indices.collect::<Vec<_>>();
     let own = parts / shares;
-    let place = code.add(code.mul(line, extent), first);
-    let place = code.add(place, code.mul(share, own * results));
+    let place = line * extent + first;
+    let place = place + share * (own * results);
     let mut sums = sums(&code, source, (place, &exists), (own, results, extent));
     for distance in [together, 2 * together] {
         if distance < LANES {
@@ -108,8 +108,8 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
         }
     }
     // The first of the lanes that share a run stores it.
-    let is_first = code.is_below(share, 1);
-    let exists = exists.iter().map(|&exists| code.and(is_first, exists));
+    let is_first = share.is_below(1);
+    let exists = exists.iter().map(|&exists| is_first & exists);
     let exists = exists.collect::<Vec<_>>();
     let spot = Spot {
         batch: &batch,
@@ -125,11 +125,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
         product.rows.last()
     };
     epilogue.write(&code, (sums, last.copied().unwrap_or(1)), &spot, buffers);
-    code.op("func.return", &[], &[], &[], Vec::new());
-    Written {
-        block: code.finish(),
-        workgroups: (lines * runs + together - 1) / together,
-    }
+    code.finish((lines * runs + together - 1) / together)
 }
 
 /// Adds the sums of this lane's run and those of the lane at `distance`.
@@ -138,7 +134,7 @@ fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Ssa<'c> {
     let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float), distance));
     let others = others.collect::<Vec<_>>();
     let others = code.one("vector.from_elements", &others, sums.r#type(), &[]);
-    code.same("arith.addf", &[sums, others])
+    sums + others
 }
 
 /// Sums `parts` partial results of a run. `place`: the offset of the first one in `source`.
@@ -153,11 +149,11 @@ fn sums<'c>(
     let load = |part: Int<'c>| {
         if extent % RUN == 0 && results % RUN == 0 {
             let there = exists.first().copied().unwrap_or(Int::Known(1));
-            let lane = code.select(there, place, BEYOND / BYTES);
+            let lane = there.select(place, BEYOND / BYTES);
             return code.load(source, (lane, part), vector);
         }
         let elements = (0..).zip(exists).map(|(next, &there)| {
-            let lane = code.select(there, code.add(place, next), BEYOND / BYTES);
+            let lane = there.select(place + next, BEYOND / BYTES);
             code.load(source, (lane, part), float)
         });
         let elements = elements.collect::<Vec<_>>();
@@ -165,11 +161,11 @@ fn sums<'c>(
     };
     let group = (2..=AT_ONCE).rev().find(|group| parts % group == 0).unwrap_or(1);
     let add = |start: Int<'c>, so_far: Ssa<'c>| {
-        let loaded = (0..group).map(|part| load(code.add(start, part * results)));
+        let loaded = (0..group).map(|part| load(start + part * results));
         let loaded = loaded.collect::<Vec<_>>();
         let mut sum = so_far;
         for part in loaded {
-            sum = code.same("arith.addf", &[sum, part]);
+            sum = sum + part;
         }
         sum
     };

@@ -73,13 +73,13 @@ impl Taps {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
             arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let writer = Writer {
             code: &code,
             of: self,
@@ -91,19 +91,15 @@ impl Taps {
         let [down, across] = self.window;
         code.repeat([0.into(), down.into(), 1.into()], &[], |row, _| {
             let sums = writer.row_of_taps(channel, row);
-            let first = code.mul(code.add(code.mul(channel, down), row), across);
+            let first = (channel * down + row) * across;
             for (tap, sum) in (0..).zip(sums) {
                 let sum = code.one("arith.truncf", &[sum], float, &[]);
-                let place = code.index(code.add(first, tap));
+                let place = code.index(first + tap);
                 code.op("memref.store", &[sum, out, place], &[], &[], Vec::new());
             }
             Vec::new()
         });
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: self.channels,
-        }
+        code.finish(self.channels)
     }
 }
 
@@ -144,7 +140,7 @@ impl<'c> Writer<'_, 'c> {
             .collect();
         let numbers = self.constant(&format!("[{}]", numbers.join(", ")), words);
         let first = code.one("vector.broadcast", &[code.word(first)], words, &[]);
-        let numbers = code.same("arith.addi", &[first, numbers]);
+        let numbers = first + numbers;
         let end = self.constant(&end.to_string(), words);
         let truths = Type::integer(code.context(), 1).vector(&[self.of.registers.lanes]);
         // MLIR's number of the predicate "unsigned less than".
@@ -161,18 +157,18 @@ impl<'c> Writer<'_, 'c> {
     fn lanes(&self, number: Int<'c>) -> Lanes<'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
-        let first = code.mul(number, count);
+        let first = number * count;
         let mask = self.below(first, 1, of.output[1]);
         let mut inside = Vec::new();
         for tap in 0..of.window[1] {
             let start = self.start(first, tap);
             inside.push(match of.stride[1] {
-                1 => vec![code.same("arith.andi", &[self.below(start, 1, of.input[1]), mask])],
+                1 => vec![self.below(start, 1, of.input[1]) & mask],
                 2 => vec![
                     self.below(start, 1, of.input[1]),
-                    self.below(code.add(start, count), 1, of.input[1]),
+                    self.below(start + count, 1, of.input[1]),
                 ],
-                stride => vec![code.same("arith.andi", &[self.below(start, stride, of.input[1]), mask])],
+                stride => vec![self.below(start, stride, of.input[1]) & mask],
             });
         }
         Lanes { first, mask, inside }
@@ -181,18 +177,18 @@ impl<'c> Writer<'_, 'c> {
     /// Where the element of x under a tap is for a column of dy.
     fn start(&self, column: Int<'c>, tap: i64) -> Int<'c> {
         let (code, of) = (self.code, self.of);
-        code.add(code.mul(column, of.stride[1]), tap * of.dilation[1] - of.pre[1])
+        column * of.stride[1] + (tap * of.dilation[1] - of.pre[1])
     }
 
     /// The elements of a row of x under a tap.
     fn under(&self, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Ssa<'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
-        let place = code.add(row, self.start(lanes.first, tap));
+        let place = row + self.start(lanes.first, tap);
         match *inside {
             [first, second] => {
                 let first = self.masked(self.buffers[0], place, first);
-                let second = self.masked(self.buffers[0], code.add(place, count), second);
+                let second = self.masked(self.buffers[0], place + count, second);
                 let evens: Vec<i64> = (0..count).map(|lane| 2 * lane).collect();
                 let elements = code.shuffle([first, second], &evens);
                 if of.output[1] % count == 0 {
@@ -231,21 +227,21 @@ impl<'c> Writer<'_, 'c> {
             ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
         ];
         // The rows of dy whose row of x is inside.
-        let moved = code.sub(of.pre[0], code.mul(row, of.dilation[0]));
-        let first = code.div(code.greater(code.add(moved, of.stride[0] - 1), 0), of.stride[0]);
-        let first = code.lesser(first, of.output[0]);
-        let end = code.add(moved, of.input[0] - 1 + of.stride[0]);
-        let end = code.div(code.greater(end, 0), of.stride[0]);
-        let end = code.greater(code.lesser(end, of.output[0]), first);
+        let moved = of.pre[0] - row * of.dilation[0];
+        let first = (moved + (of.stride[0] - 1)).max(0) / of.stride[0];
+        let first = first.min(of.output[0]);
+        let end = moved + (of.input[0] - 1 + of.stride[0]);
+        let end = end.max(0) / of.stride[0];
+        let end = end.min(of.output[0]).max(first);
         let vectors = (of.output[1] + of.registers.lanes - 1) / of.registers.lanes;
         code.repeat([0.into(), vectors.into(), 1.into()], &none, |number, totals| {
             let lanes = self.lanes(number);
             code.repeat([0.into(), of.batch.into(), 1.into()], totals, |image, totals| {
-                let plane = code.add(code.mul(image, of.channels), channel);
-                let of_x = code.mul(plane, of.input[0] * of.input[1]);
-                let of_dy = code.mul(plane, of.output[0] * of.output[1]);
+                let plane = image * of.channels + channel;
+                let of_x = plane * (of.input[0] * of.input[1]);
+                let of_dy = plane * (of.output[0] * of.output[1]);
                 let dy = |row: Int<'c>| {
-                    let place = code.add(code.add(of_dy, code.mul(row, of.output[1])), lanes.first);
+                    let place = of_dy + row * of.output[1] + lanes.first;
                     self.masked(self.buffers[1], place, lanes.mask)
                 };
                 // Outside, dy is multiplied by zeros.
@@ -260,8 +256,8 @@ impl<'c> Writer<'_, 'c> {
                 let sums = outside([0.into(), first], &zeros);
                 let sums = code.repeat([first, end, 1.into()], &sums, |row, sums| {
                     let dy = dy(row);
-                    let of_row = code.sub(code.mul(row, of.stride[0]), moved);
-                    let of_row = code.add(of_x, code.mul(of_row, of.input[1]));
+                    let of_row = row * of.stride[0] - moved;
+                    let of_row = of_x + of_row * of.input[1];
                     let mut next = Vec::new();
                     for ((tap, inside), &sum) in (0..).zip(&lanes.inside).zip(sums) {
                         let x = self.under(of_row, &lanes, (tap, inside));
@@ -274,7 +270,7 @@ impl<'c> Writer<'_, 'c> {
                 pairs
                     .map(|(&total, sum)| {
                         let sum = code.one("vector.reduction", &[sum], self.float, &added);
-                        code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])])
+                        total + code.one("arith.extf", &[sum], wide, &[])
                     })
                     .collect()
             })

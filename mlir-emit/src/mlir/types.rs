@@ -69,10 +69,16 @@ pub(super) enum Kind {
 }
 
 /// A type of a context.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Type<'c> {
     context: &'c Context,
     id: usize,
+}
+
+impl fmt::Debug for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 impl PartialEq for Type<'_> {
@@ -155,16 +161,38 @@ impl<'c> Type<'c> {
         }
     }
 
+    /// The extents; none of a scalar.
+    pub(super) fn shape(self) -> Vec<i64> {
+        match self.kind() {
+            Kind::Tensor { shape, .. } | Kind::Vector { shape, .. } | Kind::Memory { shape, .. } => shape,
+            Kind::Index | Kind::Integer(_) | Kind::Float(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it is the type of a comparison of values of this type.
+    pub(super) fn is_truth_of(self, compared: Self) -> bool {
+        let truth = Self::integer(self.context, 1);
+        match compared.if_vector() {
+            Some((shape, _)) => self == truth.vector(&shape),
+            None => self == truth,
+        }
+    }
+
     pub(super) fn id(self) -> usize {
         self.id
     }
 
-    pub(super) fn context(self) -> &'c Context {
-        self.context
-    }
-
     pub(super) fn kind(self) -> Kind {
         self.context.types.borrow()[self.id].clone()
+    }
+
+    /// Whether it is a float, or a vector or tensor of floats.
+    pub(crate) fn has_floats(self) -> bool {
+        match self.kind() {
+            Kind::Float(_) => true,
+            Kind::Vector { element, .. } | Kind::Tensor { element, .. } => Type::of(self.context, element).has_floats(),
+            Kind::Index | Kind::Integer(_) | Kind::Memory { .. } => false,
+        }
     }
 
     pub(crate) fn is_integer(self) -> bool {

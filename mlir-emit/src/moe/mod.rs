@@ -17,7 +17,8 @@ mod sizes;
 mod tiles;
 
 use crate::Unsupported;
-use crate::convert::{IntegerPredicate as I, compute_type};
+use crate::convert::compute_type;
+use crate::ir::IntegerPredicate as I;
 use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
@@ -64,7 +65,7 @@ pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let at = lowering.emitter();
     let sizes =
@@ -144,7 +145,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 }
 
 /// Lowers the gradient with respect to the weights.
-pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &MoeGroupedMatmulBwd) {
+pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmulBwd) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let at = lowering.emitter();
     let sizes =
@@ -191,10 +192,10 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataT
         let to = body.op("arith.addi", from, own);
         let bounds = [body.as_index(from), body.as_index(to)];
         let (row, column) = (along(1), along(2));
-        inner.fold(bounds, (inner.zero(compute), compute), |inside, tile, so_far| {
-            let indices = [tile, inner.captured(row), inner.captured(column)];
+        inner.fold(bounds, inner.zero(compute), |inside, tile, so_far| {
+            let indices = [tile, row, column];
             let element = product.element(&at, inside, &indices);
-            inside.same("arith.addf", &[so_far, element])
+            so_far + element
         })
     });
     let ssa = if lowering.is_read(op.dweight) {
@@ -212,6 +213,6 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataT
 }
 
 /// A tensor whose rows are looked up.
-fn rows_of<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Ordered<'c, 'b> {
+fn rows_of<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ordered<'c> {
     lowering.value(id).materialise(&lowering.emitter())
 }

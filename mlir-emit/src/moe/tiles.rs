@@ -1,8 +1,8 @@
 //! Arranges rows in tiles of one expert each: which rows a tile has, and which matrix.
 
 use super::sizes::Sizes;
-use crate::convert::{IntegerPredicate as I, compare_integer};
-use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
+use crate::ir::IntegerPredicate as I;
+use crate::ir::{Emitter, IntegerPredicate, Loop, MISSING, affine_map, dim, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
 use crate::mlir::Value as Ssa;
@@ -12,55 +12,55 @@ use rotini_graph::{DataType, TensorId};
 
 /// Indices and i32, inside the body of a structured operation.
 #[derive(Clone, Copy)]
-pub(super) struct Body<'c, 'r>(pub(super) Emitter<'c, 'r>);
+pub(super) struct Body<'c>(pub(super) Emitter<'c>);
 
-impl<'c, 'r> Body<'c, 'r> {
-    pub(super) fn index(&self, value: i64) -> Scalar<'c, 'r> {
+impl<'c> Body<'c> {
+    pub(super) fn index(&self, value: i64) -> Scalar<'c> {
         self.0.integer(value, self.0.index_type())
     }
 
-    pub(super) fn number(&self, value: i64) -> Scalar<'c, 'r> {
+    pub(super) fn number(&self, value: i64) -> Scalar<'c> {
         self.0.integer(value, self.0.element_type(DataType::I32))
     }
 
-    pub(super) fn as_index(&self, number: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn as_index(&self, number: Ssa<'c>) -> Scalar<'c> {
         self.0.one("arith.index_cast", &[number], self.0.index_type(), &[])
     }
 
-    pub(super) fn as_number(&self, index: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn as_number(&self, index: Ssa<'c>) -> Scalar<'c> {
         let ty = self.0.element_type(DataType::I32);
         self.0.one("arith.index_cast", &[index], ty, &[])
     }
 
     /// Arithmetic on two of one type.
-    pub(super) fn op(&self, name: &str, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn op(&self, name: &str, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.0.same(name, &[x, y])
     }
 
-    pub(super) fn compare(&self, predicate: I, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        compare_integer(&self.0, predicate, x, y)
+    pub(super) fn compare(&self, predicate: I, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        self.0.compare_integers(predicate, x, y)
     }
 
-    pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Scalar<'c> {
         self.0.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
     }
 
     /// An element of a list of i32.
-    pub(super) fn entry<'b>(&self, at: &Emitter<'c, 'b>, list: Ssa<'c, 'b>, position: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.0.extract(at.captured(list), &[position], DataType::I32)
+    pub(super) fn entry(&self, at: &Emitter<'c>, list: Ssa<'c>, position: Ssa<'c>) -> Scalar<'c> {
+        self.0.extract(list, &[position], DataType::I32)
     }
 }
 
 /// A list of i32 with as many elements as `count`: each is a reduction over the list `over` that
 /// begins with `start`. `body` gets the element's own position, a position in `over`, the element
 /// there and the value so far.
-pub(super) fn combine<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(super) fn combine<'c>(
+    at: &Emitter<'c>,
     count: i64,
-    over: Ssa<'c, 'b>,
+    over: Ssa<'c>,
     start: f64,
-    body: impl for<'r> FnOnce(&Body<'c, 'r>, [Ssa<'c, 'r>; 2], Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-) -> Ssa<'c, 'b> {
+    body: impl FnOnce(&Body<'c>, [Ssa<'c>; 2], Ssa<'c>, Ssa<'c>) -> Scalar<'c>,
+) -> Ssa<'c> {
     let init = (
         at.filled(&[count], DataType::I32, start),
         DataType::I32,
@@ -77,17 +77,17 @@ pub(super) fn combine<'c, 'b>(
 }
 
 /// Where rows lie.
-pub(super) struct Tiles<'l, 'g, 'c, 'b> {
-    pub(super) lowering: &'l Lowering<'g, 'c, 'b>,
+pub(super) struct Tiles<'l, 'g, 'c> {
+    pub(super) lowering: &'l Lowering<'g, 'c>,
     pub(super) sizes: Sizes,
     /// The first row of each group: rising, and none behind the last row.
-    pub(super) starts: Ssa<'c, 'b>,
+    pub(super) starts: Ssa<'c>,
     /// The first tile of each group.
-    pub(super) tiles: Ssa<'c, 'b>,
+    pub(super) tiles: Ssa<'c>,
 }
 
-impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
-    pub(super) fn new(lowering: &'l Lowering<'g, 'c, 'b>, offset: TensorId, sizes: Sizes) -> Self {
+impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
+    pub(super) fn new(lowering: &'l Lowering<'g, 'c>, offset: TensorId, sizes: Sizes) -> Self {
         let at = lowering.emitter();
         let offsets = list(lowering, offset);
         let starts = combine(
@@ -97,7 +97,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
             0.0,
             |body, [group, other], offset, so_far| {
                 let capped = body.op("arith.minsi", offset, body.number(sizes.rows));
-                let counts = body.0.compare_indices(Relation::AtMost, other, group);
+                let counts = body.0.compare_integers(IntegerPredicate::AtMost, other, group);
                 let counted = body.select(counts, capped, body.number(0));
                 body.op("arith.maxsi", so_far, counted)
             },
@@ -107,7 +107,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
             let last = body.index(sizes.groups - 1);
             let end = body.entry(&at, starts, body.op("arith.minui", next, last));
             let tiles = tiles_of(body, start, end, sizes.tile);
-            let counts = body.0.compare_indices(Relation::AtMost, next, group);
+            let counts = body.0.compare_integers(IntegerPredicate::AtMost, next, group);
             let counted = body.select(counts, tiles, body.number(0));
             body.op("arith.addi", so_far, counted)
         });
@@ -121,7 +121,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 
     /// For each of `count` positions, the number of elements of the ascending list that are not
     /// above it.
-    pub(super) fn not_above(&self, count: i64, list: Ssa<'c, 'b>) -> Ssa<'c, 'b> {
+    pub(super) fn not_above(&self, count: i64, list: Ssa<'c>) -> Ssa<'c> {
         combine(
             &self.lowering.emitter(),
             count,
@@ -140,20 +140,14 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
     }
 
     /// Where a group's rows end.
-    pub(super) fn end<'r>(&self, body: &Body<'c, 'r>, group: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn end(&self, body: &Body<'c>, group: Ssa<'c>) -> Scalar<'c> {
         self.next(body, self.starts, group, body.number(self.sizes.rows))
     }
 
     /// The next group's entry, or what comes after the last one's.
-    pub(super) fn next<'r>(
-        &self,
-        body: &Body<'c, 'r>,
-        list: Ssa<'c, 'b>,
-        group: Ssa<'c, 'r>,
-        last: Ssa<'c, 'r>,
-    ) -> Scalar<'c, 'r> {
+    pub(super) fn next(&self, body: &Body<'c>, list: Ssa<'c>, group: Ssa<'c>, last: Ssa<'c>) -> Scalar<'c> {
         let last_group = body.index(self.sizes.groups - 1);
-        let is_last = body.0.compare_indices(Relation::AtMost, last_group, group);
+        let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
         let next = body.op("arith.addi", group, body.index(1));
         let entry = body.entry(&self.lowering.emitter(), list, body.op("arith.minui", next, last_group));
         body.select(is_last, last, entry)
@@ -161,7 +155,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 
     /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
     /// Rows are looked up in `index` if there is one.
-    pub(super) fn sources(&self, groups: Ssa<'c, 'b>, index: Option<Ssa<'c, 'b>>, tokens: i64) -> Ssa<'c, 'b> {
+    pub(super) fn sources(&self, groups: Ssa<'c>, index: Option<Ssa<'c>>, tokens: i64) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, |inner| {
             let body = Body(*inner);
@@ -182,7 +176,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
                     let row = body.select(is_there, row, body.number(0));
                     let source = body.entry(&at, index, body.as_index(row));
                     let last = body.index(tokens - 1);
-                    let is_row = inner.compare_indices(Relation::AtMost, body.as_index(source), last);
+                    let is_row = inner.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
                     is_there = body.op("arith.andi", is_there, is_row);
                     source
                 }
@@ -193,7 +187,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 
     /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is
     /// none.
-    pub(super) fn rows(&self, tensor: &Ordered<'c, 'b>, sources: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn rows(&self, tensor: &Ordered<'c>, sources: Ssa<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
         let input = (sources, DataType::I32, affine_map(3, &[dim(0), dim(1)]));
@@ -217,7 +211,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
     }
 
     /// The number of each tile's matrix, below `experts`.
-    pub(super) fn experts(&self, groups: Ssa<'c, 'b>, experts: i64) -> Ssa<'c, 'b> {
+    pub(super) fn experts(&self, groups: Ssa<'c>, experts: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
             let body = Body(*inner);
@@ -227,7 +221,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
     }
 
     /// The matrix of each tile.
-    pub(super) fn matrices(&self, chosen: Ssa<'c, 'b>, weight: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn matrices(&self, chosen: Ssa<'c>, weight: &Ordered<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let weight = match weight.order.first() {
             Some(0) => weight.clone(),
@@ -262,7 +256,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 
     /// For each row of the output, the row of the tiles (counted through all of them) that it is;
     /// -1 for none. `taken` has the routed row of each row of the output, if that is not itself.
-    pub(super) fn slots(&self, taken: Option<Ssa<'c, 'b>>) -> Ssa<'c, 'b> {
+    pub(super) fn slots(&self, taken: Option<Ssa<'c>>) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         let begun = self.not_above(sizes.rows, self.starts);
         at.tabulate(&[sizes.rows], DataType::I32, |inner| {
@@ -289,14 +283,16 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 
     /// The routed row that each row of the output takes: the last one that is routed there; -1 for
     /// none.
-    pub(super) fn taken(&self, index: Ssa<'c, 'b>, ks: Ssa<'c, 'b>, top_k: i64) -> Ssa<'c, 'b> {
+    pub(super) fn taken(&self, index: Ssa<'c>, ks: Ssa<'c>, top_k: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
             let slot = body.as_index(body.entry(&at, ks, row));
-            let is_slot = body.0.compare_indices(Relation::AtMost, slot, body.index(top_k - 1));
+            let is_slot = body
+                .0
+                .compare_integers(IntegerPredicate::AtMost, slot, body.index(top_k - 1));
             let place = body.op("arith.muli", body.as_index(index), body.index(top_k));
             let place = body.op("arith.addi", place, slot);
-            let is_here = body.0.compare_indices(Relation::Equal, place, here);
+            let is_here = body.0.compare_integers(IntegerPredicate::Equal, place, here);
             let first = body.entry(&at, self.starts, body.index(0));
             let row = body.as_number(row);
             let is_routed = body.compare(I::GreaterEqual, row, first);
@@ -307,7 +303,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
 }
 
 /// As many tiles as these rows need.
-pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa<'c, 'r>, tile: i64) -> Scalar<'c, 'r> {
+pub(super) fn tiles_of<'c>(body: &Body<'c>, start: Ssa<'c>, end: Ssa<'c>, tile: i64) -> Scalar<'c> {
     let rows = body.op("arith.subi", end, start);
     let rounded = body.op("arith.addi", rows, body.number(tile - 1));
     body.op("arith.divui", rounded, body.number(tile))
@@ -315,18 +311,13 @@ pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa
 
 /// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
 /// there.
-pub(super) fn group<'c, 'b, 'r>(
-    at: &Emitter<'c, 'b>,
-    body: &Body<'c, 'r>,
-    groups: Ssa<'c, 'b>,
-    tile: Ssa<'c, 'r>,
-) -> Scalar<'c, 'r> {
+pub(super) fn group<'c>(at: &Emitter<'c>, body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
     let begun = body.op("arith.maxsi", body.entry(at, groups, tile), body.number(1));
     body.as_index(body.op("arith.subi", begun, body.number(1)))
 }
 
 /// A tensor of i32 with one axis that is not 1 as a list.
-pub(super) fn list<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Ssa<'c, 'b> {
+pub(super) fn list<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ssa<'c> {
     let at = lowering.emitter();
     let value = lowering.value(id).clone();
     let entries = value.dims.iter().product();

@@ -16,18 +16,18 @@ pub(super) struct Gradients {
 }
 
 /// What the gradients are computed from, at one position.
-pub(super) struct Parts<'c, 'r> {
-    pub(super) dy: Ssa<'c, 'r>,
+pub(super) struct Parts<'c> {
+    pub(super) dy: Ssa<'c>,
     /// dy scale.
-    pub(super) scaled: Ssa<'c, 'r>,
+    pub(super) scaled: Ssa<'c>,
     /// x̂.
-    pub(super) normal: Ssa<'c, 'r>,
-    pub(super) inverse: Ssa<'c, 'r>,
+    pub(super) normal: Ssa<'c>,
+    pub(super) inverse: Ssa<'c>,
 }
 
-impl<'c, 'r> Parts<'c, 'r> {
+impl<'c> Parts<'c> {
     /// From dy, x, scale, the inverse and the mean, if there is one.
-    pub(super) fn new(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Self {
+    pub(super) fn new(math: &Math<'c>, elements: &[Ssa<'c>]) -> Self {
         let (&[dy, x, scale, inverse], mean) = elements
             .split_first_chunk()
             .unwrap_or_else(|| unreachable!("{MISSING}"));
@@ -41,11 +41,11 @@ impl<'c, 'r> Parts<'c, 'r> {
 }
 
 /// The gradients, with the statistics along `axes`.
-pub(super) fn differentiate<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn differentiate<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     gradients: &Gradients,
-    [dy, x, scale]: [&Value<'c, 'b>; 3],
-    statistics: &Statistics<'c, 'b>,
+    [dy, x, scale]: [&Value<'c>; 3],
+    statistics: &Statistics<'c>,
     axes: &[usize],
     compute: DataType,
 ) {

@@ -49,7 +49,7 @@ pub(crate) fn check(
     }
 }
 
-pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &BatchnormInference) {
+pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BatchnormInference) {
     let compute = float(compute);
     let x = lowering.value(op.x).clone();
     let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias]);
@@ -68,7 +68,7 @@ pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_, '_>, compute: 
 }
 
 pub(crate) fn batchnorm_inference_variance(
-    lowering: &mut Lowering<'_, '_, '_>,
+    lowering: &mut Lowering<'_, '_>,
     compute: DataType,
     op: &BatchnormInferenceVariance,
 ) {
@@ -86,7 +86,7 @@ pub(crate) fn batchnorm_inference_variance(
     })
 }
 
-pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Batchnorm) {
+pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Batchnorm) {
     let compute = float(compute);
     let (x, epsilon) = (lowering.value(op.x).clone(), single(lowering, op.epsilon));
     let [scale, bias] = channels(lowering, &x, [op.scale, op.bias]);
@@ -132,7 +132,7 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, 
     }
 }
 
-pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Layernorm) {
+pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Layernorm) {
     let compute = float(compute);
     let [x, scale, bias] = values(lowering, [op.x, op.scale, op.bias]);
     let epsilon = single(lowering, op.epsilon);
@@ -143,7 +143,7 @@ pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, 
     save(lowering, op.inv_variance, Some(&statistics.inverse), compute)
 }
 
-pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &RmsNorm) {
+pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNorm) {
     let compute = float(compute);
     let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale]), single(lowering, op.epsilon));
     let bias = op.bias.map(|bias| lowering.value(bias).clone());
@@ -160,7 +160,7 @@ pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, o
     save(lowering, op.inv_rms, Some(&statistics.inverse), compute)
 }
 
-pub(crate) fn batchnorm_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &BatchnormBackward) {
+pub(crate) fn batchnorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BatchnormBackward) {
     let compute = float(compute);
     let [dy, x] = values(lowering, [op.dy, op.x]);
     let [scale] = channels(lowering, &x, [op.scale]);
@@ -174,7 +174,7 @@ pub(crate) fn batchnorm_backward(lowering: &mut Lowering<'_, '_, '_>, compute: D
     differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
-pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &LayernormBackward) {
+pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &LayernormBackward) {
     let compute = float(compute);
     let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale]);
     let axes = trailing(&x.dims, op.normalized_dim_count);
@@ -187,7 +187,7 @@ pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_, '_>, compute: D
     differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
-pub(crate) fn rms_norm_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &RmsNormBackward) {
+pub(crate) fn rms_norm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNormBackward) {
     let compute = float(compute);
     let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale]);
     let axes = matching(&x.dims, &scale.dims);

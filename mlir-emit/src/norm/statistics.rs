@@ -14,10 +14,10 @@ use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.
-pub(super) struct Statistics<'c, 'b> {
-    pub(super) mean: Option<Value<'c, 'b>>,
+pub(super) struct Statistics<'c> {
+    pub(super) mean: Option<Value<'c>>,
     /// 1 / √(variance + ε), or of the mean of squares.
-    pub(super) inverse: Value<'c, 'b>,
+    pub(super) inverse: Value<'c>,
 }
 
 /// Every axis but the channels': N and the spatial ones.
@@ -45,20 +45,17 @@ pub(super) fn float(compute: DataType) -> DataType {
         .unwrap_or_else(|| unreachable!("a compute type that check declines"))
 }
 
-pub(super) fn values<'c, 'b, const N: usize>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    ids: [TensorId; N],
-) -> [Value<'c, 'b>; N] {
+pub(super) fn values<'c, const N: usize>(lowering: &Lowering<'_, 'c>, ids: [TensorId; N]) -> [Value<'c>; N] {
     let values: Vec<_> = ids.iter().map(|&id| lowering.value(id).clone()).collect();
     values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
 }
 
 /// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
-pub(super) fn channels<'c, 'b, const N: usize>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
+pub(super) fn channels<'c, const N: usize>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
     ids: [TensorId; N],
-) -> [Value<'c, 'b>; N] {
+) -> [Value<'c>; N] {
     let mut dims = vec![1; x.dims.len()];
     if let (Some(channels), Some(&extent)) = (dims.get_mut(1), x.dims.get(1)) {
         *channels = extent;
@@ -71,17 +68,12 @@ pub(super) fn channels<'c, 'b, const N: usize>(
 }
 
 /// One element, whatever its tensor's rank.
-pub(super) fn single<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Value<'c, 'b> {
+pub(super) fn single<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Value<'c> {
     lowering.value(id).clone().with_dims(&lowering.emitter(), &[1])
 }
 
 /// A statistic of x along axes, whose tensor may end before them.
-pub(super) fn statistic<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
-    id: TensorId,
-    axes: &[usize],
-) -> Value<'c, 'b> {
+pub(super) fn statistic<'c>(lowering: &Lowering<'_, 'c>, x: &Value<'c>, id: TensorId, axes: &[usize]) -> Value<'c> {
     let dims: Vec<i64> = x
         .dims
         .iter()
@@ -92,19 +84,19 @@ pub(super) fn statistic<'c, 'b>(
 }
 
 /// The statistics, and the variance that the deviation was computed from.
-pub(super) struct Found<'c, 'b> {
-    pub(super) statistics: Statistics<'c, 'b>,
-    pub(super) variance: Open<'c, 'b>,
+pub(super) struct Found<'c> {
+    pub(super) statistics: Statistics<'c>,
+    pub(super) variance: Open<'c>,
 }
 
 /// Finds the statistics of x along axes.
-pub(super) fn find<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
-    epsilon: &Value<'c, 'b>,
+pub(super) fn find<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
+    epsilon: &Value<'c>,
     axes: &[usize],
     compute: DataType,
-) -> Found<'c, 'b> {
+) -> Found<'c> {
     let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements));
     let mean = mean.closed(&lowering.emitter());
     // The variance around the mean: of all elements, not of a sample.
@@ -126,13 +118,13 @@ pub(super) fn find<'c, 'b>(
 
 /// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
 /// may be computed from the average before it is broadcast along the axes again.
-pub(super) fn average<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn average<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Open<'c, 'b> {
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Open<'c> {
     let dims = &operands[0].dims;
     let total = sum(lowering, operands, axes, compute, body);
     let elements = count(dims, axes) as f64;
@@ -142,13 +134,13 @@ pub(super) fn average<'c, 'b>(
     Open { value, ..total }
 }
 
-pub(super) fn sum<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn sum<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Open<'c, 'b> {
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Open<'c> {
     let dims = operands[0].dims.clone();
     let shape = Shape {
         dims: &dims,
@@ -159,12 +151,12 @@ pub(super) fn sum<'c, 'b>(
 }
 
 /// A step without reduction on a value that lacks the reduced axes. The result lacks them too.
-pub(super) fn elementwise<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn elementwise<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Value<'c, 'b> {
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Value<'c> {
     let first = &operands[0];
     let order = match &first.data {
         Data::Tensor { order, .. } => order.clone(),
@@ -179,12 +171,12 @@ pub(super) fn elementwise<'c, 'b>(
 }
 
 /// 1 / √(value + ε).
-pub(super) fn inverse<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    value: &Open<'c, 'b>,
-    epsilon: &Value<'c, 'b>,
+pub(super) fn inverse<'c>(
+    lowering: &Lowering<'_, 'c>,
+    value: &Open<'c>,
+    epsilon: &Value<'c>,
     compute: DataType,
-) -> Value<'c, 'b> {
+) -> Value<'c> {
     let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
         let &[value, epsilon] = elements else {
             unreachable!("{MISSING}");
@@ -199,15 +191,15 @@ pub(super) fn inverse<'c, 'b>(
 }
 
 /// Returns saved statistics, or computes them again.
-pub(super) fn given_or_found<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
+pub(super) fn given_or_found<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
     mean: Option<TensorId>,
     inverse_variance: Option<TensorId>,
     epsilon: Option<TensorId>,
     axes: &[usize],
     compute: DataType,
-) -> Statistics<'c, 'b> {
+) -> Statistics<'c> {
     if let (Some(mean), Some(inverse)) = (mean, inverse_variance) {
         return Statistics {
             mean: Some(statistic(lowering, x, mean, axes)),
@@ -226,13 +218,13 @@ pub(super) fn given_or_found<'c, 'b>(
 }
 
 /// y = scale x̂ + bias.
-pub(super) fn normalize<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn normalize<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     y: TensorId,
-    x: &Value<'c, 'b>,
-    statistics: &Statistics<'c, 'b>,
-    scale: &Value<'c, 'b>,
-    bias: Option<&Value<'c, 'b>>,
+    x: &Value<'c>,
+    statistics: &Statistics<'c>,
+    scale: &Value<'c>,
+    bias: Option<&Value<'c>>,
     compute: DataType,
 ) {
     let mut operands = vec![x, &statistics.inverse, scale];
@@ -255,12 +247,7 @@ pub(super) fn normalize<'c, 'b>(
 }
 
 /// x̂.
-pub(super) fn normal<'c, 'r>(
-    math: &Math<'c, 'r>,
-    x: Ssa<'c, 'r>,
-    mean: Option<Ssa<'c, 'r>>,
-    inverse: Ssa<'c, 'r>,
-) -> Scalar<'c, 'r> {
+pub(super) fn normal<'c>(math: &Math<'c>, x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) -> Scalar<'c> {
     let centred = match mean {
         Some(mean) => math.sub(x, mean),
         None => x,
@@ -269,12 +256,7 @@ pub(super) fn normal<'c, 'r>(
 }
 
 /// Saves sums, or values computed from them. What reads them may have the axes that are summed.
-pub(super) fn save_sums<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
-    id: Option<TensorId>,
-    sums: &Open<'c, 'b>,
-    compute: DataType,
-) {
+pub(super) fn save_sums<'c>(lowering: &mut Lowering<'_, 'c>, id: Option<TensorId>, sums: &Open<'c>, compute: DataType) {
     save(lowering, id, Some(&sums.value), compute);
     match id {
         Some(id) if sums.is_spread && lowering.is_read(id) => lowering.settle(id),
@@ -282,10 +264,10 @@ pub(super) fn save_sums<'c, 'b>(
     }
 }
 
-pub(super) fn save<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn save<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     id: Option<TensorId>,
-    value: Option<&Value<'c, 'b>>,
+    value: Option<&Value<'c>>,
     compute: DataType,
 ) {
     match (id, value) {

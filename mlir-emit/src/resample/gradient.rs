@@ -3,8 +3,8 @@
 use super::check_window;
 use crate::Unsupported;
 use crate::convert::{check_compute, compute_type, convert};
+use crate::ir::IntegerPredicate;
 use crate::ir::MISSING;
-use crate::ir::Relation;
 use crate::lowering::Lowering;
 use crate::value::Value;
 use crate::windows::{Axis, Fold, Windows, divisor};
@@ -21,7 +21,7 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
 
 /// Lowers the gradient: each element of dx is the sum over the windows that reach it. These windows
 /// are few and neighbours.
-pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ResampleBwd) {
+pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let at = lowering.emitter();
     let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
@@ -70,7 +70,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_, '_>, compute: DataT
                 let chosen = index.element(&at, inner, &indices);
                 let chosen = inner.one("arith.index_cast", &[chosen], inner.index_type(), &[]);
                 let here = places.flat(&here, windows.input);
-                conditions.push(inner.compare_indices(Relation::Equal, chosen, here));
+                conditions.push(inner.compare_integers(IntegerPredicate::Equal, chosen, here));
                 element
             }
             None => math.div(element, divisor(math, places, &axes, op.resample_mode, &starts)),

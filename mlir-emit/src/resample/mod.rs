@@ -15,10 +15,9 @@ mod own;
 pub(crate) use gradient::{check_backward, lower_backward};
 
 use crate::Unsupported;
-use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, least_finite,
-};
-use crate::ir::{MISSING, Relation, affine_map, dim};
+use crate::convert::{check_compute, compute_type, convert, least_finite};
+use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
+use crate::ir::{IntegerPredicate, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -68,25 +67,25 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
 }
 
 /// The element under a tap.
-struct Candidate<'c, 'r> {
+struct Candidate<'c> {
     /// The element in the compute type; anything in the padding.
-    value: Ssa<'c, 'r>,
+    value: Ssa<'c>,
     /// Whether it is an element of x; `None` if it always is.
-    inside: Option<Ssa<'c, 'r>>,
+    inside: Option<Ssa<'c>>,
     /// Whether no candidate of the window comes before it.
-    is_first: Ssa<'c, 'r>,
+    is_first: Ssa<'c>,
     /// Which tap it is, counted in row-major order.
-    ordinal: Ssa<'c, 'r>,
+    ordinal: Ssa<'c>,
 }
 
 /// A pooling that is being lowered.
-struct Pooling<'l, 'g, 'c, 'b> {
-    lowering: &'l Lowering<'g, 'c, 'b>,
+struct Pooling<'l, 'g, 'c> {
+    lowering: &'l Lowering<'g, 'c>,
     windows: Windows<'g>,
-    x: Ordered<'c, 'b>,
+    x: Ordered<'c>,
     /// The tensor that windows are read from, if they are read by an index map: x, or the result of
     /// [`Pooling::copied`].
-    padded: Option<Ordered<'c, 'b>>,
+    padded: Option<Ordered<'c>>,
     /// Extents and memory order of y.
     dims: &'g [i64],
     order: Vec<usize>,
@@ -95,15 +94,15 @@ struct Pooling<'l, 'g, 'c, 'b> {
     skips_padding: bool,
 }
 
-impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+impl<'c> Pooling<'_, '_, 'c> {
     /// Combines the candidates of each window from `start`, with the elements of a tensor with y's
     /// extents.
     fn combine(
         &self,
-        beside: Option<&Ordered<'c, 'b>>,
+        beside: Option<&Ordered<'c>>,
         start: (f64, DataType),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Candidate<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Ordered<'c, 'b> {
+        body: impl FnOnce(&Math<'c>, &Candidate<'c>, &[Ssa<'c>], Ssa<'c>) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let fold = Fold {
             lowering: self.lowering,
             dims: self.dims,
@@ -133,7 +132,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what
     /// they are: in the compute type, with its padding, and nothing instead of what is no number if
     /// the greatest is looked for.
-    fn copied(&self, mode: M) -> Ordered<'c, 'b> {
+    fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;
         let shape = Shape {
@@ -177,7 +176,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     }
 
     /// How x with its padding moves with the loops over y and the taps.
-    fn window_map(&self, x: &Ordered<'c, 'b>) -> String {
+    fn window_map(&self, x: &Ordered<'c>) -> String {
         let mut results = Vec::new();
         for &axis in &x.order {
             let position = self.order.iter().position(|&candidate| candidate == axis);
@@ -194,7 +193,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     }
 
     /// What is under the tap of this iteration: `read`, or what is found in x.
-    fn candidate<'r>(&self, places: &Places<'c, 'r>, read: Option<Ssa<'c, 'r>>) -> Candidate<'c, 'r> {
+    fn candidate(&self, places: &Places<'c>, read: Option<Ssa<'c>>) -> Candidate<'c> {
         let body = &places.at;
         let zero = places.constant(0);
         let (mut inside, mut first, mut taps) = (Vec::new(), Vec::new(), Vec::new());
@@ -214,7 +213,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             } else {
                 zero
             };
-            first.push(body.compare_indices(Relation::Equal, tap, foremost));
+            first.push(body.compare_integers(IntegerPredicate::Equal, tap, foremost));
             taps.push(tap);
         }
         let (element, dtype) = match (read, &self.padded) {
@@ -233,10 +232,10 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     /// Makes each element from the tensor's element at its place and from where that is.
     fn finish(
         &self,
-        value: Ordered<'c, 'b>,
+        value: Ordered<'c>,
         dtype: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Places<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Ordered<'c, 'b> {
+        body: impl FnOnce(&Math<'c>, &Places<'c>, Ssa<'c>) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let shape = Shape {
             dims: self.dims,
             order: &self.order,
@@ -252,7 +251,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
 
     /// What is greatest under each window, whatever order it is found in: of what is no number,
     /// only the first candidate counts, which no other is greater than.
-    fn greatest(&self) -> Ordered<'c, 'b> {
+    fn greatest(&self) -> Ordered<'c> {
         let start = (f64::NEG_INFINITY, self.compute);
         if !self.compute.is_float() {
             return self.combine(None, start, |math, candidate, _, so_far| {
@@ -264,9 +263,9 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             return self.combine(None, start, |math, candidate, _, so_far| {
                 let value = self.competing(math, candidate);
                 let is_no_number = math.compare(F::UnorderedNotEqual, value, value);
-                let stays = math.at.same("arith.andi", &[is_no_number, candidate.is_first]);
+                let stays = is_no_number & candidate.is_first;
                 let is_greater = math.compare(F::Greater, value, so_far);
-                math.select(math.at.same("arith.ori", &[is_greater, stays]), value, so_far)
+                math.select(is_greater | stays, value, so_far)
             });
         }
         let greatest = self.combine(None, start, |math, candidate, _, so_far| {
@@ -292,14 +291,14 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             let first = convert(&math.at, first, self.x.dtype, self.compute);
             let mut is_none = math.compare(F::UnorderedNotEqual, first, first);
             if let Some(inside) = places.all(&conditions) {
-                is_none = math.at.same("arith.andi", &[is_none, inside]);
+                is_none = is_none & inside;
             }
             math.select(is_none, first, greatest)
         })
     }
 
     /// The candidate as it competes.
-    fn competing<'r>(&self, math: &Math<'c, 'r>, candidate: &Candidate<'c, 'r>) -> Scalar<'c, 'r> {
+    fn competing(&self, math: &Math<'c>, candidate: &Candidate<'c>) -> Scalar<'c> {
         match candidate.inside {
             _ if self.is_copied() => candidate.value,
             None => candidate.value,
@@ -310,7 +309,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
 
     /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE`
     /// where there is no candidate.
-    fn position(&self, greatest: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+    fn position(&self, greatest: &Ordered<'c>) -> Ordered<'c> {
         let start = (f64::from(NONE), DataType::I32);
         self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
             let &[greatest] = beside else {
@@ -320,11 +319,11 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             let mut is_greatest = math.equal(value, greatest);
             if self.compute.is_float() {
                 let is_no_number = math.compare(F::UnorderedNotEqual, greatest, greatest);
-                let is_first = math.at.same("arith.andi", &[is_no_number, candidate.is_first]);
-                is_greatest = math.at.same("arith.ori", &[is_greatest, is_first]);
+                let is_first = is_no_number & candidate.is_first;
+                is_greatest = is_greatest | is_first;
             }
             if let (Some(inside), true) = (candidate.inside, self.skips_padding) {
-                is_greatest = math.at.same("arith.andi", &[is_greatest, inside]);
+                is_greatest = is_greatest & inside;
             }
             let none = math.at.integer(i64::from(NONE), math.at.element_type(DataType::I32));
             let ordinal = math.select(is_greatest, candidate.ordinal, none);
@@ -333,11 +332,11 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     }
 
     /// Positions in x of taps; -1 in the padding.
-    fn index(&self, taps: Ordered<'c, 'b>, dtype: DataType) -> Ordered<'c, 'b> {
+    fn index(&self, taps: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         let axes = self.windows.axes();
         self.finish(taps, dtype, |math, places, tap| {
             let none = math.at.integer(i64::from(NONE), math.ty);
-            let is_none = compare_integer(&math.at, I::Equal, tap, none);
+            let is_none = math.at.compare_integers(I::Equal, tap, none);
             let tap = math.select(is_none, math.constant(0.0), tap);
             let tap = math.at.one("arith.index_cast", &[tap], math.at.index_type(), &[]);
             let taps = places.split(tap, self.windows.window);
@@ -360,7 +359,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     }
 
     /// The greatest with `least` where there is nothing but padding.
-    fn or_least(&self, greatest: Ordered<'c, 'b>, least: f64) -> Ordered<'c, 'b> {
+    fn or_least(&self, greatest: Ordered<'c>, least: f64) -> Ordered<'c> {
         if !self.skips_padding || !self.windows.any(Axis::misses) {
             return greatest;
         }
@@ -369,7 +368,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             let mut conditions = Vec::new();
             for (spatial, axis) in axes.iter().enumerate().filter(|(_, axis)| axis.misses()) {
                 let covered = places.covered(places.start(spatial, axis), axis);
-                conditions.push(compare_integer(&math.at, I::Greater, covered, places.constant(0)));
+                conditions.push(math.at.compare_integers(I::Greater, covered, places.constant(0)));
             }
             let covers = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
             math.select(covers, greatest, math.constant(least))
@@ -377,7 +376,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     }
 
     /// The average of the elements under each window.
-    fn average(&self, mode: M) -> Ordered<'c, 'b> {
+    fn average(&self, mode: M) -> Ordered<'c> {
         let sums = self.combine(None, (0.0, self.compute), |math, candidate, _, so_far| {
             math.add(so_far, self.competing(math, candidate))
         });
@@ -396,7 +395,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
 const NONE: i32 = i32::MAX;
 
 /// What no candidate is less than.
-fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
+fn least<'c>(math: &Math<'c>) -> Scalar<'c> {
     if math.compute.is_float() {
         math.constant(f64::NEG_INFINITY)
     } else {
@@ -407,7 +406,7 @@ fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
 /// Lowers the operation. An index that is there is written, whatever `generate_index` says:
 /// hipDNN's reference leaves it alone only if the attribute is there and false
 /// (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ResampleFwd) {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleFwd) {
     let least = least_finite(compute);
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let (x, dims) = (lowering.settled(op.x), &lowering.tensor(op.y).dims);

@@ -5,9 +5,9 @@ use crate::kernel::{Own, Pool};
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+impl<'c> Pooling<'_, '_, 'c> {
     /// Returns the maximum of each window from the CPU kernel, or `None` if it does not fit.
-    pub(super) fn own_greatest(&self) -> Option<Ordered<'c, 'b>> {
+    pub(super) fn own_greatest(&self) -> Option<Ordered<'c>> {
         let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
         let of = &self.windows;
         let (Some(registers), Some(input), Some(output), Some(window)) = (

@@ -60,16 +60,16 @@ impl<'c> Again<'_, 'c> {
         let (&first, rest) = sums.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
         let mut all = first;
         for &sum in rest {
-            all = code.same("arith.addf", &[all, sum]);
+            all = all + sum;
         }
         let mut sum = code.extract(all, 0, self.float);
         for number in 1..RUN {
-            sum = code.same("arith.addf", &[sum, code.extract(all, number, self.float)]);
+            sum = sum + code.extract(all, number, self.float);
         }
         // MLIR's number of the predicate "unordered".
         let unordered = [("predicate", Attribute::text("14 : i64"))];
         let is_nan = code.one("arith.cmpf", &[sum, sum], Type::integer(code.context(), 1), &unordered);
-        code.replaced(code.and(Int::Made(is_nan), is_meant), sums, || {
+        code.replaced(Int::Made(is_nan) & is_meant, sums, || {
             let run = self.float.vector(&[RUN]);
             let by_columns = body();
             let width = unsigned(RUN);
@@ -108,7 +108,7 @@ impl<'c> Again<'_, 'c> {
             // registers.
             code.schedule_barrier();
             let [a, b] = [a, b].map(|row| {
-                let place = (code.add(row.place, column), Int::Known(0));
+                let place = (row.place + column, Int::Known(0));
                 let loaded = code.load(row.buffer, place, narrow);
                 code.one("arith.extf", &[loaded], wide, &[])
             });
@@ -119,7 +119,7 @@ impl<'c> Again<'_, 'c> {
         };
         let mut sum = code.extract(sums, 0, self.float);
         for number in 1..WIDE {
-            sum = code.same("arith.addf", &[sum, code.extract(sums, number, self.float)]);
+            sum = sum + code.extract(sums, number, self.float);
         }
         sum
     }
@@ -132,8 +132,8 @@ impl<'c> Again<'_, 'c> {
         let factor = code.one("vector.broadcast", &[factor], wide, &[]);
         let group = |(number, &sum): (i64, &Ssa<'c>)| {
             code.schedule_barrier();
-            let group = code.add(code.mul(self.quarter, RUN), number);
-            let place = code.add(row.place, code.mul(group, width));
+            let group = self.quarter * RUN + number;
+            let place = row.place + group * width;
             let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow);
             let loaded = code.one("arith.extf", &[loaded], wide, &[]);
             code.same("math.fma", &[factor, loaded, sum])

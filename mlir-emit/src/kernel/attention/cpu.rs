@@ -126,7 +126,7 @@ impl OnCpu {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
     /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
@@ -144,17 +144,17 @@ impl OnCpu {
         let rows = of.rows();
         arguments.push(float.memref(&[rows * of.columns[1]], None));
         arguments.extend([float.memref(&[rows], None); 2]);
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
         let workgroup = Int::Made(code.argument(1));
         // Neighbouring workgroups have the same keys.
-        let number = code.div(workgroup, tiles);
-        let first = code.mul(code.rem(workgroup, tiles), each);
+        let number = workgroup / tiles;
+        let first = workgroup % tiles * each;
         let heads = of.heads * of.group;
-        let (batch, head) = (code.div(number, heads), code.rem(number, heads));
-        let places = [batch, head, code.div(head, of.group)];
+        let (batch, head) = (number / heads, number % heads);
+        let places = [batch, head, head / of.group];
         let lanes = Lanes::new(&code, tiling, (first, of.queries));
         let memory = [of.columns[0], BLOCK, of.columns[1]].map(|columns| lanes.memory(columns));
         let [queries, scores, sums] = memory;
@@ -170,7 +170,7 @@ impl OnCpu {
             .map(|argument| length(&code, code.argument(argument), batch))
             .collect::<Vec<_>>();
         if let Some(queries) = ends.first_mut() {
-            *queries = code.mul(*queries, self.heads_in_rows);
+            *queries = *queries * self.heads_in_rows;
         }
         tile.copy_queries();
         let sums = tile.sums(&ends);
@@ -183,11 +183,7 @@ impl OnCpu {
             code.argument(stored + 2),
         ];
         tile.store(&sums, outputs, number);
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: of.batch * heads * tiles,
-        }
+        code.finish(of.batch * heads * tiles)
     }
 }
 
@@ -246,11 +242,11 @@ impl<'c> Tile<'_, 'c> {
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
         for (vector, &[greatest, total]) in (0..).zip(sums) {
-            let first = code.add(self.lanes.first, vector * self.lanes.count);
+            let first = self.lanes.first + vector * self.lanes.count;
             let is_nothing = code.one("arith.cmpf", &[total, zeros], truths, &equal);
             let stored = |lane: i64, body: &dyn Fn(Int<'c>)| {
-                let query = code.add(first, lane);
-                code.replaced(code.is_below(query, self.of.queries), &[], || {
+                let query = first + lane;
+                code.replaced(query.is_below(self.of.queries), &[], || {
                     body(query);
                     Vec::new()
                 })
@@ -261,28 +257,23 @@ impl<'c> Tile<'_, 'c> {
                 |column, _| {
                     let mut quotients = Vec::new();
                     for next in 0..self.lanes.count {
-                        let sum = self.read(2, code.add(column, next), vector);
-                        let quotient = code.same("arith.divf", &[sum, total]);
-                        quotients.push(code.one(
-                            "arith.select",
-                            &[is_nothing, zeros, quotient],
-                            self.lanes.vector,
-                            &[],
-                        ));
+                        let sum = self.read(2, column + next, vector);
+                        let quotient = sum / total;
+                        quotients.push(is_nothing.select(zeros, quotient));
                     }
                     for (lane, row) in (0..self.lanes.count).zip(transposed(code, quotients)) {
                         stored(lane, &|query| {
                             let place = strides.place(code, [batch, head, query]);
-                            code.write_shared(row, out, code.add(place, column))
+                            code.write_shared(row, out, place + column)
                         });
                     }
                     Vec::new()
                 },
             );
-            let row = code.mul(number, self.of.queries);
+            let row = number * self.of.queries;
             for lane in 0..self.lanes.count {
                 stored(lane, &|query| {
-                    let place = code.index(code.add(row, query));
+                    let place = code.index(row + query);
                     for (numbers, buffer) in [(greatest, of_greatest), (total, of_total)] {
                         let number = code.extract(numbers, lane, self.lanes.float);
                         code.op("memref.store", &[number, buffer, place], &[], &[], Vec::new());

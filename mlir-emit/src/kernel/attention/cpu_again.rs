@@ -20,7 +20,7 @@ impl<'c> Tile<'_, 'c> {
             let columns = [0.into(), self.of.columns[1].into(), 1.into()];
             let added = code.repeat(columns, &[zeros], |column, sum| {
                 let &[sum] = sum else { unreachable!("{MISSING}") };
-                vec![code.same("arith.addf", &[sum, self.read(2, column, vector)])]
+                vec![sum + self.read(2, column, vector)]
             });
             let &[added] = added.as_slice() else {
                 unreachable!("{MISSING}");
@@ -62,8 +62,8 @@ impl<'c> Tile<'_, 'c> {
     /// Where a query's element of a column or a key is.
     fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.lanes.code;
-        let row = code.mul(row, self.lanes.vectors * self.lanes.count);
-        code.index(code.sum([row, Int::Known(vector * self.lanes.count), lane]))
+        let row = row * (self.lanes.vectors * self.lanes.count);
+        code.index(row + Int::Known(vector * self.lanes.count) + lane)
     }
 
     fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Ssa<'c> {
@@ -85,7 +85,7 @@ impl<'c> Tile<'_, 'c> {
         let [batch, head, head_of_keys] = self.places;
         let [of_key, of_value] = of.columns;
         let (vector, lane) = query;
-        let number = code.sum([self.lanes.first, Int::Known(vector * self.lanes.count), lane]);
+        let number = self.lanes.first + Int::Known(vector * self.lanes.count) + lane;
         let zero = code.float("0.0", self.lanes.float);
         let columns = [0.into(), of_value.into(), 1.into()];
         code.repeat(columns, &[], |column, _| {
@@ -94,13 +94,13 @@ impl<'c> Tile<'_, 'c> {
         });
         let [mut from, mut end] = of.visible.keys.map(Int::from);
         if let Some(bound) = of.visible.from {
-            from = code.greater(code.add(number, bound), from);
+            from = (number + bound).max(from);
         }
         if let Some(bound) = of.visible.to {
-            end = code.lesser(code.add(number, bound.saturating_add(1)), end);
+            end = (number + bound.saturating_add(1)).min(end);
         }
         if let &[queries, keys] = ends {
-            end = code.select(code.is_below(number, queries), code.lesser(end, keys), 0);
+            end = number.is_below(queries).select(end.min(keys), 0);
         }
         let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer), place);
         let scale = [("value", Attribute::float(of.scale, self.lanes.float))];
@@ -111,23 +111,23 @@ impl<'c> Tile<'_, 'c> {
             let v = of.v.strides.place(code, [batch, head_of_keys, key]);
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
                 let &[sum] = sum else { unreachable!("{MISSING}") };
-                let factors = [self.number(0, column, query), load(1, code.add(k, column)), sum];
+                let factors = [self.number(0, column, query), load(1, k + column), sum];
                 vec![code.same("math.fma", &factors)]
             });
             let &[sum] = sum.as_slice() else {
                 unreachable!("{MISSING}")
             };
-            let mut score = code.same("arith.mulf", &[sum, scale]);
+            let mut score = sum * scale;
             if let Some(mask) = of.mask {
                 let [of_batch, of_head, _, of_key] = mask.strides;
                 let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                let parts = parts.map(|(number, stride)| code.mul(number, stride));
-                let place = code.sum(parts.into_iter().collect::<Vec<_>>());
-                score = code.same("arith.addf", &[score, load(3, place)]);
+                let parts = parts.map(|(number, stride)| number * stride);
+                let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                score = score + load(3, place);
             }
-            let weight = code.same("math.exp", &[code.same("arith.subf", &[score, greatest])]);
+            let weight = code.same("math.exp", &[score - greatest]);
             code.repeat(columns, &[], |column, _| {
-                let factors = [weight, load(2, code.add(v, column)), self.number(2, column, query)];
+                let factors = [weight, load(2, v + column), self.number(2, column, query)];
                 self.set_number(code.same("math.fma", &factors), column, query);
                 Vec::new()
             })

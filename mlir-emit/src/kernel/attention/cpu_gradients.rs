@@ -68,7 +68,7 @@ impl GradientsOnCpu {
 
     /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
     /// both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
@@ -84,20 +84,20 @@ impl GradientsOnCpu {
         for (_, _, elements) in self.problem.stored() {
             arguments.push(float.memref(&[elements], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
         let tiles = (rows - 1) / (count * vectors) + 1;
         let workgroup = Int::Made(code.argument(1));
         // Neighbouring workgroups have the same rows of the other side.
-        let number = code.div(workgroup, tiles);
-        let first = code.mul(code.rem(workgroup, tiles), count * vectors);
+        let number = workgroup / tiles;
+        let first = workgroup % tiles * (count * vectors);
         let heads = match side {
             Side::Queries => of.heads * of.group,
             Side::Keys(_) => of.heads,
         };
-        let (batch, head) = (code.div(number, heads), code.rem(number, heads));
+        let (batch, head) = (number / heads, number % heads);
         let lanes = Lanes::new(&code, tiling, (first, rows));
         let tensor = |argument: usize, strides: Strides| (code.argument(argument), strides);
         let of_queries = [tensor(2, of.q.strides), tensor(5, d_o.strides)];
@@ -123,9 +123,9 @@ impl GradientsOnCpu {
         let ends = (lengths..stored)
             .map(|argument| length(&code, code.argument(argument), batch))
             .collect::<Vec<_>>();
-        let owned = code.lesser(code.sub(rows, first), lanes.each());
+        let owned = (rows - first).min(lanes.each());
         let real = match ends.first() {
-            Some(&end) => code.lesser(code.greater(code.sub(end, first), 0), owned),
+            Some(&end) => (end - first).max(0).min(owned),
             None => owned,
         };
         let mut tile = Tile {
@@ -150,20 +150,16 @@ impl GradientsOnCpu {
         tile.clear(owned);
         let end = ends.get(1).copied();
         match side {
-            Side::Queries => tile.walk(code.div(head, of.group), end),
+            Side::Queries => tile.walk(head / of.group, end),
             Side::Keys(_) => {
-                let first = code.mul(head, of.group);
+                let first = head * of.group;
                 code.repeat([0.into(), of.group.into(), 1.into()], &[], |among, _| {
-                    tile.walk(code.add(first, among), end);
+                    tile.walk(first + among, end);
                     Vec::new()
                 });
             }
         }
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: of.batch * heads * tiles,
-        }
+        code.finish(of.batch * heads * tiles)
     }
 }
 
@@ -215,7 +211,7 @@ impl<'c> Tile<'_, 'c> {
         let head = self.head(*extents, self.places);
         let vector = |vector: i64| {
             let both = buffers.map(|buffer| {
-                let number = |lane| lanes.element(buffer, code.add(head, lanes.row(vector, lane)));
+                let number = |lane| lanes.element(buffer, head + lanes.row(vector, lane));
                 let numbers = (0..lanes.count).map(number).collect::<Vec<_>>();
                 code.one("vector.from_elements", &numbers, lanes.vector, &[])
             });
@@ -228,14 +224,14 @@ impl<'c> Tile<'_, 'c> {
     /// Where the numbers of a head begin.
     fn head(&self, [heads, rows]: [i64; 2], [batch, head]: [Int<'c>; 2]) -> Int<'c> {
         let code = self.lanes.code;
-        code.mul(code.add(code.mul(batch, heads), head), rows)
+        (batch * heads + head) * rows
     }
 
     /// Where an own row of a gradient is.
     fn place(&self, strides: Strides, row: Int<'c>) -> Int<'c> {
         let code = self.lanes.code;
         let [batch, head] = self.places;
-        strides.place(code, [batch, head, code.add(self.lanes.first, row)])
+        strides.place(code, [batch, head, self.lanes.first + row])
     }
 
     /// Stores zeros in the gradients of the first `owned` rows.
@@ -248,7 +244,7 @@ impl<'c> Tile<'_, 'c> {
                 let place = self.place(strides, row);
                 let columns = [0.into(), sum.columns.into(), self.lanes.count.into()];
                 code.repeat(columns, &[], |column, _| {
-                    code.write_shared(zeros, buffer, code.add(place, column));
+                    code.write_shared(zeros, buffer, place + column);
                     Vec::new()
                 })
             });
@@ -261,24 +257,24 @@ impl<'c> Tile<'_, 'c> {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
         if let Some(told) = told {
-            end = code.lesser(end, told);
+            end = end.min(told);
         }
         if let Some(from) = visible.from {
-            first = code.greater(code.add(self.lanes.first, from), first);
+            first = (self.lanes.first + from).max(first);
         }
         if let Some(to) = visible.to {
-            let own = code.add(self.lanes.first, self.real);
-            end = code.lesser(code.add(own, to), end);
+            let own = self.lanes.first + self.real;
+            end = (own + to).min(end);
         }
-        end = code.select(code.is_below(0, self.real), end, 0);
+        end = Int::Known(0).is_below(self.real).select(end, 0);
         code.repeat([first, end, BLOCK.into()], &[], |start, _| {
-            let count = code.lesser(code.sub(end, start), BLOCK);
+            let count = (end - start).min(BLOCK);
             let each = self.at_once / self.lanes.vectors;
-            let whole = code.sub(count, code.rem(count, each));
+            let whole = count - count % each;
             for (range, rows) in [([0.into(), whole], each), ([whole, count], 1)] {
                 let [from, to] = range;
                 code.repeat([from, to, rows.into()], &[], |number, _| {
-                    self.weigh((head, code.add(start, number)), number, rows);
+                    self.weigh((head, start + number), number, rows);
                     Vec::new()
                 });
             }
@@ -310,7 +306,7 @@ impl<'c> Tile<'_, 'c> {
             let streamed = match &self.numbers {
                 Numbers::Own(_) => None,
                 Numbers::Streamed { buffers, extents } => {
-                    let place = code.sum([self.head(*extents, [batch, head]), row, next.into()]);
+                    let place = Int::sum([self.head(*extents, [batch, head]), row, next.into()]);
                     let [statistic, level] = buffers.map(|buffer| lanes.broadcast(buffer, place));
                     Some([statistic, level])
                 }
@@ -322,16 +318,16 @@ impl<'c> Tile<'_, 'c> {
                 };
                 let ([statistic, level], (score, gradient)) =
                     own.zip(made.next()).unwrap_or_else(|| unreachable!("{MISSING}"));
-                let score = code.same("arith.mulf", &[score, scale]);
-                let weight = code.same("math.exp", &[code.same("arith.subf", &[score, statistic])]);
+                let score = score * scale;
+                let weight = code.same("math.exp", &[score - statistic]);
                 // A score of -∞ weighs nothing, and not exp(-∞ + ∞).
                 let is_nothing = code.one("arith.cmpf", &[score, hidden], truths, &equal);
-                let weight = code.one("arith.select", &[is_nothing, zeros, weight], lanes.vector, &[]);
-                let gradient = code.same("arith.subf", &[gradient, level]);
-                let gradient = code.same("arith.mulf", &[weight, gradient]);
-                let gradient = code.same("arith.mulf", &[gradient, scale]);
+                let weight = is_nothing.select(zeros, weight);
+                let gradient = gradient - level;
+                let gradient = weight * gradient;
+                let gradient = gradient * scale;
                 for (sum, weight) in self.sums.iter().zip([gradient, weight]) {
-                    lanes.write(weight, sum.weights, code.add(number, next), vector);
+                    lanes.write(weight, sum.weights, number + next, vector);
                 }
             }
         }
@@ -352,8 +348,8 @@ impl<'c> Tile<'_, 'c> {
             most(self.at_once),
         );
         let each = (self.at_once / few).min(lanes.each());
-        let whole = code.sub(self.real, code.rem(self.real, each));
-        let whole = code.select(self.all_see(start, count), whole, 0);
+        let whole = self.real - self.real % each;
+        let whole = self.all_see(start, count).select(whole, 0);
         let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
         let of = (sum, streamed);
         // Columns of a block stay in the first cache until all rows have them.
@@ -378,26 +374,26 @@ impl<'c> Tile<'_, 'c> {
         let code = self.lanes.code;
         let mut hidden = Int::Known(0);
         if let Some(from) = self.visible.from {
-            let first = code.sum([self.lanes.first, self.real, (from - 1).into()]);
-            hidden = code.greater(code.sub(first, start), hidden);
+            let first = Int::sum([self.lanes.first, self.real, (from - 1).into()]);
+            hidden = (first - start).max(hidden);
         }
         if let Some(to) = self.visible.to {
-            let end = code.add(self.lanes.first, to + 1);
-            hidden = code.greater(code.sub(code.add(start, count), end), hidden);
+            let end = self.lanes.first + (to + 1);
+            hidden = (start + count - end).max(hidden);
         }
-        code.is_below(hidden, 1)
+        hidden.is_below(1)
     }
 
     /// The streamed rows of a block that an own row sees: the first, and the one after the last.
     fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> [Int<'c>; 2] {
         let code = self.lanes.code;
-        let diagonal = code.sub(code.add(self.lanes.first, row), start);
+        let diagonal = self.lanes.first + row - start;
         let [mut from, mut to] = [Int::Known(0), count];
         if let Some(bound) = self.visible.from {
-            from = code.greater(code.add(diagonal, bound), from);
+            from = (diagonal + bound).max(from);
         }
         if let Some(bound) = self.visible.to {
-            to = code.lesser(code.add(diagonal, bound + 1), to);
+            to = (diagonal + (bound + 1)).min(to);
         }
         [from, to]
     }
@@ -415,16 +411,16 @@ impl<'c> Tile<'_, 'c> {
         let count = unsigned(rows * vectors);
         let zeros = vec![code.zeros(lanes.vector); count];
         let [batch, _] = self.places;
-        let place = code.add(strides.place(code, [batch, head, start]), column);
+        let place = strides.place(code, [batch, head, start]) + column;
         let added = code.repeat([from, to, 1.into()], &zeros, |number, sums| {
-            let place = code.add(place, code.mul(number, strides.row));
-            let load = |vector: i64| code.read_shared(buffer, code.add(place, vector * lanes.count), lanes.vector);
+            let place = place + number * strides.row;
+            let load = |vector: i64| code.read_shared(buffer, place + vector * lanes.count, lanes.vector);
             let columns = (0..vectors).map(load).collect::<Vec<_>>();
-            let weights = code.add(code.mul(number, lanes.each()), row);
+            let weights = number * lanes.each() + row;
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for row in 0..rows {
-                let weight = lanes.broadcast(sum.weights, code.add(weights, row));
+                let weight = lanes.broadcast(sum.weights, weights + row);
                 for &column in &columns {
                     let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                     next.push(code.one("vector.fma", &[weight, column, sum], lanes.vector, &[]));
@@ -435,14 +431,11 @@ impl<'c> Tile<'_, 'c> {
         let (stored, strides) = sum.stored;
         let mut added = added.into_iter();
         for next in 0..rows {
-            let place = code.add(self.place(strides, code.add(row, next)), column);
+            let place = self.place(strides, row + next) + column;
             for vector in 0..vectors {
-                let place = code.add(place, vector * lanes.count);
+                let place = place + vector * lanes.count;
                 let so_far = code.read_shared(stored, place, lanes.vector);
-                let next = code.same(
-                    "arith.addf",
-                    &[so_far, added.next().unwrap_or_else(|| unreachable!("{MISSING}"))],
-                );
+                let next = so_far + added.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                 code.write_shared(next, stored, place);
             }
         }

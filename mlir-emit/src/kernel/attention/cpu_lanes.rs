@@ -81,7 +81,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     /// Where this vector of this column is.
     pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Int<'c> {
         let code = self.code;
-        code.add(code.mul(column, self.each()), vector * self.count)
+        column * self.each() + vector * self.count
     }
 
     /// A vector of a column of memory on the stack.
@@ -123,8 +123,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// The row of a lane, or the head's last one where it has no more.
     pub(super) fn row(&self, vector: i64, lane: i64) -> Int<'c> {
-        let row = self.code.add(self.first, vector * self.count + lane);
-        self.code.lesser(row, self.rows - 1)
+        let row = self.first + (vector * self.count + lane);
+        row.min(self.rows - 1)
     }
 
     /// Copies the rows of a head to the stack, transposed. Lanes behind the last row repeat it.
@@ -141,10 +141,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
                 rows.push(strides.place(code, [batch, head, self.row(vector, lane)]));
             }
             code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
-                let load = |row: &Int<'c>| code.read_shared(buffer, code.add(*row, column), self.vector);
+                let load = |row: &Int<'c>| code.read_shared(buffer, *row + column, self.vector);
                 let loaded = rows.iter().map(load).collect::<Vec<_>>();
                 for (number, transposed) in (0..).zip(transposed(code, loaded)) {
-                    self.write(transposed, memory, code.add(column, number), vector);
+                    self.write(transposed, memory, column + number, vector);
                 }
                 Vec::new()
             });
@@ -167,11 +167,11 @@ impl<'a, 'c> Lanes<'a, 'c> {
         code.repeat([0.into(), columns, 1.into()], &zeros, |column, sums| {
             let vectors = (0..self.vectors).map(|vector| self.read(memory, column, vector));
             let vectors = vectors.collect::<Vec<_>>();
-            let place = code.add(place, code.mul(column, of_column));
+            let place = place + column * of_column;
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for result in 0..results {
-                let number = self.broadcast(buffer, code.add(place, result * of_result));
+                let number = self.broadcast(buffer, place + result * of_result);
                 for &vector in &vectors {
                     let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                     next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[]));
@@ -187,7 +187,7 @@ pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> I
     let word = Type::integer(code.context(), 32);
     let length = code.one("memref.load", &[lengths, code.index(batch)], word, &[]);
     let length = code.one("arith.index_cast", &[length], code.index_type(), &[]);
-    code.greater(Int::Made(length), 0)
+    Int::Made(length).max(0)
 }
 
 /// As many vectors as each has elements, rows for columns.

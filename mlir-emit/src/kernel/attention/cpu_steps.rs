@@ -27,11 +27,11 @@ impl<'c> Tile<'_, 'c> {
         let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)], words, &[]);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
-            let queries = all(code.add(self.lanes.first, vector * self.lanes.count));
-            let queries = code.same("arith.addi", &[queries, lanes]);
+            let queries = all(self.lanes.first + vector * self.lanes.count);
+            let queries = queries + lanes;
             let moved = |by: i64| {
                 let by = by.clamp(-i64::from(i32::MAX) / 2, i64::from(i32::MAX) / 2);
-                code.same("arith.addi", &[queries, all(by.into())])
+                queries + all(by.into())
             };
             let mut from = all(first);
             if let Some(bound) = visible.from {
@@ -45,9 +45,9 @@ impl<'c> Tile<'_, 'c> {
                 let less = [("predicate", Attribute::text("2 : i64"))];
                 let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
                 let is_real = code.one("arith.cmpi", &[queries, all(count)], truths, &less);
-                to = code.one("arith.select", &[is_real, to, all(0.into())], words, &[]);
+                to = is_real.select(to, all(0.into()));
             }
-            let count = code.same("arith.subi", &[to, from]);
+            let count = to - from;
             own.push([from, code.same("arith.maxsi", &[count, all(0.into())])]);
         }
         Some(Bounds { own })
@@ -58,26 +58,23 @@ impl<'c> Tile<'_, 'c> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
         if let Some(&keys) = ends.get(1) {
-            end = code.lesser(end, keys);
+            end = end.min(keys);
         }
         let bounds = self.bounds([first, end], ends);
         // Keys that none of these queries sees.
         if let Some(from) = visible.from {
-            first = code.greater(code.add(self.lanes.first, from), first);
+            first = (self.lanes.first + from).max(first);
         }
         if let Some(to) = visible.to {
-            let last = code.add(
-                self.lanes.first,
-                to.saturating_add(self.lanes.vectors * self.lanes.count),
-            );
-            end = code.lesser(code.greater(last, 0), end);
+            let last = self.lanes.first + to.saturating_add(self.lanes.vectors * self.lanes.count);
+            end = last.max(0).min(end);
         }
         let vectors = unsigned(self.lanes.vectors);
         let (least, zeros) = (self.lanes.all(HIDDEN), code.zeros(self.lanes.vector));
         let start = [vec![least; vectors], vec![zeros; vectors]].concat();
         let found = code.repeat([first, end, BLOCK.into()], &start, |key, so_far| {
-            let rest = code.sub(end, key);
-            let count = code.lesser(rest, BLOCK);
+            let rest = end - key;
+            let count = rest.min(BLOCK);
             let (so_far, totals) = so_far.split_at(vectors);
             let greatest = self.scores(key, count, so_far, bounds.as_ref());
             self.weigh(key, count, [so_far, &greatest, totals])
@@ -90,7 +87,7 @@ impl<'c> Tile<'_, 'c> {
     fn scores(&self, key: Int<'c>, count: Int<'c>, greatest: &[Ssa<'c>], bounds: Option<&Bounds<'c>>) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let each = self.accumulators / self.lanes.vectors;
-        let whole = code.sub(count, code.rem(count, each));
+        let whole = count - count % each;
         let greatest = code.repeat([0.into(), whole, each.into()], greatest, |number, greatest| {
             self.scores_of(each, [key, number], greatest, bounds)
         });
@@ -109,7 +106,7 @@ impl<'c> Tile<'_, 'c> {
     ) -> Vec<Ssa<'c>> {
         let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;
-        let key = code.add(key, number);
+        let key = key + number;
         let place = of.k.strides.place(code, [batch, head_of_keys, key]);
         let sums = self.lanes.summed(
             (self.memory[0], of.columns[0].into()),
@@ -120,29 +117,29 @@ impl<'c> Tile<'_, 'c> {
         let mut greatest = greatest.to_vec();
         let mut sums = sums.into_iter();
         for next in 0..keys {
-            let key = code.add(key, next);
+            let key = key + next;
             let added = match of.mask {
                 None => None,
                 Some(mask) => {
                     let [of_batch, of_head, _, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
+                    let parts = parts.map(|(number, stride)| number * stride);
                     let parts = parts.into_iter().collect::<Vec<_>>();
-                    Some(self.lanes.broadcast(self.buffer(3), code.sum(parts)))
+                    Some(self.lanes.broadcast(self.buffer(3), Int::sum(parts)))
                 }
             };
             for (vector, greatest) in (0..).zip(&mut greatest) {
                 let sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
-                let mut score = code.same("arith.mulf", &[sum, scale]);
+                let mut score = sum * scale;
                 if let Some(added) = added {
-                    score = code.same("arith.addf", &[score, added]);
+                    score = score + added;
                 }
                 if let Some(bounds) = bounds {
                     score = self.seen(score, key, &bounds.own[vector]);
                 }
                 *greatest = code.same("arith.maxnumf", &[*greatest, score]);
                 let vector = signed(vector);
-                self.write(score, 1, code.add(number, next), vector);
+                self.write(score, 1, number + next, vector);
             }
         }
         greatest
@@ -152,13 +149,13 @@ impl<'c> Tile<'_, 'c> {
     fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Ssa<'c> {
         let code = self.lanes.code;
         let key = code.one("vector.broadcast", &[code.word(key)], from.r#type(), &[]);
-        let number = code.same("arith.subi", &[key, *from]);
+        let number = key - *from;
         // MLIR's number of the predicate "unsigned less than".
         let below = [("predicate", Attribute::text("6 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
         let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below);
         let hidden = self.lanes.all(HIDDEN);
-        code.one("arith.select", &[is_seen, score, hidden], self.lanes.vector, &[])
+        is_seen.select(score, hidden)
     }
 
     /// Replaces a block's scores by their exponentials, and adds these and the values weighted by
@@ -172,18 +169,18 @@ impl<'c> Tile<'_, 'c> {
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
             // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
             let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal);
-            let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.lanes.vector, &[]);
+            let reference = is_nothing.select(zeros, greatest);
             references.push(reference);
-            factors.push(code.same("math.exp", &[code.same("arith.subf", &[so_far, reference])]));
+            factors.push(code.same("math.exp", &[so_far - reference]));
         }
         let none = vec![zeros; references.len()];
         let added = code.repeat([0.into(), count, 1.into()], &none, |number, sums| {
             let mut next = Vec::new();
             for ((vector, &reference), &sum) in (0..).zip(&references).zip(sums) {
                 let score = self.read(1, number, vector);
-                let weight = code.same("math.exp", &[code.same("arith.subf", &[score, reference])]);
+                let weight = code.same("math.exp", &[score - reference]);
                 self.write(weight, 1, number, vector);
-                next.push(code.same("arith.addf", &[sum, weight]));
+                next.push(sum + weight);
             }
             next
         });
@@ -192,13 +189,13 @@ impl<'c> Tile<'_, 'c> {
         let first = v.place(code, [batch, head, key]);
         let each = (self.accumulators / self.lanes.vectors).min(self.lanes.count);
         code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
-            let place = code.add(first, column);
+            let place = first + column;
             let sums = self
                 .lanes
                 .summed((self.memory[1], count), (self.buffer(2), place, [v.row, 1]), each);
             let mut sums = sums.into_iter();
             for next in 0..each {
-                let column = code.add(column, next);
+                let column = column + next;
                 for (vector, &factor) in (0..).zip(&factors) {
                     let sum = [
                         self.read(2, column, vector),

@@ -73,12 +73,8 @@ impl Decode {
 
     /// Batch, head of q and query of a column of a head of keys.
     pub(super) fn query<'c>(&self, code: &Code<'c>, of_keys: Int<'c>, column: Int<'c>) -> [Int<'c>; 3] {
-        let (batch, head) = (code.div(of_keys, self.of.heads), code.rem(of_keys, self.of.heads));
-        let among = code.div(column, self.of.queries);
-        [
-            batch,
-            code.add(code.mul(head, self.of.group), among),
-            code.rem(column, self.of.queries),
-        ]
+        let (batch, head) = (of_keys / self.of.heads, of_keys % self.of.heads);
+        let among = column / self.of.queries;
+        [batch, head * self.of.group + among, column % self.of.queries]
     }
 }

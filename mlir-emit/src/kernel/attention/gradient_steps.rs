@@ -49,7 +49,7 @@ impl<'c> Numbers<'c> {
         let run = tile.float.vector(&[RUN]);
         let block = |block: i64| {
             let query = tile.row(block);
-            let place = code.select(tile.exists(query), code.add(first, query), BEYOND / 4);
+            let place = tile.exists(query).select(first + query, BEYOND / 4);
             let [statistic, other] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
             let both = [subtracted(tile, statistic), other];
             let [statistic, other] = both.map(|number| code.one("vector.broadcast", &[number], run, &[]));
@@ -124,8 +124,8 @@ impl<'c> Lanes<'_, 'c> {
                         let [statistic, level] = self.numbers_of([batch, head, other], number);
                         let weight = code.same("math.fma", &[score, scale, statistic]);
                         let weight = code.same("rocdl.exp2", &[weight]);
-                        let gradient = code.same("arith.subf", &[reached, level]);
-                        let gradient = code.same("arith.mulf", &[weight, gradient]);
+                        let gradient = reached - level;
+                        let gradient = weight * gradient;
                         let each = unsigned(RUN);
                         let rows = [(gradient, scores), (weight, gradients)];
                         let mut next = Vec::new();
@@ -156,8 +156,8 @@ impl<'c> Lanes<'_, 'c> {
                 buffers,
                 extents: [heads, count],
             } => {
-                let place = code.mul(code.add(code.mul(batch, heads), head), count);
-                let place = code.add(place, row);
+                let place = (batch * heads + head) * count;
+                let place = place + row;
                 let [statistic, level] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
                 [subtracted(tile, statistic), level]
             }
@@ -182,12 +182,12 @@ impl<'c> Lanes<'_, 'c> {
             return Vec::new();
         };
         let (code, tile) = (self.tile.code, self.tile);
-        let shared = code.mul(code.add(code.mul(batch, heads), head), count);
-        let shared = code.add(shared, first);
-        let row = code.mul(code.div(tile.column, RUN), SIXTEEN);
-        let mut row = code.sum([row, code.mul(tile.quarter, RUN), code.rem(tile.column, RUN)]);
+        let shared = (batch * heads + head) * count;
+        let shared = shared + first;
+        let row = tile.column / RUN * SIXTEEN;
+        let mut row = Int::sum([row, tile.quarter * RUN, tile.column % RUN]);
         if !tile.own.is_plain() {
-            row = code.select(code.is_below(code.add(first, row), tile.range.any[1]), row, BEYOND / 4);
+            row = (first + row).is_below(tile.range.any[1]).select(row, BEYOND / 4);
         }
         let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), tile.float));
         vec![subtracted(tile, statistic), other]
@@ -254,9 +254,9 @@ impl<'c> Lanes<'_, 'c> {
                 });
                 let weights = weights.collect::<Vec<_>>();
                 let weights = code.one("vector.from_elements", &weights, run, &[]);
-                let gradient = code.same("arith.subf", &[gradient, level]);
+                let gradient = gradient - level;
                 let [gradients, own] = made;
-                gradients.push(code.same("arith.mulf", &[weights, gradient]));
+                gradients.push(weights * gradient);
                 own.push(weights);
             }
         }
@@ -286,7 +286,7 @@ impl<'c> Lanes<'_, 'c> {
 fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Ssa<'c> {
     let code = tile.code;
     let factor = code.float(&format!("{:e}", -LOG2_E), tile.float);
-    let subtracted = code.same("arith.mulf", &[statistic, factor]);
+    let subtracted = statistic * factor;
     code.limited(subtracted, code.float(GREATEST, tile.float), true)
 }
 

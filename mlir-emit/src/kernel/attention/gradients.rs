@@ -75,7 +75,7 @@ impl Gradients {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
     /// output, both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
         let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
@@ -97,7 +97,7 @@ impl Gradients {
                     .memref(&[elements], None),
             );
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let of_keys = of.batch * of.heads;
         let group = match side {
@@ -107,17 +107,17 @@ impl Gradients {
         // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
         // workgroups that read the same rows are on one die.
         let tile = own.tile(&code, workgroup, of_keys * group);
-        let number = code.rem(workgroup, of_keys * group);
-        let (among, number) = (code.div(number, of_keys), code.rem(number, of_keys));
-        let (batch, head_of_keys) = (code.div(number, of.heads), code.rem(number, of.heads));
-        let first_head = code.mul(head_of_keys, of.group);
+        let number = workgroup % (of_keys * group);
+        let (among, number) = (number / of_keys, number % of_keys);
+        let (batch, head_of_keys) = (number / of.heads, number % of.heads);
+        let first_head = head_of_keys * of.group;
         let [q, k, v, d_o] = [2, 3, 4, 5].map(|argument| code.argument(argument));
         let sides = [[(of.q, q), (*of_d_o, d_o)], [(of.k, k), (of.v, v)]];
         let numbers = [code.argument(6), code.argument(7)];
         let stored = 8 + lengths;
         let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch));
         let (owned, streamed, own_head) = match side {
-            Side::Queries => (sides[0], sides[1], code.add(first_head, among)),
+            Side::Queries => (sides[0], sides[1], first_head + among),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),
         };
         let copied = |side: usize| {
@@ -141,8 +141,8 @@ impl Gradients {
         };
         let numbers = match side {
             Side::Queries => {
-                let row = code.add(code.mul(batch, of.heads * of.group), own_head);
-                Numbers::own(&tile, numbers, code.mul(row, of.queries))
+                let row = batch * (of.heads * of.group) + own_head;
+                Numbers::own(&tile, numbers, row * of.queries)
             }
             Side::Keys(_) => Numbers::Streamed {
                 buffers: numbers,
@@ -170,15 +170,15 @@ impl Gradients {
             Side::Queries => lanes.sums([batch, head_of_keys], &lanes.none()),
             Side::Keys(_) if of.group == 1 => lanes.sums([batch, first_head], &lanes.none()),
             Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none(), |among, sums| {
-                lanes.sums([batch, code.add(first_head, among)], sums)
+                lanes.sums([batch, first_head + among], sums)
             }),
         };
         let sums = if self.own().visible.is_same_for_all() {
             sums
         } else {
             let streamed_heads = match side {
-                Side::Queries => [head_of_keys, code.add(head_of_keys, 1)],
-                Side::Keys(_) => [first_head, code.add(first_head, of.group)],
+                Side::Queries => [head_of_keys, head_of_keys + 1],
+                Side::Keys(_) => [first_head, first_head + of.group],
             };
             lanes.mended(&sums, [batch, own_head], streamed_heads)
         };
@@ -190,19 +190,11 @@ impl Gradients {
                 let sums = &sums[number];
                 tile.store(block, sums, (to, dtype, strides), [batch, own_head], |sum| {
                     // Scores were scaled, weights were not.
-                    if number == 0 {
-                        code.same("arith.mulf", &[sum, scale])
-                    } else {
-                        sum
-                    }
+                    if number == 0 { sum * scale } else { sum }
                 });
             }
         }
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: own.tiles() * of_keys * group,
-        }
+        code.finish(own.tiles() * of_keys * group)
     }
 }
 

@@ -80,11 +80,7 @@ pub(crate) struct Strides {
 impl Strides {
     /// The place of a row's first element.
     fn place<'c>(&self, code: &Code<'c>, [batch, head, row]: [Int<'c>; 3]) -> Int<'c> {
-        code.sum([
-            code.mul(batch, self.batch),
-            code.mul(head, self.head),
-            code.mul(row, self.row),
-        ])
+        Int::sum([batch * self.batch, head * self.head, row * self.row])
     }
 }
 
@@ -276,7 +272,7 @@ fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -
     let length = |number: usize| {
         let loaded = code.load(code.argument(first + number), (batch, Int::Known(0)), word);
         let length = code.one("arith.index_cast", &[loaded], code.index_type(), &[]);
-        code.greater(Int::Made(length), 0)
+        Int::Made(length).max(0)
     };
     (0..count).map(length).collect()
 }

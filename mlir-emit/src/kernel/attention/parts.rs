@@ -16,7 +16,7 @@ const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
     /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
     /// if there are any, and what is [stored](Self::between).
-    pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Written {
         let half = element(context, self.of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let float = Type::float(context, Float::F32);
         let index = Type::index(context);
@@ -32,12 +32,12 @@ impl Decode {
         for count in self.between() {
             arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
-        let part = code.rem(workgroup, self.parts);
-        let of_keys = code.div(workgroup, self.parts);
-        let batch = code.div(of_keys, self.of.heads);
-        let column = code.rem(lane, SIXTEEN);
+        let part = workgroup % self.parts;
+        let of_keys = workgroup / self.parts;
+        let batch = of_keys / self.of.heads;
+        let column = lane % SIXTEEN;
         let [_, _, query] = self.query(&code, of_keys, column);
         let lengths = (0..count).map(|number| {
             let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
@@ -46,14 +46,14 @@ impl Decode {
         });
         let lengths = lengths.collect::<Vec<_>>();
         let [first, last] = self.of.visible.keys;
-        let start = code.add(code.mul(part, self.each), first);
+        let start = part * self.each + first;
         let mut end = if self.of.visible.count() % self.each == 0 {
-            code.add(start, self.each)
+            start + self.each
         } else {
-            let is_whole = code.is_below(part, self.parts - 1);
-            code.select(is_whole, code.add(start, self.each), last)
+            let is_whole = part.is_below(self.parts - 1);
+            is_whole.select(start + self.each, last)
         };
-        let least = |a: Int<'c>, b: Int<'c>| code.select(code.is_below(a, b), a, b);
+        let least = |a: Int<'c>, b: Int<'c>| a.is_below(b).select(a, b);
         if let Some(&keys) = lengths.get(1) {
             end = least(end, keys);
         }
@@ -61,17 +61,17 @@ impl Decode {
         let mut own = [start, end];
         if let Some(from) = self.of.visible.from {
             // What is below zero is no number here.
-            let from = code.add(query, from);
+            let from = query + from;
             let from = code.same("arith.maxsi", &[code.index(from), code.index(start)]);
             own[0] = Int::Made(from);
         }
         if let Some(to) = self.of.visible.to {
-            let to = code.index(code.add(query, to + 1));
+            let to = code.index(query + (to + 1));
             let to = code.same("arith.maxsi", &[to, code.index(Int::Known(0))]);
             own[1] = least(end, Int::Made(to));
         }
         if let Some(&queries) = lengths.first() {
-            own[1] = code.select(code.is_below(query, queries), own[1], 0);
+            own[1] = query.is_below(queries).select(own[1], 0);
         }
         let lanes = Lanes {
             code: &code,
@@ -79,9 +79,9 @@ impl Decode {
             half,
             float,
             column,
-            quarter: code.div(lane, SIXTEEN),
+            quarter: lane / SIXTEEN,
             batch,
-            head: code.rem(of_keys, self.of.heads),
+            head: of_keys % self.of.heads,
             buffers: [code.argument(3), code.argument(4)],
             end,
             own,
@@ -95,11 +95,7 @@ impl Decode {
         };
         let sums = Sums { weighted, ..sums };
         lanes.store(&sums, workgroup, [code.argument(5 + count), code.argument(6 + count)]);
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: self.all(),
-        }
+        code.finish(self.all())
     }
 }
 
@@ -159,17 +155,12 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let Strides { batch, head, row } = self.decode.of.q.strides;
         let [b, h, query] = self.decode.query(code, of_keys, self.column);
-        let place = code.sum([
-            code.mul(b, batch),
-            code.mul(h, head),
-            code.mul(query, row),
-            code.mul(self.quarter, WIDE),
-        ]);
-        let exists = code.is_below(self.column, self.decode.columns_of_group());
-        let place = code.select(exists, place, BEYOND / 2);
+        let place = Int::sum([b * batch, h * head, query * row, self.quarter * WIDE]);
+        let exists = self.column.is_below(self.decode.columns_of_group());
+        let place = exists.select(place, BEYOND / 2);
         let vector = self.half.vector(&[WIDE]);
         (0..self.turns())
-            .map(|turn| code.load(buffer, (code.add(place, turn * 4 * WIDE), Int::Known(0)), vector))
+            .map(|turn| code.load(buffer, (place + turn * 4 * WIDE, Int::Known(0)), vector))
             .collect()
     }
 
@@ -178,12 +169,12 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let [keys, values] = self.buffers;
         // The shared part of the address stays inside the buffer, also where no lane reads.
-        let inside = code.select(code.is_below(first, self.end), first, 0);
+        let inside = first.is_below(self.end).select(first, 0);
         let shared = |strides: Strides| {
-            code.sum([
-                code.mul(self.batch, strides.batch),
-                code.mul(self.head, strides.head),
-                code.mul(inside, strides.row),
+            Int::sum([
+                self.batch * strides.batch,
+                self.head * strides.head,
+                inside * strides.row,
             ])
         };
         let (of_key, of_value) = (self.decode.of.k.strides, self.decode.of.v.strides);
@@ -193,22 +184,21 @@ impl<'c> Lanes<'_, 'c> {
             values: Vec::new(),
         };
         let place = |key: Int<'c>, stride: i64, column: Int<'c>| {
-            let exists = code.is_below(code.add(first, key), self.end);
-            code.select(exists, code.add(code.mul(key, stride), column), BEYOND / 2)
+            let exists = (first + key).is_below(self.end);
+            exists.select(key * stride + column, BEYOND / 2)
         };
         for block in 0..STEP / SIXTEEN {
-            let key = code.add(self.column, block * SIXTEEN);
-            let own = place(key, of_key.row, code.mul(self.quarter, WIDE));
+            let key = self.column + block * SIXTEEN;
+            let own = place(key, of_key.row, self.quarter * WIDE);
             let vector = self.half.vector(&[WIDE]);
-            let turns =
-                (0..self.turns()).map(|turn| code.load(keys, (code.add(own, turn * 4 * WIDE), shared_key), vector));
+            let turns = (0..self.turns()).map(|turn| code.load(keys, (own + turn * 4 * WIDE, shared_key), vector));
             loaded.keys.push(turns.collect());
         }
         for block in 0..STEP / SIXTEEN {
             let vector = self.half.vector(&[self.width()]);
-            let column = code.mul(self.column, self.width());
+            let column = self.column * self.width();
             let own = (0..RUN).map(|next| {
-                let key = code.add(code.mul(self.quarter, RUN), block * SIXTEEN + next);
+                let key = self.quarter * RUN + (block * SIXTEEN + next);
                 code.load(values, (place(key, of_value.row, column), shared_value), vector)
             });
             loaded.values.push(own.collect());
@@ -230,7 +220,7 @@ impl<'c> Lanes<'_, 'c> {
         let bounds = [start, self.end, Int::Known(STEP)];
         let carried = code.repeat(bounds, &carried, |key, carried| {
             let (sums, loaded) = self.apart(carried);
-            let next = self.load(code.add(key, STEP));
+            let next = self.load(key + STEP);
             code.schedule_barrier();
             let sums = self.step(q, &loaded, sums, key);
             // The loaded values move to the registers of the next iteration, which waits for them.
@@ -269,20 +259,20 @@ impl<'c> Lanes<'_, 'c> {
             .map(|(block, keys)| self.scores(q, keys, (block, key)));
         let scores = scores.collect::<Vec<_>>();
         let greatest = greatest_of(code, sums.greatest, &scores, self.float);
-        let factor = code.same("arith.subf", &[sums.greatest, greatest]);
+        let factor = sums.greatest - greatest;
         let factor = code.same("math.exp2", &[factor]);
-        let mut total = code.same("arith.mulf", &[sums.total, factor]);
+        let mut total = sums.total * factor;
         let factor = code.one("vector.broadcast", &[factor], run, &[]);
         let mut weighted = sums.weighted;
         for sum in &mut weighted {
-            *sum = code.same("arith.mulf", &[*sum, factor]);
+            *sum = *sum * factor;
         }
         let subtracted = code.one("vector.broadcast", &[greatest], run, &[]);
         for (scores, values) in scores.into_iter().zip(&loaded.values) {
-            let weights = code.same("arith.subf", &[scores, subtracted]);
+            let weights = scores - subtracted;
             let weights = code.same("math.exp2", &[weights]);
             for number in 0..RUN {
-                total = code.same("arith.addf", &[total, code.extract(weights, number, self.float)]);
+                total = total + code.extract(weights, number, self.float);
             }
             let weights = code.one("arith.truncf", &[weights], self.half.vector(&[RUN]), &[]);
             for (column, sum) in (0..).zip(&mut weighted) {
@@ -311,24 +301,21 @@ impl<'c> Lanes<'_, 'c> {
         let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float);
         let scale = code.one("arith.constant", &[], self.float, &[("value", scale)]);
         let scale = code.one("vector.broadcast", &[scale], run, &[]);
-        let scores = code.same("arith.mulf", &[sum, scale]);
+        let scores = sum * scale;
         let visible = &self.decode.of.visible;
         if visible.is_same_for_all() && visible.count() % STEP == 0 {
             return scores;
         }
         let [from, end] = self.own;
-        let first = code.sub(
-            code.sum([key, Int::Known(block * SIXTEEN), code.mul(self.quarter, RUN)]),
-            from,
-        );
-        let count = code.select(code.is_below(from, end), code.sub(end, from), 0);
+        let first = Int::sum([key, Int::Known(block * SIXTEEN), self.quarter * RUN]) - from;
+        let count = from.is_below(end).select(end - from, 0);
         let hidden = code.float(HIDDEN, self.float);
         let all = (0..RUN).map(|number| {
             let score = code.extract(scores, number, self.float);
-            let Int::Made(is_visible) = code.is_below(code.add(first, number), count) else {
+            let Int::Made(is_visible) = (first + number).is_below(count) else {
                 unreachable!("{MISSING}");
             };
-            code.one("arith.select", &[is_visible, score, hidden], self.float, &[])
+            is_visible.select(score, hidden)
         });
         let all = all.collect::<Vec<_>>();
         code.one("vector.from_elements", &all, run, &[])
@@ -354,18 +341,18 @@ impl<'c> Lanes<'_, 'c> {
             matrix(of.k, of_keys_buffer, of_key),
             matrix(of.v, of_values_buffer, of_value),
         );
-        let exists = code.is_below(self.column, self.decode.columns_of_group());
+        let exists = self.column.is_below(self.decode.columns_of_group());
         let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float);
         // If the sum of weights is NaN, a visible score is NaN.
-        let is_meant = code.and(exists, again.is_number(sums.total));
+        let is_meant = exists & again.is_number(sums.total);
         again.mended(&sums.weighted, is_meant, || {
             let place = self.decode.query(code, of_keys, self.column);
             let q = matrix(of.q, q, of_key).row(code, place);
             let [from, end] = self.own;
             code.repeat([from, end, Int::Known(1)], &again.none(of_value), |key, weighted| {
                 let k = keys.row(code, [self.batch, self.head, key]);
-                let power = code.same("arith.mulf", &[again.dot([q, k], of_key), scale]);
-                let weight = code.same("math.exp2", &[code.same("arith.subf", &[power, sums.greatest])]);
+                let power = again.dot([q, k], of_key) * scale;
+                let weight = code.same("math.exp2", &[power - sums.greatest]);
                 let v = values.row(code, [self.batch, self.head, key]);
                 again.added(weighted, weight, (v, of_value))
             })
@@ -377,20 +364,20 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);
         let total = of_query(code, "arith.addf", sums.total);
-        let row = code.add(code.mul(workgroup, count), self.column);
-        let exists = code.is_below(self.column, count);
+        let row = workgroup * count + self.column;
+        let exists = self.column.is_below(count);
         for number in 0..RUN {
-            let column = code.mul(code.add(code.mul(self.quarter, RUN), number), width);
+            let column = (self.quarter * RUN + number) * width;
             let own = sums.weighted.iter().map(|&sum| code.extract(sum, number, self.float));
             let own = own.collect::<Vec<_>>();
             for (piece, elements) in (0..).zip(own.chunks(4)) {
-                let place = code.sum([code.mul(row, of_value), column, Int::Known(4 * piece)]);
+                let place = row * of_value + column + Int::Known(4 * piece);
                 let vector = code.one("vector.from_elements", elements, self.float.vector(&[4]), &[]);
-                code.store(vector, to, code.select(exists, place, BEYOND / 4));
+                code.store(vector, to, exists.select(place, BEYOND / 4));
             }
         }
-        let is_first = code.and(code.is_below(self.quarter, 1), exists);
-        let place = code.select(is_first, code.mul(row, FOUND), BEYOND / 4);
+        let is_first = self.quarter.is_below(1) & exists;
+        let place = is_first.select(row * FOUND, BEYOND / 4);
         let pair = self.float.vector(&[FOUND]);
         let pair = code.one("vector.from_elements", &[sums.greatest, total], pair, &[]);
         code.store(pair, found, place)

@@ -68,7 +68,7 @@ impl Prefill {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
     /// there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let of = &self.of;
         let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let out = element(context, of.out.0).unwrap_or_else(|| unreachable!("{MISSING}"));
@@ -90,7 +90,7 @@ impl Prefill {
         let rows = of.rows();
         arguments.push(out.memref(&[rows * of.columns[1]], None));
         arguments.extend([float.memref(&[rows], None); 2]);
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let own = self.own();
         let of_keys = of.batch * of.heads;
@@ -98,10 +98,10 @@ impl Prefill {
         // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
         // dies, all workgroups that read a head's keys are on one die.
         let tile = own.tile(&code, workgroup, heads);
-        let number = code.rem(workgroup, heads);
-        let (among, number) = (code.div(number, of_keys), code.rem(number, of_keys));
-        let (batch, head_of_keys) = (code.div(number, of.heads), code.rem(number, of.heads));
-        let head = code.add(code.mul(head_of_keys, of.group), among);
+        let number = workgroup % heads;
+        let (among, number) = (number / of_keys, number % of_keys);
+        let (batch, head_of_keys) = (number / of.heads, number % of.heads);
+        let head = head_of_keys * of.group + among;
         let lengths = lengths_of(&code, first_length, lengths, batch);
         let stored = first_length + lengths.len();
         let tile = Tile::new(&code, own, half, [lane, tile], lengths);
@@ -137,10 +137,6 @@ impl Prefill {
         let stored = [stored, stored + 1, stored + 2].map(|number| code.argument(number));
         let [o, greatest, total] = stored;
         lanes.store(&sums, o, [greatest, total], [batch, head]);
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: own.tiles() * heads,
-        }
+        code.finish(own.tiles() * heads)
     }
 }

@@ -117,11 +117,7 @@ impl<'c> Lanes<'_, 'c> {
         let (code, tile) = (self.tile.code, self.tile);
         let [of_batch, of_head, of_query, of_key] = mask.strides;
         let ([batch, head], end) = (self.head, tile.range.any[1]);
-        let shared = code.sum([
-            code.mul(batch, of_batch),
-            code.mul(head, of_head),
-            code.mul(first, of_key),
-        ]);
+        let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
         let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let run = element.vector(&[RUN]);
         let bytes = mask
@@ -130,10 +126,10 @@ impl<'c> Lanes<'_, 'c> {
             .unwrap_or_else(|| unreachable!("{MISSING}"))
             .cast_signed();
         let load = |block: i64, own: Int<'c>| {
-            let key = code.add(code.mul(tile.quarter, RUN), block * SIXTEEN);
-            let mut place = code.add(own, code.mul(key, of_key));
+            let key = tile.quarter * RUN + block * SIXTEEN;
+            let mut place = own + key * of_key;
             if !tile.own.is_plain() {
-                place = code.select(code.is_below(code.add(first, key), end), place, BEYOND / bytes);
+                place = (first + key).is_below(end).select(place, BEYOND / bytes);
             }
             if mask.has_runs(&self.prefill.of.visible) {
                 code.load(*buffer, (place, shared), run)
@@ -142,7 +138,7 @@ impl<'c> Lanes<'_, 'c> {
                 code.one("vector.broadcast", &[one], run, &[])
             } else {
                 let own = (0..RUN).map(|key| {
-                    let place = code.add(place, key * of_key);
+                    let place = place + key * of_key;
                     code.load(*buffer, (place, shared), element)
                 });
                 let own = own.collect::<Vec<_>>();
@@ -152,7 +148,7 @@ impl<'c> Lanes<'_, 'c> {
         let mut loaded = Vec::new();
         for block in 0..tile.own.blocks() {
             let query = tile.row(block);
-            let own = code.select(tile.exists(query), code.mul(query, of_query), BEYOND / bytes);
+            let own = tile.exists(query).select(query * of_query, BEYOND / bytes);
             for block in 0..BLOCKS {
                 loaded.push(load(block, own));
             }
@@ -172,7 +168,7 @@ impl<'c> Lanes<'_, 'c> {
         if dtype != DataType::F32 {
             elements = code.one("arith.extf", &[elements], run, &[]);
         }
-        let powers = code.same("arith.mulf", &[elements, all(&format!("{LOG2_E:e}"))]);
+        let powers = elements * all(&format!("{LOG2_E:e}"));
         if dtype == DataType::F16 {
             return powers;
         }
@@ -184,7 +180,7 @@ impl<'c> Lanes<'_, 'c> {
         let truths = Type::integer(code.context(), 1).vector(&[RUN]);
         let magnitudes = code.same("math.absf", &[elements]);
         let is_infinite = code.one("arith.cmpf", &[magnitudes, all(INFINITE)], truths, &equal);
-        code.one("arith.select", &[is_infinite, elements, finite], run, &[])
+        is_infinite.select(elements, finite)
     }
 
     /// The scores of a step: for each block of queries, four keys of each block of keys.
@@ -208,7 +204,7 @@ impl<'c> Lanes<'_, 'c> {
                         let added = self.powers(mask.dtype, added);
                         code.same("math.fma", &[sum, scale, added])
                     }
-                    _ => code.same("arith.mulf", &[sum, scale]),
+                    _ => sum * scale,
                 });
             }
         }
@@ -221,30 +217,30 @@ impl<'c> Lanes<'_, 'c> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN]);
         let greatest = greatest_of(code, sums.greatest, scores, float);
-        let factor = code.same("arith.subf", &[sums.greatest, greatest]);
+        let factor = sums.greatest - greatest;
         let factor = code.same("rocdl.exp2", &[factor]);
         sums.greatest = greatest;
-        sums.total = code.same("arith.mulf", &[sums.total, factor]);
+        sums.total = sums.total * factor;
         let factor = code.one("vector.broadcast", &[factor], run, &[]);
         for sum in &mut sums.weighted {
-            *sum = code.same("arith.mulf", &[*sum, factor]);
+            *sum = *sum * factor;
         }
         let subtracted = code.one("vector.broadcast", &[greatest], run, &[]);
         let mut weights = Vec::new();
         let mut all = code.zeros(run);
         for &scores in scores {
-            let powers = code.same("arith.subf", &[scores, subtracted]);
+            let powers = scores - subtracted;
             let own = (0..RUN).map(|number| {
                 let power = code.extract(powers, number, float);
                 code.same("rocdl.exp2", &[power])
             });
             let own = own.collect::<Vec<_>>();
             let own = code.one("vector.from_elements", &own, run, &[]);
-            all = code.same("arith.addf", &[all, own]);
+            all = all + own;
             weights.push(code.one("arith.truncf", &[own], self.tile.half.vector(&[RUN]), &[]));
         }
         for number in 0..RUN {
-            sums.total = code.same("arith.addf", &[sums.total, code.extract(all, number, float)]);
+            sums.total = sums.total + code.extract(all, number, float);
         }
         weights
     }
@@ -254,11 +250,11 @@ impl<'c> Lanes<'_, 'c> {
         let (code, tile, of) = (self.tile.code, self.tile, &self.prefill.of);
         let again = tile.again();
         let [batch, head] = self.head;
-        let head_of_keys = code.div(head, of.group);
+        let head_of_keys = head / of.group;
         let [keys, values] = self.streamed.copied.each_ref().map(Copied::matrix);
         let (query, columns) = (tile.row(block), values.columns);
         // If the sum of weights is NaN, a visible score is NaN.
-        let is_meant = code.and(tile.exists(query), again.is_number(total));
+        let is_meant = tile.exists(query) & again.is_number(total);
         let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float);
         again.mended(&sums.weighted, is_meant, || {
             let q = self.q.row(code, [batch, head, query]);
@@ -266,19 +262,19 @@ impl<'c> Lanes<'_, 'c> {
             code.repeat([from, end, Int::Known(1)], &again.none(columns), |key, weighted| {
                 let k = keys.row(code, [batch, head_of_keys, key]);
                 let score = again.dot([q, k], keys.columns);
-                let mut power = code.same("arith.mulf", &[score, scale]);
+                let mut power = score * scale;
                 if let Some((mask, buffer)) = &self.mask {
                     let [of_batch, of_head, of_query, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
-                    let place = code.sum(parts.into_iter().collect::<Vec<_>>());
+                    let parts = parts.map(|(number, stride)| number * stride);
+                    let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
                     let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
                     let added = code.one("vector.broadcast", &[added], element.vector(&[RUN]), &[]);
                     let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);
-                    power = code.same("arith.addf", &[power, added]);
+                    power = power + added;
                 }
-                let power = code.same("arith.subf", &[power, sums.greatest]);
+                let power = power - sums.greatest;
                 let weight = code.same("rocdl.exp2", &[power]);
                 let v = values.row(code, [batch, head_of_keys, key]);
                 again.added(weighted, weight, (v, columns))
@@ -310,15 +306,15 @@ impl<'c> Lanes<'_, 'c> {
             let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal);
             let (dtype, strides) = of.out;
             tile.store(block, &weighted, (out, dtype, strides), [batch, head], |sum| {
-                let quotient = code.same("arith.divf", &[sum, total]);
+                let quotient = sum / total;
                 // Where there are no weights, the output is zero: the sum is 0 v, which may be NaN.
-                code.one("arith.select", &[nothing, zero, quotient], tile.float, &[])
+                nothing.select(zero, quotient)
             });
             let query = tile.row(block);
             // Rows lie in the order of batches, heads and queries.
-            let row = code.mul(code.add(code.mul(batch, of.heads * of.group), head), of.queries);
-            let is_first = code.and(code.is_below(tile.quarter, 1), tile.exists(query));
-            let place = code.select(is_first, code.add(row, query), BEYOND / 4);
+            let row = (batch * (of.heads * of.group) + head) * of.queries;
+            let is_first = tile.quarter.is_below(1) & tile.exists(query);
+            let place = is_first.select(row + query, BEYOND / 4);
             code.store(sums.greatest, to_greatest, place);
             code.store(total, to_total, place);
         }

@@ -51,28 +51,28 @@ impl<'c> Copied<'c> {
         let code = tile.code;
         let across = self.columns / WIDE;
         let down = tile.own.lanes() / across;
-        let first = code.div(tile.lane, across);
-        let rows = (0..STEP / down).map(|number| code.add(first, number * down));
-        (rows.collect(), code.rem(tile.lane, across))
+        let first = tile.lane / across;
+        let rows = (0..STEP / down).map(|number| first + number * down);
+        (rows.collect(), tile.lane % across)
     }
 
     /// Where a vector of a row is in LDS.
     fn place(&self, tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
         let code = tile.code;
         if self.is_exchanged {
-            vector = code.xor(vector, code.rem(row, self.columns / WIDE));
+            vector = vector ^ (row % (self.columns / WIDE));
         }
-        code.add(code.mul(row, self.columns), code.mul(vector, WIDE))
+        row * self.columns + vector * WIDE
     }
 
     /// Reads eight of every 32 columns of the lane's row of a block: an operand of the scores.
     pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Vec<Ssa<'c>> {
         let code = tile.code;
         let vector = tile.half.vector(&[WIDE]);
-        let row = code.add(tile.column, block * SIXTEEN);
+        let row = tile.column + block * SIXTEEN;
         (0..self.columns / (4 * WIDE))
             .map(|turn| {
-                let place = self.place(tile, row, code.add(tile.quarter, 4 * turn));
+                let place = self.place(tile, row, tile.quarter + 4 * turn);
                 code.read_shared(self.memory, place, vector)
             })
             .collect()
@@ -86,13 +86,13 @@ impl<'c> Copied<'c> {
         let vector = tile.half.vector(&[width]);
         (0..RUN)
             .map(|next| {
-                let row = code.add(code.mul(tile.quarter, RUN), block * SIXTEEN + next);
+                let row = tile.quarter * RUN + (block * SIXTEEN + next);
                 let place = if self.is_exchanged {
-                    let column = code.mul(tile.column, width);
-                    let place = self.place(tile, row, code.div(column, WIDE));
-                    code.add(place, code.rem(column, WIDE))
+                    let column = tile.column * width;
+                    let place = self.place(tile, row, column / WIDE);
+                    place + column % WIDE
                 } else {
-                    code.add(code.mul(row, self.columns), code.mul(tile.column, width))
+                    row * self.columns + tile.column * width
                 };
                 code.read_shared(self.memory, place, vector)
             })
@@ -115,7 +115,7 @@ impl<'c> Streamed<'_, 'c> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
         // The shared part of the address stays inside the buffer, also where no lane reads.
-        let inside = |first: Int<'c>| code.select(code.is_below(first, end), first, 0);
+        let inside = |first: Int<'c>| first.is_below(end).select(first, 0);
         let within = inside(start);
         self.keep(&self.load(head, [start, within]));
         let kept = early(within);
@@ -124,7 +124,7 @@ impl<'c> Streamed<'_, 'c> {
         let carried = [kept.as_slice(), values].concat();
         let mut carried = code.repeat([start, end, Int::Known(STEP)], &carried, |row, carried| {
             let (kept, values) = carried.split_at(count);
-            let next = code.add(row, STEP);
+            let next = row + STEP;
             let within = inside(next);
             let (loaded, next) = (self.load(head, [next, within]), early(within));
             code.schedule_barrier();
@@ -149,13 +149,13 @@ impl<'c> Streamed<'_, 'c> {
         for copied in &self.copied {
             let shared = copied.operand.strides.place(code, [batch, head, within]);
             let (own, column) = copied.lane(self.tile);
-            let column = code.mul(column, WIDE);
+            let column = column * WIDE;
             for row in own {
-                let own = code.add(code.mul(row, copied.operand.strides.row), column);
+                let own = row * copied.operand.strides.row + column;
                 let own = if self.tile.own.is_plain() {
                     own
                 } else {
-                    code.select(code.is_below(code.add(first, row), end), own, BEYOND / 2)
+                    (first + row).is_below(end).select(own, BEYOND / 2)
                 };
                 rows.push(code.load(copied.buffer, (own, shared), vector));
             }

@@ -8,6 +8,7 @@ use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
+use crate::EmitError;
 use crate::counts::signed;
 use crate::mlir::{Attribute, Block, Context, Float, Type};
 use rotini_graph::DataType;
@@ -19,8 +20,9 @@ const DIES: i64 = 8;
 const BAND: i64 = 8;
 
 /// A kernel that is written.
-pub(super) struct Written<'c> {
-    pub(super) block: Block<'c>,
+pub(super) struct Written {
+    /// Its body, if it is valid.
+    pub(super) block: Result<Block, EmitError>,
     pub(super) workgroups: i64,
 }
 
@@ -67,7 +69,7 @@ pub(super) fn arguments<'c>(
     for tensor in epilogue.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
     let buffers = buffers.collect::<Vec<_>>();
     (code, buffers)
@@ -80,7 +82,7 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written<'c> {
+) -> Written {
     let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
     let batches: i64 = axes.batch.iter().product();
     let read = factors.len() + usize::from(product.chosen.is_some());
@@ -101,22 +103,19 @@ pub(super) fn write<'c>(
     let workgroup = Int::Made(code.argument(1));
     let number = xcd_remap(&code, workgroup, workgroups);
     let each = tall * wide;
-    let (outer, tile) = (code.div(number, each), code.rem(number, each));
-    let (batch, part) = (code.div(outer, parts), code.rem(outer, parts));
+    let (outer, tile) = (number / each, number % each);
+    let (batch, part) = (outer / parts, outer % parts);
     let [row, column] = grouped_tile_order(&code, tile, [tall, wide]);
     let lane = Int::Made(code.argument(0));
     let across_subgroups = schedule.subgroups[1].cast_signed();
-    let subgroup = code.div(lane, LANES.cast_signed());
+    let subgroup = lane / LANES.cast_signed();
     let kernel = Kernel {
         code: &code,
         axes,
         schedule,
-        corner: [code.mul(row, rows), code.mul(column, columns)],
-        lane: code.rem(lane, LANES.cast_signed()),
-        subgroup: [
-            code.div(subgroup, across_subgroups),
-            code.rem(subgroup, across_subgroups),
-        ],
+        corner: [row * rows, column * columns],
+        lane: lane % LANES.cast_signed(),
+        subgroup: [subgroup / across_subgroups, subgroup % across_subgroups],
     };
     let count = counted(&code, batch, &product.terms);
     let chosen = match (product.chosen, buffers.get(factors.len())) {
@@ -171,11 +170,7 @@ pub(super) fn write<'c>(
         &sums,
         buffers.get(read..).unwrap_or_default(),
     );
-    code.op("func.return", &[], &[], &[], Vec::new());
-    Written {
-        block: code.finish(),
-        workgroups,
-    }
+    code.finish(workgroups)
 }
 
 /// How many terms the product with this number has, if not all do.
@@ -186,7 +181,7 @@ fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>
     let mut count = Int::Known(last);
     for (number, &terms) in others.iter().enumerate().rev() {
         let next = signed(number + 1);
-        count = code.select(code.is_below(batch, next), terms, count);
+        count = batch.is_below(next).select(terms, count);
     }
     Some(count)
 }
@@ -196,31 +191,31 @@ pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64
     if workgroups < 2 * DIES {
         return workgroup;
     }
-    let (die, turn) = (code.rem(workgroup, DIES), code.div(workgroup, DIES));
+    let (die, turn) = (workgroup % DIES, workgroup / DIES);
     let (each, more) = (workgroups / DIES, workgroups % DIES);
     let before = if more == 0 {
         Int::Known(0)
     } else {
-        code.select(code.is_below(die, more), die, more)
+        die.is_below(more).select(die, more)
     };
-    code.sum([code.mul(die, each), before, turn])
+    die * each + before + turn
 }
 
 /// Returns the row and the column of a tile in grouped order: down a band of rows, then to the next
 /// column.
 fn grouped_tile_order<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> [Int<'c>; 2] {
     if tall <= BAND {
-        return [code.rem(tile, tall), code.div(tile, tall)];
+        return [tile % tall, tile / tall];
     }
-    let band = code.div(tile, BAND * wide);
-    let within = code.rem(tile, BAND * wide);
-    let first = code.mul(band, BAND);
+    let band = tile / (BAND * wide);
+    let within = tile % (BAND * wide);
+    let first = band * BAND;
     if tall % BAND == 0 {
-        return [code.add(first, code.rem(within, BAND)), code.div(within, BAND)];
+        return [first + within % BAND, within / BAND];
     }
-    let left = code.sub(tall, first);
-    let height = code.select(code.is_below(left, BAND), left, BAND);
-    [code.add(first, code.rem(within, height)), code.div(within, height)]
+    let left = tall - first;
+    let height = left.is_below(BAND).select(left, BAND);
+    [first + within % height, within / height]
 }
 
 impl<'c> Kernel<'_, 'c> {
@@ -245,7 +240,7 @@ impl<'c> Kernel<'_, 'c> {
     fn first(&self, side: usize) -> Int<'c> {
         let each = self.instructions().get(side).copied().unwrap_or(1) * INTRINSIC.cast_signed();
         let place = self.subgroup[side];
-        self.code.mul(place, each)
+        place * each
     }
 
     /// Applies the epilogue to the sums and stores its results.
@@ -265,13 +260,13 @@ impl<'c> Kernel<'_, 'c> {
             batch.to_vec()
         };
         let sixteen = INTRINSIC.cast_signed();
-        let (own, quarter) = (code.rem(self.lane, sixteen), code.div(self.lane, sixteen));
-        let run = code.mul(quarter, RUN);
+        let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
+        let run = quarter * RUN;
         let along = self.goes_along_columns();
         let [row, column] = if along { [own, run] } else { [run, own] };
         let first = [
-            code.sum([self.corner[0], self.first(0), row]),
-            code.sum([self.corner[1], self.first(1), column]),
+            self.corner[0] + self.first(0) + row,
+            self.corner[1] + self.first(1) + column,
         ];
         let [tall, wide] = self.instructions();
         let [down, across] = [rows.iter().product::<i64>(), columns.iter().product()];
@@ -280,20 +275,20 @@ impl<'c> Kernel<'_, 'c> {
             if all % tile == 0 {
                 Int::Known(1)
             } else {
-                code.is_below(number, all)
+                number.is_below(all)
             }
         };
         let pairs = (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j)));
         for ((i, j), &sum) in pairs.zip(sums) {
-            let (row, column) = (code.add(first[0], i * sixteen), code.add(first[1], j * sixteen));
+            let (row, column) = (first[0] + i * sixteen, first[1] + j * sixteen);
             let (mut indices, mut exists) = (Vec::new(), Vec::new());
             for next in 0..RUN {
                 let (row, column) = if along {
-                    (row, code.add(column, next))
+                    (row, column + next)
                 } else {
-                    (code.add(row, next), column)
+                    (row + next, column)
                 };
-                let there = code.and(is_below(row, down, tile_rows), is_below(column, across, tile_columns));
+                let there = is_below(row, down, tile_rows) & is_below(column, across, tile_columns);
                 exists.push(there);
                 let (number, extents) = if along { (column, columns) } else { (row, rows) };
                 indices.push(coordinates(code, number, extents));

@@ -66,10 +66,10 @@ impl<'c> Kernel<'_, 'c> {
         let parts = self.schedule.parts.cast_signed();
         let steps = (all + step - 1) / step;
         let each = (steps + parts - 1) / parts;
-        let first = code.mul(part, each * step);
-        let mut last = code.add(first, each * step);
+        let first = part * (each * step);
+        let mut last = first + each * step;
         if let Some(count) = count {
-            last = code.select(code.is_below(last, count), last, count);
+            last = last.is_below(count).select(last, count);
         }
         let share = Share {
             first,
@@ -98,12 +98,12 @@ impl<'c> Kernel<'_, 'c> {
     fn places(&self, side: usize, bytes: i64) -> [Vec<Int<'c>>; 2] {
         let code = self.code;
         let sixteen = INTRINSIC.cast_signed();
-        let (own, quarter) = (code.rem(self.lane, sixteen), code.div(self.lane, sixteen));
-        let first = code.add(self.first(side), own);
+        let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
+        let first = self.first(side) + own;
         let count = self.instructions().get(side).copied().unwrap_or(1);
         let half = |half: i64| {
-            let chunk = code.add(quarter, 4 * half);
-            let rows = (0..count).map(|index| place(code, code.add(first, index * sixteen), chunk, bytes));
+            let chunk = quarter + 4 * half;
+            let rows = (0..count).map(|index| place(code, first + index * sixteen, chunk, bytes));
             rows.collect::<Vec<_>>()
         };
         [half(0), half(1)]
@@ -120,7 +120,7 @@ impl<'c> Steps<'_, 'c> {
         let code = self.code();
         self.keep(&self.load(share.first), 0);
         code.barrier();
-        let bounds = [code.add(share.first, share.step), share.last, Int::Known(share.step)];
+        let bounds = [share.first + share.step, share.last, Int::Known(share.step)];
         let sums = code.repeat(bounds, &self.zeros(), |place, sums| {
             let next = self.load(place);
             code.schedule_barrier();
@@ -140,22 +140,22 @@ impl<'c> Steps<'_, 'c> {
         let &Share { first, last, step, .. } = share;
         self.keep(&self.load(first), 0);
         let zeros = self.zeros();
-        let odd = self.load(code.add(first, step));
+        let odd = self.load(first + step);
         if share.count == 2 {
             code.barrier();
             let (sums, _) = self.turn(&zeros, 0, &odd, None);
             return self.multiply(&sums, 1);
         }
-        let even = self.load(code.add(first, 2 * step));
+        let even = self.load(first + 2 * step);
         code.barrier();
         // An even number of steps leaves one without a partner. Counted steps may go beyond the sum
         // by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
-            Some(code.sub(last, step))
+            Some(last - step)
         } else {
             None
         };
-        let bounds = [code.add(first, 3 * step), single.unwrap_or(last), Int::Known(2 * step)];
+        let bounds = [first + 3 * step, single.unwrap_or(last), Int::Known(2 * step)];
         let (own, copies) = (zeros.len(), odd.len());
         let apart = |carried: &[Ssa<'c>]| match (
             carried.get(..own),
@@ -168,7 +168,7 @@ impl<'c> Steps<'_, 'c> {
         let carried = code.repeat(bounds, &[zeros, odd, even].concat(), |place, carried| {
             let [sums, odd, even] = apart(carried);
             let (sums, odd) = self.turn(&sums, 0, &odd, Some(place));
-            let (sums, even) = self.turn(&sums, 1, &even, Some(code.add(place, step)));
+            let (sums, even) = self.turn(&sums, 1, &even, Some(place + step));
             [sums, odd, even].concat()
         });
         let [sums, odd, even] = apart(&carried);
@@ -238,7 +238,7 @@ impl<'c> Steps<'_, 'c> {
             let memory = self.memories[side];
             let start = buffer * self.readers[side].size();
             let chunks = places.unwrap_or_else(|| unreachable!("{MISSING}")).iter();
-            let chunks = chunks.map(|&place| code.read_shared(memory, code.add(place, start), vector));
+            let chunks = chunks.map(|&place| code.read_shared(memory, place + start, vector));
             chunks.collect::<Vec<_>>()
         };
         let mut sums = sums.to_vec();

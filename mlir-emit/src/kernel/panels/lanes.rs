@@ -70,7 +70,7 @@ impl<'c> Lanes<'_, 'c> {
         let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words());
         let first = self.code.word(first);
         let first = self.code.one("vector.broadcast", &[first], self.words(), &[]);
-        self.code.same("arith.addi", &[first, numbers])
+        first + numbers
     }
 
     fn below(&self, numbers: Ssa<'c>, end: i64) -> Ssa<'c> {
@@ -88,8 +88,8 @@ impl<'c> Lanes<'_, 'c> {
             unreachable!("a run without columns");
         };
         let vectors = (inner.extent + self.count - 1) / self.count;
-        let (run, within) = (code.div(number, vectors), code.rem(number, vectors));
-        let lane = code.mul(within, self.count);
+        let (run, within) = (number / vectors, number % vectors);
+        let lane = within * self.count;
         let places = places(code, run, outer);
         let mask_of_lanes = if inner.extent % self.count == 0 {
             None
@@ -102,7 +102,7 @@ impl<'c> Lanes<'_, 'c> {
                 1 => Step::One,
                 2 if tensor == RIGHT => {
                     let mask = |from: i64| -> Ssa<'c> {
-                        let numbers = self.from(code.add(code.mul(lane, 2), from));
+                        let numbers = self.from(lane * 2 + from);
                         self.below(numbers, 2 * inner.extent - 1)
                     };
                     Step::Two(match mask_of_lanes {
@@ -112,11 +112,11 @@ impl<'c> Lanes<'_, 'c> {
                 }
                 _ => {
                     let numbers = self.from(0.into());
-                    Step::Any(code.same("arith.muli", &[numbers, self.splat(stride)]))
+                    Step::Any(numbers * self.splat(stride))
                 }
             };
             Place {
-                first: code.add(places[tensor], code.mul(lane, stride)),
+                first: places[tensor] + lane * stride,
                 step,
             }
         };
@@ -132,7 +132,7 @@ impl<'c> Lanes<'_, 'c> {
     /// Returns the vector `number` of columns at arbitrary strides. `all`: columns in total.
     pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Column<'c> {
         let code = self.code;
-        let first = code.mul(number, self.count);
+        let first = number * self.count;
         let numbers = self.from(first);
         let mask = if all % self.count == 0 {
             None
@@ -155,8 +155,8 @@ impl<'c> Lanes<'_, 'c> {
                     rest = code.same("arith.divui", &[rest, extent]);
                     here
                 };
-                let moved = code.same("arith.muli", &[here, self.splat(axis.strides[tensor])]);
-                sum = code.same("arith.addi", &[sum, moved]);
+                let moved = here * self.splat(axis.strides[tensor]);
+                sum = sum + moved;
             }
             sum
         };
@@ -208,7 +208,7 @@ impl<'c> Lanes<'_, 'c> {
     fn load(&self, buffer: Ssa<'c>, from: Int<'c>, place: Place<'c>, mask: Option<Ssa<'c>>) -> Ssa<'c> {
         let code = self.code;
         let vector = self.vector();
-        let first = code.add(from, place.first);
+        let first = from + place.first;
         let beside = |first: Int<'c>, mask: Option<Ssa<'c>>| {
             let first = code.index(first);
             match mask {
@@ -223,7 +223,7 @@ impl<'c> Lanes<'_, 'c> {
             (Step::One, mask) => beside(first, mask),
             (Step::Two(masks), _) => {
                 // The last element that is read is the last lane's.
-                let behind = code.add(first, self.count - 1);
+                let behind = first + (self.count - 1);
                 let [low, high] = [(first, 0), (behind, 1)]
                     .map(|(first, number): (Int<'c>, usize)| beside(first, masks.map(|masks| masks[number])));
                 let half = self.count / 2;
@@ -241,7 +241,7 @@ impl<'c> Lanes<'_, 'c> {
     /// Stores a vector to the result, from a place on.
     pub(super) fn store(&self, value: Ssa<'c>, (buffer, from): (Ssa<'c>, Int<'c>), column: &Column<'c>) {
         let code = self.code;
-        let first = code.index(code.add(from, column.out.first));
+        let first = code.index(from + column.out.first);
         let (name, operands) = match (column.out.step, column.mask) {
             (Step::One, None) => ("vector.store", vec![value, buffer, first]),
             (Step::One, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
@@ -267,12 +267,12 @@ pub(super) fn places<'c>(code: &Code<'c>, number: Int<'c>, axes: &[Along]) -> su
         let here = if position == 0 {
             rest
         } else {
-            let here = code.rem(rest, axis.extent);
-            rest = code.div(rest, axis.extent);
+            let here = rest % axis.extent;
+            rest = rest / axis.extent;
             here
         };
         for (place, stride) in places.iter_mut().zip(axis.strides) {
-            *place = code.add(*place, code.mul(here, stride));
+            *place = *place + here * stride;
         }
     }
     places

@@ -11,13 +11,13 @@ const OVERFLOW: &str = "a sum of products that cannot be counted";
 
 impl Panels {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written<'c> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements {
             arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
         let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
         let tilings: Vec<Tiling> = tilings
@@ -44,11 +44,11 @@ impl Panels {
         let mut first = 0;
         for (part, tiling) in parts.iter().zip(&tilings) {
             let count = tiling.workgroups().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
-            let own = code.sub(workgroup, first);
+            let own = workgroup - first;
             let is_own = if parts.len() == 1 {
                 Int::Known(1)
             } else {
-                code.is_below(own, count)
+                own.is_below(count)
             };
             let writer = Writer {
                 code: &code,
@@ -68,11 +68,7 @@ impl Panels {
             });
             first += count;
         }
-        code.op("func.return", &[], &[], &[], Vec::new());
-        Written {
-            block: code.finish(),
-            workgroups: first,
-        }
+        code.finish(first)
     }
 }
 
@@ -100,20 +96,20 @@ impl<'c> Writer<'_, 'c> {
     fn workgroup(&self, own: Int<'c>) {
         let (code, tiling) = (self.code, self.tiling);
         let across = tiling.across();
-        let (tile, rest) = (code.rem(own, across), code.div(own, across));
-        let (chunk, batch) = (code.rem(rest, tiling.chunks), code.div(rest, tiling.chunks));
+        let (tile, rest) = (own % across, own / across);
+        let (chunk, batch) = (rest % tiling.chunks, rest / tiling.chunks);
         let mut base = places(code, batch, &self.part.batch);
         for (place, first) in base.iter_mut().zip(self.part.first) {
-            *place = code.add(*place, first);
+            *place = *place + first;
         }
         let whole = tiling.all / tiling.vectors;
-        code.replaced(code.is_below(tile, whole), &[], || {
+        code.replaced(tile.is_below(whole), &[], || {
             self.tile(base, tile, chunk, tiling.vectors);
             Vec::new()
         });
         let rest = tiling.all % tiling.vectors;
         if rest > 0 {
-            let is_last = code.is_below(code.sub(tile, whole), 1);
+            let is_last = (tile - whole).is_below(1);
             code.replaced(is_last, &[], || {
                 self.tile(base, tile, chunk, rest);
                 Vec::new()
@@ -126,7 +122,7 @@ impl<'c> Writer<'_, 'c> {
         let (code, tiling) = (self.code, self.tiling);
         let all = super::count(&self.part.columns).unwrap_or_else(|| unreachable!("{OVERFLOW}"));
         let columns = (0..vectors).map(|vector| {
-            let number = code.add(code.mul(tile, tiling.vectors), vector);
+            let number = tile * tiling.vectors + vector;
             if tiling.has_runs {
                 self.lanes.of_run(&self.part.columns, number)
             } else {
@@ -136,16 +132,16 @@ impl<'c> Writer<'_, 'c> {
         let columns = columns.collect::<Vec<_>>();
         let all_rows = |terms: Option<Terms<'c>>| {
             let whole = tiling.rows / tiling.down;
-            let first = code.mul(chunk, tiling.each);
-            let end = code.lesser(code.add(first, tiling.each), whole);
+            let first = chunk * tiling.each;
+            let end = (first + tiling.each).min(whole);
             code.repeat([first, end, 1.into()], &[], |number, _| {
-                let row = code.mul(number, tiling.down);
+                let row = number * tiling.down;
                 self.rows(base, &columns, (row, tiling.down), terms);
                 Vec::new()
             });
             let rest = tiling.rows % tiling.down;
             if rest > 0 {
-                let is_last = code.is_below(code.sub(tiling.chunks - 1, chunk), 1);
+                let is_last = (tiling.chunks - 1 - chunk).is_below(1);
                 code.replaced(is_last, &[], || {
                     self.rows(base, &columns, ((whole * tiling.down).into(), rest), terms);
                     Vec::new()
@@ -171,8 +167,8 @@ impl<'c> Writer<'_, 'c> {
         code.repeat([0.into(), tiling.terms.into(), tiling.block.into()], &[], |first, _| {
             block(Terms {
                 first,
-                count: code.lesser(code.sub(tiling.terms, first), tiling.block),
-                are_more: code.is_below(0, first),
+                count: (tiling.terms - first).min(tiling.block),
+                are_more: Int::Known(0).is_below(first),
             });
             Vec::new()
         });
@@ -182,7 +178,7 @@ impl<'c> Writer<'_, 'c> {
     fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) {
         let code = self.code;
         code.repeat([0.into(), terms.count, 1.into()], &[], |term, _| {
-            let place = places(code, code.add(terms.first, term), &self.part.terms);
+            let place = places(code, terms.first + term, &self.part.terms);
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
                 // The compiler crashes on a stack of indices.
                 let long = Type::integer(code.context(), 64);
@@ -190,7 +186,7 @@ impl<'c> Writer<'_, 'c> {
                 let operands = [place, table, code.index(term)];
                 code.op("memref.store", &operands, &[], &[], Vec::new());
             }
-            let from = code.add(right, place[RIGHT]);
+            let from = right + place[RIGHT];
             for (number, column) in (0..).zip(columns) {
                 let elements = self.lanes.right(self.buffers[RIGHT], from, column);
                 code.write_shared(elements, self.panel, self.in_panel(term, number, columns.len()));
@@ -203,7 +199,7 @@ impl<'c> Writer<'_, 'c> {
     fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Int<'c> {
         let vectors = signed(vectors);
         let code = self.code;
-        code.add(code.mul(term, vectors * self.lanes.count), number * self.lanes.count)
+        term * (vectors * self.lanes.count) + number * self.lanes.count
     }
 
     /// Adds the products of some terms to the sums of some rows; without terms the sums are zeros.
@@ -212,14 +208,14 @@ impl<'c> Writer<'_, 'c> {
         let vector = self.lanes.vector();
         let own = |tensor: usize| -> Vec<Int<'c>> {
             let rows = &self.part.rows;
-            let first = || code.add(base[tensor], places(code, row, rows)[tensor]);
+            let first = || base[tensor] + places(code, row, rows)[tensor];
             match single(rows, tensor) {
                 Some(stride) => {
                     let first = first();
-                    (0..down).map(|next| code.add(first, next * stride)).collect()
+                    (0..down).map(|next| first + next * stride).collect()
                 }
                 None => (0..down)
-                    .map(|next| code.add(base[tensor], places(code, code.add(row, next), rows)[tensor]))
+                    .map(|next| base[tensor] + places(code, row + next, rows)[tensor])
                     .collect(),
             }
         };
@@ -240,8 +236,7 @@ impl<'c> Writer<'_, 'c> {
                 // A block by itself, and then the blocks' sums: fewer roundings than one long sum has.
                 let sums = self.products((&own(LEFT), base[RIGHT]), columns, terms, &zeros);
                 let both = sums.into_iter().zip(so_far);
-                both.map(|(sum, so_far)| code.same("arith.addf", &[sum, so_far]))
-                    .collect()
+                both.map(|(sum, so_far)| sum + so_far).collect()
             }
         };
         for (sum, (row, column)) in sums.into_iter().zip(pairs()) {
@@ -263,8 +258,8 @@ impl<'c> Writer<'_, 'c> {
         code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
             let vectors = columns.len();
             let (moved, panel) = if self.tiling.is_read_once() {
-                let place = places(code, code.add(terms.first, term), &self.part.terms);
-                let from = code.add(right, place[RIGHT]);
+                let place = places(code, terms.first + term, &self.part.terms);
+                let from = right + place[RIGHT];
                 let panel = columns
                     .iter()
                     .map(|column| self.lanes.right(self.buffers[RIGHT], from, column));
@@ -278,7 +273,7 @@ impl<'c> Writer<'_, 'c> {
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for &row in rows {
-                let place = code.add(row, moved);
+                let place = row + moved;
                 let mut number = None;
                 for (column, &elements) in columns.iter().zip(&panel) {
                     let left = match number.filter(|_| !super::varies(&self.part.columns)) {
@@ -298,7 +293,7 @@ impl<'c> Writer<'_, 'c> {
     fn moved(&self, first: Int<'c>, term: Int<'c>) -> Int<'c> {
         let code = self.code;
         match (single(&self.part.terms, LEFT), self.table) {
-            (Some(stride), _) => code.mul(code.add(first, term), stride),
+            (Some(stride), _) => (first + term) * stride,
             (None, Some(table)) => {
                 let place = code.index(term);
                 let long = Type::integer(code.context(), 64);

@@ -65,12 +65,12 @@ struct Row<'c> {
 
 /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers:
 /// operands, what is stored.
-pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Written<'c> {
+pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Written {
     let mut arguments = vec![Type::index(context), Type::index(context)];
     for tensor in rows.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
     let buffers = buffers.collect::<Vec<_>>();
     let workgroup = Int::Made(code.argument(1));
@@ -84,17 +84,13 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Wr
         kept: kept(rows),
     };
     let code = &writer.code;
-    let first = code.mul(workgroup, each);
-    let end = code.lesser(code.add(first, each), count);
+    let first = workgroup * each;
+    let end = (first + each).min(count);
     code.repeat([first, end, 1.into()], &[], |number, _| {
         writer.row(number);
         Vec::new()
     });
-    code.op("func.return", &[], &[], &[], Vec::new());
-    Written {
-        block: writer.code.finish(),
-        workgroups: (count + each - 1) / each,
-    }
+    writer.code.finish((count + each - 1) / each)
 }
 
 /// The last step of elements with a function of the `math` dialect that a reduction reads, and a
@@ -183,7 +179,7 @@ impl<'c> Writer<'_, 'c> {
                 self.write(row, result, spot, value);
             }
             if let Some(mask) = spot.mask {
-                value = code.one("arith.select", &[mask, value, nothing], value.r#type(), &[]);
+                value = mask.select(value, nothing);
             }
             combine(code, step, [found, value], Some(self.lanes))
         };
@@ -194,8 +190,8 @@ impl<'c> Writer<'_, 'c> {
                 let bounds = [0, turns, 1].map(Int::Known);
                 partial = code.repeat(bounds, &partial, |turn, partial| {
                     let next = (0..PARTIAL).zip(partial).map(|(number, &found)| {
-                        let vector = code.add(code.mul(turn, PARTIAL), number);
-                        let place = code.add(first, code.mul(vector, self.lanes));
+                        let vector = turn * PARTIAL + number;
+                        let place = first + vector * self.lanes;
                         add(found, Spot { place, mask: None })
                     });
                     next.collect()
@@ -226,13 +222,13 @@ impl<'c> Writer<'_, 'c> {
                     return combine(code, step, [so_far, found], Some(self.lanes));
                 }
                 let wide = code.one("arith.extf", &[found], so_far.r#type(), &[]);
-                code.same("arith.addf", &[so_far, wide])
+                so_far + wide
             };
             let so_far = if is_sum { constant(double, "0.0") } else { nothing };
             let bounds = [0, blocks, 1].map(Int::Known);
             let so_far = code.repeat(bounds, &[so_far], |number, so_far| {
                 let &[so_far] = so_far else { unreachable!("{MISSING}") };
-                let found = block(code.mul(number, of_block), TURNS, &[]);
+                let found = block(number * of_block, TURNS, &[]);
                 vec![and(so_far, found)]
             });
             let &[so_far] = so_far.as_slice() else {
@@ -259,7 +255,7 @@ impl<'c> Writer<'_, 'c> {
             let half = |from: i64| code.shuffle([found, found], &(from..from + width).collect::<Vec<_>>());
             let (low, high) = (half(0), half(width));
             found = if is_wide {
-                code.same("arith.addf", &[low, high])
+                low + high
             } else {
                 combine(code, step, [low, high], Some(width))
             };
@@ -342,7 +338,7 @@ impl<'c> Writer<'_, 'c> {
         let code = &self.code;
         let vector = tensor.element.vector(&[self.lanes]);
         let (buffer, first) = self.place(row, number);
-        let place = code.index(code.add(first, spot.place));
+        let place = code.index(first + spot.place);
         match spot.mask {
             None => code.one("vector.load", &[buffer, place], vector, &[]),
             Some(mask) => {
@@ -356,7 +352,7 @@ impl<'c> Writer<'_, 'c> {
     fn write(&self, row: &Row<'c>, number: usize, spot: Spot<'c>, value: Ssa<'c>) {
         let code = &self.code;
         let (buffer, first) = self.place(row, number);
-        let place = code.index(code.add(first, spot.place));
+        let place = code.index(first + spot.place);
         let (name, operands) = match spot.mask {
             None => ("vector.store", vec![value, buffer, place]),
             Some(mask) => ("vector.maskedstore", vec![buffer, place, mask, value]),
@@ -387,8 +383,8 @@ impl<'c> Writer<'_, 'c> {
                 let bounds = [0, turns, 1].map(Int::Known);
                 code.repeat(bounds, &[], |turn, _| {
                     for number in 0..PARTIAL {
-                        let vector = code.add(code.mul(turn, PARTIAL), number);
-                        let place = code.mul(vector, self.lanes);
+                        let vector = turn * PARTIAL + number;
+                        let place = vector * self.lanes;
                         write(Spot { place, mask: None });
                     }
                     Vec::new()

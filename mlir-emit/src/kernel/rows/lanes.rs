@@ -74,10 +74,10 @@ pub(super) fn combine_all<'c>(
     let vector = code.one("vector.broadcast", &[found], element.vector(&[1]), &[]);
     code.write_shared(vector, memory, lane);
     code.barrier();
-    let first = code.sub(lane, within);
+    let first = lane - within;
     let mut all: Option<Ssa<'c>> = None;
     for subgroup in 0..schedule.lanes / SUBGROUP {
-        let place = code.add(first, (subgroup * SUBGROUP).cast_signed());
+        let place = first + (subgroup * SUBGROUP).cast_signed();
         let one = code.one("memref.load", &[memory, code.index(place)], element, &[]);
         all = Some(match all {
             Some(all) => combine(code, step, [all, one], None),

@@ -32,7 +32,7 @@ mod write;
 
 use super::epilogue::{Source, Tensor};
 use super::gemm::Written;
-use crate::mlir::{Block, Context, Operation};
+use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
 use rotini_schedule::rows::{Problem, Schedule};
@@ -46,7 +46,7 @@ pub(super) struct Made<'a, 'c> {
     pub(super) lanes: Option<u64>,
     pub(super) operands: &'a [Tensor<'c>],
     pub(super) stored: &'a [(Source, Tensor<'c>)],
-    pub(super) written: Written<'c>,
+    pub(super) written: Written,
 }
 
 /// Whether there are GPU kernels for `rows` rows of `length` elements.
@@ -72,17 +72,15 @@ pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
 /// kernels. `call` makes the call of a kernel.
 pub(super) fn place<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     target: &Target,
     mut call: impl FnMut(Made<'_, 'c>) -> Operation,
 ) {
     if let Some(registers) = target.registers() {
-        return place_on_cpus(context, block, registers.lanes, call);
+        return place_on_cpus(context, operations, registers.lanes, call);
     }
     for number in 0.. {
-        let operations = block.take();
-        let Some((found, parts, schedule)) = next(context, &operations, target) else {
-            block.put(operations);
+        let Some((found, parts, schedule)) = next(context, operations, target) else {
             break;
         };
         let mut calls = Vec::new();
@@ -124,27 +122,20 @@ pub(super) fn place<'c>(
                 written,
             }));
         }
-        block.put(arranged(
-            operations,
-            &found.operations,
-            &found.behind,
-            found.last,
-            calls,
-        ));
+        let replaced = std::mem::take(operations);
+        *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }
 }
 
 /// Replaces marked reductions and the operations fused with them by kernels for CPUs.
 fn place_on_cpus<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     lanes: i64,
     mut call: impl FnMut(Made<'_, 'c>) -> Operation,
 ) {
     for number in 0.. {
-        let operations = block.take();
-        let Some(found) = find::reduction(context, &operations, Place::Cpu) else {
-            block.put(operations);
+        let Some(found) = find::reduction(context, operations, Place::Cpu) else {
             break;
         };
         let rows = &found.rows;
@@ -157,13 +148,8 @@ fn place_on_cpus<'c>(
             written: cpu::write(context, rows, lanes),
         });
         let calls = vec![made];
-        block.put(arranged(
-            operations,
-            &found.operations,
-            &found.behind,
-            found.last,
-            calls,
-        ));
+        let replaced = std::mem::take(operations);
+        *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }
 }
 

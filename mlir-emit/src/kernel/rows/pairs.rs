@@ -61,7 +61,7 @@ impl Pairs {
         if self.rows.iter().all(|stride| stride % PAIR == 0) {
             return Int::Known(0);
         }
-        code.rem(offset(code, row, &self.rows), PAIR)
+        offset(code, row, &self.rows) % PAIR
     }
 
     /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
@@ -75,7 +75,7 @@ impl Pairs {
         if !self.have(tensor) || tensor.elements() % PAIR == 0 {
             return None;
         }
-        let place = code.add(offset(code, row, &tensor.spread.rows), self.length - 1);
+        let place = offset(code, row, &tensor.spread.rows) + (self.length - 1);
         Some(code.load(buffer, (place, Int::Known(0)), tensor.element))
     }
 
@@ -85,12 +85,12 @@ impl Pairs {
         let (element, [first, second]) = (element(spot, pair), exist(spot, pair));
         let is_last = match second {
             Int::Known(1) => Int::Known(0),
-            _ => code.and(first, code.is_below(self.length - PAIR, element)),
+            _ => first & Int::Known(self.length - PAIR).is_below(element),
         };
         let is_first = match first {
             Int::Known(1) => Int::Known(0),
             // As an unsigned number, -1 is above all others.
-            _ => code.and(second, code.is_below(self.length, element)),
+            _ => second & Int::Known(self.length).is_below(element),
         };
         [is_last, is_first]
     }
@@ -107,14 +107,14 @@ impl Pairs {
         let mut pairs = Vec::new();
         for pair in 0..RUN / PAIR {
             let [first, second] = exist(spot, pair);
-            let place = code.add(base, element(spot, pair));
-            let place = code.select(code.or(first, second), place, BEYOND / tensor.bytes());
+            let place = base + element(spot, pair);
+            let place = (first | second).select(place, BEYOND / tensor.bytes());
             let mut loaded = code.load(buffer, (place, Int::Known(0)), vector);
             let [is_last, _] = self.halves(code, spot, pair);
             if let (Some(last), Int::Made(is_last)) = (last, is_last) {
                 let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
                 let [own, next] = elements;
-                let own = code.one("arith.select", &[is_last, last, own], tensor.element, &[]);
+                let own = is_last.select(last, own);
                 loaded = code.one("vector.from_elements", &[own, next], vector, &[]);
             }
             pairs.push(loaded);
@@ -136,15 +136,15 @@ impl Pairs {
         let beyond = BEYOND / tensor.bytes();
         for pair in 0..RUN / PAIR {
             let [first, second] = exist(spot, pair);
-            let place = code.add(base, element(spot, pair));
+            let place = base + element(spot, pair);
             let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1]);
-            code.store(both, buffer, code.select(code.and(first, second), place, beyond));
+            code.store(both, buffer, (first & second).select(place, beyond));
             let [is_last, is_first] = self.halves(code, spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
                 // Few lanes have such a pair, and most subgroups none.
                 code.replaced(is_there, &[], || {
                     let element = code.extract(value, pair * PAIR + number, tensor.element);
-                    let place = code.select(is_there, code.add(place, number), beyond);
+                    let place = is_there.select(place + number, beyond);
                     code.store(element, buffer, place);
                     Vec::new()
                 });

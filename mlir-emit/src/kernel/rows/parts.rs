@@ -9,7 +9,7 @@
 use super::find::MOST;
 use super::problem::{Kind, Rows};
 use crate::kernel::epilogue::{Source, Spread, Tensor};
-use crate::mlir::{Block, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use std::collections::{HashMap, HashSet};
 
 /// The share of one kernel in the work on rows.
@@ -103,8 +103,7 @@ pub(super) fn kernels<'c>(context: &'c Context, rows: Rows<'c>, [parts, length]:
 fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Tensor<'c> {
     let element = Type::float(context, Float::F32);
     let shape = [rows.rows.as_slice(), &[parts]].concat();
-    let fresh = Block::new(&[element.tensor(&shape)]);
-    let value = fresh.argument(0).id();
+    let value = context.fresh(element.tensor(&shape)).id();
     let mut strides = Vec::new();
     let mut stride = parts;
     for extent in rows.rows.iter().rev() {

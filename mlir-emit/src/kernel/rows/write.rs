@@ -92,12 +92,12 @@ pub(super) fn write<'c>(
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
     cut: &Cut,
     schedule: &Schedule,
-) -> Written<'c> {
+) -> Written {
     let mut arguments = vec![Type::index(context), Type::index(context)];
     for tensor in rows.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
     let buffers = buffers.collect::<Vec<_>>();
     let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
@@ -107,17 +107,17 @@ pub(super) fn write<'c>(
     let count = rows.rows.iter().product::<i64>() * across;
     // The number of the row's part, and whether the row exists.
     let place = |turn: i64| {
-        let group = code.add(code.mul(workgroup, each), turn);
-        let number = code.add(code.mul(group, together), code.div(lane, lanes));
+        let group = workgroup * each + turn;
+        let number = group * together + lane / lanes;
         let exists = if count % (together * each) == 0 {
             Int::Known(1)
         } else {
-            code.is_below(number, count)
+            number.is_below(count)
         };
         (number, exists)
     };
     let first = place(0);
-    let within = code.rem(lane, lanes);
+    let within = lane % lanes;
     let mut places = vec![first];
     for turn in 1..each {
         places.push(place(turn));
@@ -145,12 +145,8 @@ pub(super) fn write<'c>(
         row: Row::nowhere(),
     };
     writer.rows(lane, &places);
-    writer.code.op("func.return", &[], &[], &[], Vec::new());
     let of_group = together * each;
-    Written {
-        block: writer.code.finish(),
-        workgroups: (count + of_group - 1) / of_group,
-    }
+    writer.code.finish((count + of_group - 1) / of_group)
 }
 
 impl<'c> Writer<'_, 'c> {
@@ -159,7 +155,7 @@ impl<'c> Writer<'_, 'c> {
         let mut all: Vec<Row<'c>> = Vec::new();
         let across = self.cut.across(self.rows);
         for &(number, exists) in places {
-            let (number, part) = (self.code.div(number, across), self.code.rem(number, across));
+            let (number, part) = (number / across, number % across);
             let indices = coordinates(&self.code, number, &self.rows.rows);
             let made = self.load_rows(&indices, exists);
             let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&self.code, &indices));
@@ -229,7 +225,7 @@ impl<'c> Writer<'_, 'c> {
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
             if tensor.is_same(true) && !self.cut.known.values().any(|&known| known == number) {
                 let place = offset(&self.code, row, &tensor.spread.rows);
-                let place = self.code.select(exists, place, BEYOND / tensor.bytes());
+                let place = exists.select(place, BEYOND / tensor.bytes());
                 let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element);
                 made.insert(Source::Operand(number), loaded);
             }
@@ -269,12 +265,12 @@ impl<'c> Writer<'_, 'c> {
         let tensor = &self.rows.operands[operand];
         let buffer = self.buffers[operand];
         let first = offset(code, &self.row.indices, &tensor.spread.rows);
-        let first = code.select(self.row.exists, first, BEYOND / tensor.bytes());
+        let first = self.row.exists.select(first, BEYOND / tensor.bytes());
         // Side by side, and all loaded before the first is used.
         let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
         let vector = tensor.element.vector(&[RUN]);
         let loaded = (0..self.cut.parts / width).map(|number| {
-            let place = (code.add(first, number * width), Int::Known(0));
+            let place = (first + number * width, Int::Known(0));
             code.load(buffer, place, if width == 1 { tensor.element } else { vector })
         });
         let mut parts = Vec::new();
@@ -338,7 +334,7 @@ impl<'c> Writer<'_, 'c> {
         let (all, count) = (self.schedule.runs.cast_signed(), count.cast_signed());
         let bounds = [0, all, count].map(Int::Known);
         self.code.repeat(bounds, values, |first, values| {
-            let runs = (0..count).map(|next| self.run(self.code.add(first, next)));
+            let runs = (0..count).map(|next| self.run(first + next));
             let mut values = values.to_vec();
             for mut run in runs.collect::<Vec<_>>() {
                 values = body(&mut run, &values);
@@ -380,9 +376,9 @@ impl<'c> Writer<'_, 'c> {
     /// Stores the values with one element per row: the first lane of each row does.
     fn store_rows(&self) {
         let code = &self.code;
-        let mut is_first = code.and(code.is_below(self.within, 1), self.row.exists);
+        let mut is_first = self.within.is_below(1) & self.row.exists;
         if !self.cut.finds {
-            is_first = code.and(is_first, code.is_below(self.row.part, 1));
+            is_first = is_first & self.row.part.is_below(1);
         }
         let outputs = self
             .rows
@@ -393,9 +389,9 @@ impl<'c> Writer<'_, 'c> {
             let value = self.row.made[source];
             let mut place = offset(code, &self.row.indices, &tensor.spread.rows);
             if self.cut.finds {
-                place = code.add(place, self.row.part);
+                place = place + self.row.part;
             }
-            code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes()));
+            code.store(value, buffer, is_first.select(place, BEYOND / tensor.bytes()));
         }
     }
 }

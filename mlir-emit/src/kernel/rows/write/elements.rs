@@ -17,13 +17,13 @@ impl<'c> Writer<'_, 'c> {
         let code = &self.code;
         let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
         let rest = self.rows.length() - (parts - 1) * length;
-        let last = code.add(self.row.shift, rest);
+        let last = self.row.shift + rest;
         let end = if rest == *length {
             last
         } else {
-            code.select(code.is_below(self.row.part, parts - 1), *length, last)
+            self.row.part.is_below(parts - 1).select(*length, last)
         };
-        let first_of_part = code.mul(self.row.part, *length);
+        let first_of_part = self.row.part * *length;
         let is_side_by_side = self.extent % RUN == 0;
         let mut run = Run::default();
         for next in 0..RUN {
@@ -33,29 +33,25 @@ impl<'c> Writer<'_, 'c> {
                 Some(_) => pairs::PAIR,
                 None => 1,
             };
-            let group = code.add(code.mul(number, RUN / width), next / width);
-            let first = code.mul(code.add(code.mul(group, lanes), self.within), width);
-            let element = code.add(first, next % width);
+            let group = number * (RUN / width) + next / width;
+            let first = (group * lanes + self.within) * width;
+            let element = first + next % width;
             // Runs before the last are whole, and so may be the last.
             let is_whole = match number {
                 Int::Known(number) => (number + 1) * lanes * RUN <= rest,
                 Int::Made(_) => false,
             };
-            let is_in_row = if is_whole {
-                Int::Known(1)
-            } else {
-                code.is_below(element, end)
-            };
-            let place = code.add(element, first_of_part);
+            let is_in_row = if is_whole { Int::Known(1) } else { element.is_below(end) };
+            let place = element + first_of_part;
             // The first pair may begin before the row.
             let may_be_before = next == 0 && !matches!(number, Int::Known(1..));
             let is_begun = match self.row.shift {
-                shift @ Int::Made(_) if may_be_before => code.is_below(shift, code.add(place, 1)),
+                shift @ Int::Made(_) if may_be_before => shift.is_below(place + 1),
                 _ => Int::Known(1),
             };
-            let exists = code.and(self.row.exists, code.and(is_begun, is_in_row));
+            let exists = self.row.exists & (is_begun & is_in_row);
             run.exists.push(exists);
-            let place = code.sub(place, self.row.shift);
+            let place = place - self.row.shift;
             run.indices.push(coordinates(code, place, &self.rows.columns));
         }
         run
@@ -128,7 +124,7 @@ impl<'c> Writer<'_, 'c> {
         } else {
             code.one("vector.from_elements", &exists, bit.vector(&[RUN]), &[])
         };
-        code.one("arith.select", &[condition, value, otherwise], value.r#type(), &[])
+        condition.select(value, otherwise)
     }
 
     pub(super) fn spot<'a>(&'a self, run: &'a Run<'c>) -> Spot<'a, 'c> {
