@@ -130,7 +130,7 @@ pub(crate) fn blocks<'c>(
             &vec![Loop::Parallel; rank],
             &inputs,
             (at.empty(results, compute), compute, identity),
-            |body, elements| {
+            |_, elements| {
                 let mut sums = elements[..inputs.len()].to_vec();
                 while sums.len() > 1 {
                     sums = sums

@@ -167,7 +167,7 @@ enum Source<'c> {
     },
     Constant(Scalar),
     /// A value of the block that the operation is in.
-    Scalar(Emitter<'c>, Ssa<'c>),
+    Scalar(Ssa<'c>),
 }
 
 impl<'c> Operand<'c> {
@@ -184,7 +184,7 @@ impl<'c> Operand<'c> {
             }
             Data::Scalar(ssa) => {
                 return Operand {
-                    source: Source::Scalar(*at, *ssa),
+                    source: Source::Scalar(*ssa),
                     dtype: value.dtype,
                 };
             }
@@ -232,7 +232,7 @@ impl<'c> Operand<'c> {
         match (&self.source, read) {
             (Source::Tensor { .. }, Some(element)) => element,
             (Source::Tensor { .. }, None) => unreachable!("an operand that was not read"),
-            (Source::Scalar(at, ssa), _) => *ssa,
+            (Source::Scalar(ssa), _) => *ssa,
             (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
                 body.integer(*value, body.element_type(self.dtype))
             }
@@ -329,7 +329,7 @@ pub(crate) fn reshape<'c>(
 impl<'c> Ordered<'c> {
     /// The element with this index along each logical axis, in the body of an operation that will
     /// be appended to the block of `at`.
-    pub(crate) fn element(&self, at: &Emitter<'c>, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
+    pub(crate) fn element(&self, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
         let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
         let physical = physical.unwrap_or_else(|| unreachable!("an axis out of range"));
         body.extract(self.ssa, &physical, self.dtype)

@@ -141,8 +141,8 @@ impl<'c> Attention<'c> {
             mended(body, only(elements), |body| {
                 let range = seen(body, row, (terms, extent(&b.dims, QUERY)));
                 body.fold(range, body.zero(self.compute), |inner, term, sum| {
-                    let weight = a.element(&at, inner, &[batch, head, row, term]);
-                    let element = b.element(&at, inner, &[batch, head, term, column]);
+                    let weight = a.element(inner, &[batch, head, row, term]);
+                    let element = b.element(inner, &[batch, head, term, column]);
                     multiply_add(inner, (weight, a.dtype), (element, b.dtype), sum, self.compute)
                 })
             })
@@ -199,7 +199,7 @@ impl<'c> Attention<'c> {
                 let place = [batch, head, query];
                 let least = body.constant(f64::from(f32::MIN), dtype);
                 body.fold(seen(body, place[2], (terms, keys)), least, |inner, key, most| {
-                    let power = power.of(&at, inner, place, key);
+                    let power = power.of(inner, place, key);
                     let is_more = inner.compare_floats(F::Greater, power, most);
                     is_more.select(power, most)
                 })
@@ -217,7 +217,7 @@ impl<'c> Attention<'c> {
                     seen(body, place[2], (terms, keys)),
                     body.zero(dtype),
                     |inner, key, sum| {
-                        let power = power.of(&at, inner, place, key);
+                        let power = power.of(inner, place, key);
                         let power = power - greatest;
                         sum + inner.same("math.exp2", &[power])
                     },
@@ -241,10 +241,10 @@ impl<'c> Attention<'c> {
                     seen(body, place[2], (terms, keys)),
                     body.zero(dtype),
                     |inner, key, sum| {
-                        let power = power.of(&at, inner, place, key);
+                        let power = power.of(inner, place, key);
                         let weight = inner.same("math.exp2", &[power - greatest]);
                         let head = power_head(inner, place[1], power_group(&self.q, v));
-                        let element = v.element(&at, inner, &[place[0], head, key, column]);
+                        let element = v.element(inner, &[place[0], head, key, column]);
                         multiply_add(inner, (weight, dtype), (element, v.dtype), sum, dtype)
                     },
                 )
@@ -326,7 +326,7 @@ struct Power<'a, 'c> {
 
 impl<'c> Power<'_, 'c> {
     /// The score of a query of a batch and a head with a key.
-    fn of(&self, at: &Emitter<'c>, body: &Emitter<'c>, [batch, head, query]: [Ssa<'c>; 3], key: Ssa<'c>) -> Ssa<'c> {
+    fn of(&self, body: &Emitter<'c>, [batch, head, query]: [Ssa<'c>; 3], key: Ssa<'c>) -> Ssa<'c> {
         let [q, k] = self.operands;
         let dtype = DataType::F32;
         let index = |number: i64| body.integer(number, body.index_type());
@@ -334,8 +334,8 @@ impl<'c> Power<'_, 'c> {
         let columns = [index(0), index(extent(&q.dims, KEY))];
         let sum = body.fold(columns, body.zero(dtype), |inner, column, sum| {
             let [batch, head, of_keys, query, key] = [batch, head, of_keys, query, key];
-            let q_element = q.element(at, inner, &[batch, head, query, column]);
-            let k_element = k.element(at, inner, &[batch, of_keys, key, column]);
+            let q_element = q.element(inner, &[batch, head, query, column]);
+            let k_element = k.element(inner, &[batch, of_keys, key, column]);
             multiply_add(inner, (q_element, q.dtype), (k_element, k.dtype), sum, dtype)
         });
         let scaled = sum * body.constant(self.scale, dtype);
@@ -350,7 +350,7 @@ impl<'c> Power<'_, 'c> {
             .zip(&mask.dims)
             .map(|(place, &dim)| if dim == 1 { zero } else { place })
             .collect();
-        let added = mask.element(at, body, &places);
+        let added = mask.element(body, &places);
         let added = convert(body, added, mask.dtype, dtype);
         let [least, hiding] = [LEAST_OF_MASK, f64::NEG_INFINITY].map(|number| body.constant(number, dtype));
         let raised = body.compare_floats(F::Less, added, least).select(least, added);

@@ -92,8 +92,8 @@ pub(super) fn collected<'c>(
                 let at_window = [&[batch, group], windows.as_slice()].concat();
                 let at_tap = [&[group, channel], taps.as_slice()].concat();
                 let [dy, w] = [
-                    convert(inner, dy.element(&at, inner, &at_window), dy.dtype, compute),
-                    convert(inner, w.element(&at, inner, &at_tap), w.dtype, compute),
+                    convert(inner, dy.element(inner, &at_window), dy.dtype, compute),
+                    convert(inner, w.element(inner, &at_tap), w.dtype, compute),
                 ];
                 math.mul(dy, w)
             }

@@ -241,14 +241,14 @@ pub(super) fn write<'c>(
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
     let workgroups = (count + LANES - 1) / LANES;
-    let workgroup = xcd_remap(&code, Int::Made(code.argument(1)), workgroups);
+    let workgroup = xcd_remap(Int::Made(code.argument(1)), workgroups);
     let number = workgroup * LANES + Int::Made(code.argument(0));
     let is_block = if count % LANES == 0 {
         Int::Known(1)
     } else {
         number.is_below(count)
     };
-    let firsts = coordinates(&code, number, &counts)
+    let firsts = coordinates(number, &counts)
         .into_iter()
         .zip(&blocks.sides)
         .map(|(index, side)| index * side.step)

@@ -119,7 +119,7 @@ pub(super) fn write<'c>(
     let parts = product.schedule.parts.cast_signed();
     let groups = share.groups(columns);
     let workgroups = groups * parts;
-    let number = xcd_remap(&code, Int::Made(code.argument(1)), workgroups);
+    let number = xcd_remap(Int::Made(code.argument(1)), workgroups);
     let (group, part) = (number % groups, number / groups);
     let lane = Int::Made(code.argument(0));
     let (block, slice) = (lane % across, lane / across);
@@ -141,7 +141,7 @@ pub(super) fn write<'c>(
     let [first, second] = factors;
     let bounds = [start + slice, end, Int::Known(LANES / across)];
     let sums = code.repeat(bounds, &zeros, |number, sums| {
-        let mut indices = coordinates(&code, number, &share.counts);
+        let mut indices = coordinates(number, &share.counts);
         if let Some(last) = indices.last_mut() {
             *last = *last * cell;
         }
@@ -244,9 +244,9 @@ pub(super) fn write<'c>(
         let column = group_column + local;
         let exists = is_sum & column.is_below(columns);
         let to = Int::sum([
-            offset(&code, &[part], &spread.batch),
-            offset(&code, &[column], &spread.columns),
-            offset(&code, &coordinates(&code, tap, &product.rows), &spread.rows),
+            offset(&[part], &spread.batch),
+            offset(&[column], &spread.columns),
+            offset(&coordinates(tap, &product.rows), &spread.rows),
         ]);
         let to = exists.select(to, BEYOND / BYTES);
         code.store(total.unwrap_or_else(|| unreachable!("{MISSING}")), stored, to);

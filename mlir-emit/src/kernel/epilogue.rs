@@ -113,17 +113,17 @@ impl Tensor<'_> {
     }
 
     /// The places of the elements: one for a run, or for what is the same.
-    fn places<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
+    fn places<'c>(&self, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
-            (columns, offset(code, spot.rows, rows))
+            (columns, offset(spot.rows, rows))
         } else {
-            (rows, offset(code, spot.columns, columns))
+            (rows, offset(spot.columns, columns))
         };
-        let base = offset(code, spot.batch, batch) + across;
+        let base = offset(spot.batch, batch) + across;
         let count = if single { 1 } else { spot.run.len() };
         let places = spot.run.iter().take(count).zip(spot.exists).map(|(indices, &exists)| {
-            let place = base + offset(code, indices, run);
+            let place = base + offset(indices, run);
             exists.select(place, BEYOND / self.bytes())
         });
         places.collect()
@@ -187,17 +187,17 @@ pub(super) fn load<'c>(
     let vector = tensor.element.vector(&[RUN]);
     let zero = Int::Known(0);
     if tensor.is_same(spot.goes_along_columns) {
-        let places = tensor.places(code, spot, true);
+        let places = tensor.places(spot, true);
         let place = places[0];
         let single = code.load(buffer, (place, zero), tensor.element);
         return code.one("vector.broadcast", &[single], vector, &[]);
     }
     if tensor.is_run(spot.goes_along_columns, extent) {
-        let places = tensor.places(code, spot, true);
+        let places = tensor.places(spot, true);
         let place = places[0];
         return code.load(buffer, (place, zero), vector);
     }
-    let places = tensor.places(code, spot, false);
+    let places = tensor.places(spot, false);
     let elements = places
         .into_iter()
         .map(|place| code.load(buffer, (place, zero), tensor.element));
@@ -214,7 +214,7 @@ pub(super) fn store<'c>(
     extent: i64,
 ) {
     let is_run = tensor.is_run(spot.goes_along_columns, extent);
-    let places = tensor.places(code, spot, is_run);
+    let places = tensor.places(spot, is_run);
     if is_run {
         let place = places[0];
         return code.store(value, buffer, place);

@@ -21,7 +21,7 @@ pub(super) struct Place<'c> {
 
 /// The index along each of these axes of the element with this number, counted along the last axis
 /// first.
-pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64]) -> Vec<Int<'c>> {
+pub(super) fn coordinates<'c>(number: Int<'c>, extents: &[i64]) -> Vec<Int<'c>> {
     let mut rest = number;
     let mut indices = Vec::new();
     for (position, &extent) in extents.iter().enumerate().rev() {
@@ -47,7 +47,7 @@ pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
 }
 
 /// The sum of indices, each times the stride of its axis.
-pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) -> Int<'c> {
+pub(super) fn offset<'c>(indices: &[Int<'c>], strides: &[i64]) -> Int<'c> {
     let terms = indices.iter().zip(strides).map(|(&index, &stride)| index * stride);
     Int::sum(terms.collect::<Vec<_>>())
 }
@@ -68,14 +68,14 @@ impl Side<'_> {
     }
 
     /// The place with this number. `exists` is known if the number is always below the count.
-    pub(super) fn place<'c>(&self, code: &Code<'c>, number: Int<'c>, is_whole: bool) -> Place<'c> {
-        let indices = coordinates(code, number, self.extents);
+    pub(super) fn place<'c>(&self, number: Int<'c>, is_whole: bool) -> Place<'c> {
+        let indices = coordinates(number, self.extents);
         let along = self.windows.iter().map(|&(axis, step)| {
             let index = indices.get(axis).copied().unwrap_or(Int::Known(0));
             index * step
         });
         Place {
-            offset: offset(code, &indices, self.strides),
+            offset: offset(&indices, self.strides),
             along: along.collect(),
             exists: if is_whole {
                 Int::Known(1)
@@ -87,7 +87,7 @@ impl Side<'_> {
 
     /// The place `count` elements further along the last axis, which must have that many more
     /// elements.
-    pub(super) fn further<'c>(&self, code: &Code<'c>, place: &Place<'c>, count: i64) -> Place<'c> {
+    pub(super) fn further<'c>(&self, place: &Place<'c>, count: i64) -> Place<'c> {
         let last = self.extents.len().saturating_sub(1);
         let stride = self.strides.last().copied().unwrap_or(0);
         let along = self.windows.iter().zip(&place.along).map(|(&(axis, step), &along)| {
@@ -109,7 +109,7 @@ pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
 }
 
 /// Returns whether the element of a row and a term exists.
-pub(super) fn is_there<'c>(code: &Code<'c>, factor: &Factor, row: &Place<'c>, term: &Place<'c>) -> Int<'c> {
+pub(super) fn is_there<'c>(factor: &Factor, row: &Place<'c>, term: &Place<'c>) -> Int<'c> {
     let mut all = row.exists & term.exists;
     for ((window, &row), &term) in factor.windows.iter().zip(&row.along).zip(&term.along) {
         let place = row + term + Int::Known(window.start);

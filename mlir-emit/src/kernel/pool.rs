@@ -103,7 +103,7 @@ struct Writer<'k, 'c> {
 impl<'c> Writer<'_, 'c> {
     /// Where a window's elements are along an axis, the nearest inside for those outside.
     fn taps(&self, axis: usize, place: Int<'c>) -> Vec<Int<'c>> {
-        let (code, of) = (self.code, self.of);
+        let of = self.of;
         let first = place * of.stride[axis] - of.pre[axis];
         let tap = |tap: i64| (first + tap).max(0).min(of.input[axis] - 1);
         (0..of.window[axis]).map(tap).collect()

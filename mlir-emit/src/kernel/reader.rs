@@ -69,7 +69,7 @@ pub(super) fn terms(bytes: i64) -> i64 {
 }
 
 /// Where a chunk of a row is in LDS: the element's number in the tile.
-pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
+pub(super) fn place<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
     let swizzle = (row ^ (row / 8)) % 8;
     let moved = chunk ^ swizzle;
     row * terms(bytes) + moved * (CHUNK / bytes)
@@ -122,7 +122,6 @@ impl<'c> Reader<'c> {
     /// The copies of a tile whose first row is `first`, of a factor whose own axes have these
     /// extents. `batch`: the number of the product along each axis of the batch.
     pub(super) fn new(
-        code: &Code<'c>,
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
         (own, sum): (&[i64], &[i64]),
         (first, rows, batch): (Int<'c>, i64, &[Int<'c>]),
@@ -137,7 +136,7 @@ impl<'c> Reader<'c> {
             windows: &own_windows,
         };
         let strides = &factor.strides;
-        let base = offset(code, batch, &strides.batch);
+        let base = offset(batch, &strides.batch);
         let starts = factor.windows.iter().map(|window| {
             let (axis, step) = window.batch;
             batch.get(axis).copied().unwrap_or(Int::Known(0)) * step
@@ -168,7 +167,7 @@ impl<'c> Reader<'c> {
         let mut blocks = Vec::new();
         let place_of = |row: Int<'c>| {
             let number = first + row;
-            let mut place = side.place(code, number, is_whole);
+            let mut place = side.place(number, is_whole);
             place.offset = place.offset + base + Int::Known(factor.first);
             for (along, &start) in place.along.iter_mut().zip(&starts) {
                 *along = *along + start;
@@ -185,7 +184,7 @@ impl<'c> Reader<'c> {
                 blocks.push(Block {
                     row: place_of(row),
                     term: chunk * depth,
-                    places: vec![place(code, row, chunk, bytes)],
+                    places: vec![place(row, chunk, bytes)],
                 });
             }
         } else {
@@ -202,7 +201,7 @@ impl<'c> Reader<'c> {
                 let (chunk, within) = (term / (CHUNK / bytes), term % (CHUNK / bytes));
                 let places = (0..width).map(|next| {
                     let row = row + next;
-                    place(code, row, chunk, bytes) + within
+                    place(row, chunk, bytes) + within
                 });
                 blocks.push(Block {
                     row: place_of_row.clone(),
@@ -268,7 +267,7 @@ impl<'c> Reader<'c> {
         };
         let last = self.factor.strides.sum.last().copied().unwrap_or(0);
         let shared = if self.is_uniform {
-            Some(side.place(code, step, true))
+            Some(side.place(step, true))
         } else {
             None
         };
@@ -283,7 +282,7 @@ impl<'c> Reader<'c> {
         for block in &self.blocks {
             // The first term of the block, where the others are its neighbours along the last axis.
             let first = match &shared {
-                None if self.has_neighbours => Some(side.place(code, step + block.term, true)),
+                None if self.has_neighbours => Some(side.place(step + block.term, true)),
                 _ => None,
             };
             for run in (0..).take(self.runs()) {
@@ -292,8 +291,8 @@ impl<'c> Reader<'c> {
                 let number = step + term;
                 let mut place = match (&shared, &first) {
                     (Some(shared), _) => shared.clone(),
-                    (None, Some(first)) => side.further(code, first, further),
-                    (None, None) => side.place(code, number, true),
+                    (None, Some(first)) => side.further(first, further),
+                    (None, None) => side.place(number, true),
                 };
                 if let Some(end) = end {
                     place.exists = number.is_below(end);
@@ -302,7 +301,7 @@ impl<'c> Reader<'c> {
                     Some(_) => block.row.offset + term * last,
                     None => block.row.offset,
                 };
-                let there = is_there(code, &self.factor, &block.row, &place);
+                let there = is_there(&self.factor, &block.row, &place);
                 let (lane, shared) = match there {
                     Int::Known(1) if shared.is_some() && is_forward => (own, place.offset),
                     there => {

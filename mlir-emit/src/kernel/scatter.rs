@@ -79,7 +79,7 @@ impl Scatter {
     }
 
     /// Returns the place in the span of an element, by its number among those of these axes.
-    fn place<'c>(code: &Code<'c>, axes: &[[i64; 2]], number: Int<'c>) -> Int<'c> {
+    fn place<'c>(axes: &[[i64; 2]], number: Int<'c>) -> Int<'c> {
         let (mut rest, mut place) = (number, Int::Known(0));
         for (axis, &[extent, stride]) in axes.iter().enumerate().rev() {
             let coordinate = if axis == 0 { rest } else { rest % extent };
@@ -110,7 +110,7 @@ impl Scatter {
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let first = workgroup * LANES + lane;
         code.repeat([first, count.into(), (workgroups * LANES).into()], &[], |number, _| {
-            let place = Self::place(code, &axes, number);
+            let place = Self::place(&axes, number);
             Self::copy(code, element, buffers, [number, place]);
             Vec::new()
         });
@@ -131,7 +131,7 @@ impl Scatter {
         let start = Int::Made(code.argument(1)) * of_workgroup;
         let end = (start + of_workgroup).min(rows);
         code.repeat([start, end, 1.into()], &[], |row, _| {
-            let (from, to) = (row * columns, Self::place(code, outer, row));
+            let (from, to) = (row * columns, Self::place(outer, row));
             for (range, value) in [([0, whole, width], vector), ([whole, columns, 1], element)] {
                 code.repeat(range.map(Int::Known), &[], |column, _| {
                     let to = to + column * stride;

@@ -68,7 +68,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     // The index along each axis, of the run's first element.
     let others: Vec<Axis> = product.axes().into_iter().filter(|&axis| axis != run).collect();
     let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
-    let indices = coordinates(&code, line, &extents);
+    let indices = coordinates(line, &extents);
     let index = |axis: Axis| {
         let position = others.iter().position(|&other| other == axis);
         let other = position.and_then(|position| indices.get(position).copied());

@@ -155,7 +155,7 @@ impl<'c> Writer<'_, 'c> {
 
     /// The lanes of the vector with this number of a row.
     fn lanes(&self, number: Int<'c>) -> Lanes<'c> {
-        let (code, of) = (self.code, self.of);
+        let of = self.of;
         let count = of.registers.lanes;
         let first = number * count;
         let mask = self.below(first, 1, of.output[1]);
@@ -176,7 +176,7 @@ impl<'c> Writer<'_, 'c> {
 
     /// Where the element of x under a tap is for a column of dy.
     fn start(&self, column: Int<'c>, tap: i64) -> Int<'c> {
-        let (code, of) = (self.code, self.of);
+        let of = self.of;
         column * of.stride[1] + (tap * of.dilation[1] - of.pre[1])
     }
 

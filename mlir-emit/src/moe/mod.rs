@@ -131,7 +131,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
             body.op("arith.remui", slot, tile),
             inner.loop_index(column),
         ];
-        let element = product.element(&at, inner, &indices);
+        let element = product.element(inner, &indices);
         body.select(is_there, element, inner.zero(compute))
     });
     let output = Ordered {
@@ -181,11 +181,11 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             inner.loop_index(position.unwrap_or_else(|| unreachable!("{MISSING}")))
         };
         let group = along(0);
-        let from = body.entry(&at, tiles.tiles, group);
+        let from = body.entry(tiles.tiles, group);
         // What follows the last group's tiles is not in the list.
         let own = tiles_of(
             &body,
-            body.entry(&at, tiles.starts, group),
+            body.entry(tiles.starts, group),
             tiles.end(&body, group),
             sizes.tile,
         );
@@ -194,7 +194,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         let (row, column) = (along(1), along(2));
         inner.fold(bounds, inner.zero(compute), |inside, tile, so_far| {
             let indices = [tile, row, column];
-            let element = product.element(&at, inside, &indices);
+            let element = product.element(inside, &indices);
             so_far + element
         })
     });

@@ -46,7 +46,7 @@ impl<'c> Body<'c> {
     }
 
     /// An element of a list of i32.
-    pub(super) fn entry(&self, at: &Emitter<'c>, list: Ssa<'c>, position: Ssa<'c>) -> Scalar<'c> {
+    pub(super) fn entry(&self, list: Ssa<'c>, position: Ssa<'c>) -> Scalar<'c> {
         self.0.extract(list, &[position], DataType::I32)
     }
 }
@@ -105,7 +105,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let tiles = combine(&at, sizes.groups, starts, 0.0, |body, [group, other], start, so_far| {
             let next = body.op("arith.addi", other, body.index(1));
             let last = body.index(sizes.groups - 1);
-            let end = body.entry(&at, starts, body.op("arith.minui", next, last));
+            let end = body.entry(starts, body.op("arith.minui", next, last));
             let tiles = tiles_of(body, start, end, sizes.tile);
             let counts = body.0.compare_integers(IntegerPredicate::AtMost, next, group);
             let counted = body.select(counts, tiles, body.number(0));
@@ -149,7 +149,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let last_group = body.index(self.sizes.groups - 1);
         let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
         let next = body.op("arith.addi", group, body.index(1));
-        let entry = body.entry(&self.lowering.emitter(), list, body.op("arith.minui", next, last_group));
+        let entry = body.entry(list, body.op("arith.minui", next, last_group));
         body.select(is_last, last, entry)
     }
 
@@ -160,12 +160,12 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, |inner| {
             let body = Body(*inner);
             let (tile, within) = (inner.loop_index(0), inner.loop_index(1));
-            let group = group(&at, &body, groups, tile);
-            let first_tile = body.entry(&at, self.tiles, group);
+            let group = group(&body, groups, tile);
+            let first_tile = body.entry(self.tiles, group);
             let tiles_before = body.op("arith.subi", body.as_number(tile), first_tile);
             let rows_before = body.op("arith.muli", tiles_before, body.number(sizes.tile));
             let rows_before = body.op("arith.addi", rows_before, body.as_number(within));
-            let start = body.entry(&at, self.starts, group);
+            let start = body.entry(self.starts, group);
             let row = body.op("arith.addi", start, rows_before);
             // In tiles beyond the last group's the row's number may be more than an i32 has.
             let rows = body.op("arith.subi", self.end(&body, group), start);
@@ -174,7 +174,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
                 None => row,
                 Some(index) => {
                     let row = body.select(is_there, row, body.number(0));
-                    let source = body.entry(&at, index, body.as_index(row));
+                    let source = body.entry(index, body.as_index(row));
                     let last = body.index(tokens - 1);
                     let is_row = inner.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
                     is_there = body.op("arith.andi", is_there, is_row);
@@ -199,7 +199,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let is_there = body.compare(I::GreaterEqual, row, body.number(0));
             let row = body.as_index(body.select(is_there, row, body.number(0)));
             let indices = [body.index(0), row, inner.loop_index(2)];
-            let element = tensor.element(&at, inner, &indices);
+            let element = tensor.element(inner, &indices);
             body.select(is_there, element, inner.zero(tensor.dtype))
         });
         Ordered {
@@ -215,7 +215,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
             let body = Body(*inner);
-            let group = group(&at, &body, groups, inner.loop_index(0));
+            let group = group(&body, groups, inner.loop_index(0));
             body.as_number(body.op("arith.remui", group, body.index(experts)))
         })
     }
@@ -263,20 +263,16 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let body = Body(*inner);
             let (here, zero) = (inner.loop_index(0), body.number(0));
             let row = match taken {
-                Some(taken) => body.entry(&at, taken, here),
+                Some(taken) => body.entry(taken, here),
                 None => body.as_number(here),
             };
             let safe = body.op("arith.maxsi", row, zero);
-            let begun = body.entry(&at, begun, body.as_index(safe));
+            let begun = body.entry(begun, body.as_index(safe));
             let group = body.op("arith.subi", begun, body.number(1));
             let none = body.compare(I::Less, body.op("arith.minsi", row, group), zero);
             let group = body.as_index(body.op("arith.maxsi", group, zero));
-            let before = body.op("arith.subi", safe, body.entry(&at, self.starts, group));
-            let tile_rows = body.op(
-                "arith.muli",
-                body.entry(&at, self.tiles, group),
-                body.number(sizes.tile),
-            );
+            let before = body.op("arith.subi", safe, body.entry(self.starts, group));
+            let tile_rows = body.op("arith.muli", body.entry(self.tiles, group), body.number(sizes.tile));
             body.select(none, body.number(-1), body.op("arith.addi", tile_rows, before))
         })
     }
@@ -286,14 +282,14 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     pub(super) fn taken(&self, index: Ssa<'c>, ks: Ssa<'c>, top_k: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
-            let slot = body.as_index(body.entry(&at, ks, row));
+            let slot = body.as_index(body.entry(ks, row));
             let is_slot = body
                 .0
                 .compare_integers(IntegerPredicate::AtMost, slot, body.index(top_k - 1));
             let place = body.op("arith.muli", body.as_index(index), body.index(top_k));
             let place = body.op("arith.addi", place, slot);
             let is_here = body.0.compare_integers(IntegerPredicate::Equal, place, here);
-            let first = body.entry(&at, self.starts, body.index(0));
+            let first = body.entry(self.starts, body.index(0));
             let row = body.as_number(row);
             let is_routed = body.compare(I::GreaterEqual, row, first);
             let counts = body.op("arith.andi", is_here, body.op("arith.andi", is_slot, is_routed));
@@ -311,8 +307,8 @@ pub(super) fn tiles_of<'c>(body: &Body<'c>, start: Ssa<'c>, end: Ssa<'c>, tile: 
 
 /// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
 /// there.
-pub(super) fn group<'c>(at: &Emitter<'c>, body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
-    let begun = body.op("arith.maxsi", body.entry(at, groups, tile), body.number(1));
+pub(super) fn group<'c>(body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
+    let begun = body.op("arith.maxsi", body.entry(groups, tile), body.number(1));
     body.as_index(body.op("arith.subi", begun, body.number(1)))
 }
 

@@ -23,7 +23,6 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
 /// are few and neighbours.
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
-    let at = lowering.emitter();
     let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
     let index = match op.index {
         Some(id) => Some(lowering.settled(id)),
@@ -64,10 +63,10 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             here.push(place);
             indices.push(window);
         }
-        let element = convert(inner, dy.element(&at, inner, &indices), dy.dtype, compute);
+        let element = convert(inner, dy.element(inner, &indices), dy.dtype, compute);
         let share = match &index {
             Some(index) => {
-                let chosen = index.element(&at, inner, &indices);
+                let chosen = index.element(inner, &indices);
                 let chosen = inner.one("arith.index_cast", &[chosen], inner.index_type(), &[]);
                 let here = places.flat(&here, windows.input);
                 conditions.push(inner.compare_integers(IntegerPredicate::Equal, chosen, here));

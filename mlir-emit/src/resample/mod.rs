@@ -218,7 +218,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         }
         let (element, dtype) = match (read, &self.padded) {
             (Some(element), Some(padded)) => (element, padded.dtype),
-            _ => (self.x.element(&self.lowering.emitter(), body, &indices), self.x.dtype),
+            _ => (self.x.element(body, &indices), self.x.dtype),
         };
         let ordinal = places.flat(&taps, self.windows.window);
         Candidate {
@@ -287,7 +287,7 @@ impl<'c> Pooling<'_, '_, 'c> {
                 }
                 indices.push(place);
             }
-            let first = self.x.element(&self.lowering.emitter(), &math.at, &indices);
+            let first = self.x.element(&math.at, &indices);
             let first = convert(&math.at, first, self.x.dtype, self.compute);
             let mut is_none = math.compare(F::UnorderedNotEqual, first, first);
             if let Some(inside) = places.all(&conditions) {

@@ -38,10 +38,10 @@ pub(super) struct Matrix<'c> {
 
 impl<'c> Matrix<'c> {
     /// The row of a batch, a head and a number.
-    pub(super) fn row(&self, code: &Code<'c>, place: [Int<'c>; 3]) -> Row<'c> {
+    pub(super) fn row(&self, place: [Int<'c>; 3]) -> Row<'c> {
         Row {
             buffer: self.buffer,
-            place: self.operand.strides.place(code, place),
+            place: self.operand.strides.place(place),
         }
     }
 }

@@ -263,7 +263,7 @@ impl<'c> Tile<'_, 'c> {
                     }
                     for (lane, row) in (0..self.lanes.count).zip(transposed(code, quotients)) {
                         stored(lane, &|query| {
-                            let place = strides.place(code, [batch, head, query]);
+                            let place = strides.place([batch, head, query]);
                             code.write_shared(row, out, place + column)
                         });
                     }

@@ -107,8 +107,8 @@ impl<'c> Tile<'_, 'c> {
         let scale = code.one("arith.constant", &[], self.lanes.float, &scale);
         let greatest = self.number(1, 1.into(), query);
         code.repeat([from, end, 1.into()], &[], |key, _| {
-            let k = of.k.strides.place(code, [batch, head_of_keys, key]);
-            let v = of.v.strides.place(code, [batch, head_of_keys, key]);
+            let k = of.k.strides.place([batch, head_of_keys, key]);
+            let v = of.v.strides.place([batch, head_of_keys, key]);
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
                 let &[sum] = sum else { unreachable!("{MISSING}") };
                 let factors = [self.number(0, column, query), load(1, k + column), sum];

@@ -223,15 +223,13 @@ impl<'c> Tile<'_, 'c> {
 
     /// Where the numbers of a head begin.
     fn head(&self, [heads, rows]: [i64; 2], [batch, head]: [Int<'c>; 2]) -> Int<'c> {
-        let code = self.lanes.code;
         (batch * heads + head) * rows
     }
 
     /// Where an own row of a gradient is.
     fn place(&self, strides: Strides, row: Int<'c>) -> Int<'c> {
-        let code = self.lanes.code;
         let [batch, head] = self.places;
-        strides.place(code, [batch, head, self.lanes.first + row])
+        strides.place([batch, head, self.lanes.first + row])
     }
 
     /// Stores zeros in the gradients of the first `owned` rows.
@@ -292,7 +290,7 @@ impl<'c> Tile<'_, 'c> {
         let [batch, _] = self.places;
         let product = |side: usize| {
             let (buffer, strides) = self.streamed[side];
-            let place = strides.place(code, [batch, head, row]);
+            let place = strides.place([batch, head, row]);
             let own = (self.memory[side], self.columns[side].into());
             lanes.summed(own, (buffer, place, [1, strides.row]), rows)
         };
@@ -371,7 +369,6 @@ impl<'c> Tile<'_, 'c> {
 
     /// Whether all own rows see all streamed rows of a block.
     fn all_see(&self, start: Int<'c>, count: Int<'c>) -> Int<'c> {
-        let code = self.lanes.code;
         let mut hidden = Int::Known(0);
         if let Some(from) = self.visible.from {
             let first = Int::sum([self.lanes.first, self.real, (from - 1).into()]);
@@ -386,7 +383,6 @@ impl<'c> Tile<'_, 'c> {
 
     /// The streamed rows of a block that an own row sees: the first, and the one after the last.
     fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> [Int<'c>; 2] {
-        let code = self.lanes.code;
         let diagonal = self.lanes.first + row - start;
         let [mut from, mut to] = [Int::Known(0), count];
         if let Some(bound) = self.visible.from {
@@ -411,7 +407,7 @@ impl<'c> Tile<'_, 'c> {
         let count = unsigned(rows * vectors);
         let zeros = vec![code.zeros(lanes.vector); count];
         let [batch, _] = self.places;
-        let place = strides.place(code, [batch, head, start]) + column;
+        let place = strides.place([batch, head, start]) + column;
         let added = code.repeat([from, to, 1.into()], &zeros, |number, sums| {
             let place = place + number * strides.row;
             let load = |vector: i64| code.read_shared(buffer, place + vector * lanes.count, lanes.vector);

@@ -80,7 +80,6 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// Where this vector of this column is.
     pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Int<'c> {
-        let code = self.code;
         column * self.each() + vector * self.count
     }
 
@@ -138,7 +137,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
         for vector in 0..self.vectors {
             let mut rows = Vec::new();
             for lane in 0..self.count {
-                rows.push(strides.place(code, [batch, head, self.row(vector, lane)]));
+                rows.push(strides.place([batch, head, self.row(vector, lane)]));
             }
             code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
                 let load = |row: &Int<'c>| code.read_shared(buffer, *row + column, self.vector);

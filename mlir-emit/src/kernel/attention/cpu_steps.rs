@@ -107,7 +107,7 @@ impl<'c> Tile<'_, 'c> {
         let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;
         let key = key + number;
-        let place = of.k.strides.place(code, [batch, head_of_keys, key]);
+        let place = of.k.strides.place([batch, head_of_keys, key]);
         let sums = self.lanes.summed(
             (self.memory[0], of.columns[0].into()),
             (self.buffer(1), place, [1, of.k.strides.row]),
@@ -186,7 +186,7 @@ impl<'c> Tile<'_, 'c> {
         });
         let [batch, _, head] = self.places;
         let v = self.of.v.strides;
-        let first = v.place(code, [batch, head, key]);
+        let first = v.place([batch, head, key]);
         let each = (self.accumulators / self.lanes.vectors).min(self.lanes.count);
         code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
             let place = first + column;

@@ -72,7 +72,7 @@ impl Decode {
     }
 
     /// Batch, head of q and query of a column of a head of keys.
-    pub(super) fn query<'c>(&self, code: &Code<'c>, of_keys: Int<'c>, column: Int<'c>) -> [Int<'c>; 3] {
+    pub(super) fn query<'c>(&self, of_keys: Int<'c>, column: Int<'c>) -> [Int<'c>; 3] {
         let (batch, head) = (of_keys / self.of.heads, of_keys % self.of.heads);
         let among = column / self.of.queries;
         [batch, head * self.of.group + among, column % self.of.queries]

@@ -108,7 +108,7 @@ impl<'c> Lanes<'_, 'c> {
             let row = tile.row(number);
             let both = block.concat();
             all.extend(again.mended(&both, tile.exists(row), || {
-                let [own_scores, own_gradients] = self.own.map(|own| own.row(code, [batch, own_head, row]));
+                let [own_scores, own_gradients] = self.own.map(|own| own.row([batch, own_head, row]));
                 let (own_scores, own_gradients) = (own_scores, own_gradients);
                 let mut none = Vec::new();
                 for copied in self.summed() {
@@ -117,7 +117,7 @@ impl<'c> Lanes<'_, 'c> {
                 let heads = [first_head, end_head, Int::Known(1)];
                 code.repeat(heads, &none, |head, sums| {
                     code.repeat([from, end, Int::Known(1)], sums, |other, sums| {
-                        let [scores, gradients] = streamed.map(|matrix| matrix.row(code, [batch, head, other]));
+                        let [scores, gradients] = streamed.map(|matrix| matrix.row([batch, head, other]));
                         let (scores, gradients) = (scores, gradients);
                         let score = again.dot([own_scores, scores], streamed[0].columns);
                         let reached = again.dot([own_gradients, gradients], streamed[1].columns);

@@ -106,7 +106,7 @@ impl Gradients {
         };
         // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
         // workgroups that read the same rows are on one die.
-        let tile = own.tile(&code, workgroup, of_keys * group);
+        let tile = own.tile(workgroup, of_keys * group);
         let number = workgroup % (of_keys * group);
         let (among, number) = (number / of_keys, number % of_keys);
         let (batch, head_of_keys) = (number / of.heads, number % of.heads);

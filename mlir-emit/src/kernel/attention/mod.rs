@@ -79,7 +79,7 @@ pub(crate) struct Strides {
 
 impl Strides {
     /// The place of a row's first element.
-    fn place<'c>(&self, code: &Code<'c>, [batch, head, row]: [Int<'c>; 3]) -> Int<'c> {
+    fn place<'c>(&self, [batch, head, row]: [Int<'c>; 3]) -> Int<'c> {
         Int::sum([batch * self.batch, head * self.head, row * self.row])
     }
 }

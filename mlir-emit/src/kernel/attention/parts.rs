@@ -38,7 +38,7 @@ impl Decode {
         let of_keys = workgroup / self.parts;
         let batch = of_keys / self.of.heads;
         let column = lane % SIXTEEN;
-        let [_, _, query] = self.query(&code, of_keys, column);
+        let [_, _, query] = self.query(of_keys, column);
         let lengths = (0..count).map(|number| {
             let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
             let length = code.one("arith.index_cast", &[loaded], index, &[]);
@@ -154,7 +154,7 @@ impl<'c> Lanes<'_, 'c> {
     fn queries(&self, of_keys: Int<'c>, buffer: Ssa<'c>) -> Vec<Ssa<'c>> {
         let code = self.code;
         let Strides { batch, head, row } = self.decode.of.q.strides;
-        let [b, h, query] = self.decode.query(code, of_keys, self.column);
+        let [b, h, query] = self.decode.query(of_keys, self.column);
         let place = Int::sum([b * batch, h * head, query * row, self.quarter * WIDE]);
         let exists = self.column.is_below(self.decode.columns_of_group());
         let place = exists.select(place, BEYOND / 2);
@@ -346,14 +346,14 @@ impl<'c> Lanes<'_, 'c> {
         // If the sum of weights is NaN, a visible score is NaN.
         let is_meant = exists & again.is_number(sums.total);
         again.mended(&sums.weighted, is_meant, || {
-            let place = self.decode.query(code, of_keys, self.column);
-            let q = matrix(of.q, q, of_key).row(code, place);
+            let place = self.decode.query(of_keys, self.column);
+            let q = matrix(of.q, q, of_key).row(place);
             let [from, end] = self.own;
             code.repeat([from, end, Int::Known(1)], &again.none(of_value), |key, weighted| {
-                let k = keys.row(code, [self.batch, self.head, key]);
+                let k = keys.row([self.batch, self.head, key]);
                 let power = again.dot([q, k], of_key) * scale;
                 let weight = code.same("math.exp2", &[power - sums.greatest]);
-                let v = values.row(code, [self.batch, self.head, key]);
+                let v = values.row([self.batch, self.head, key]);
                 again.added(weighted, weight, (v, of_value))
             })
         })

@@ -97,7 +97,7 @@ impl Prefill {
         let heads = of_keys * of.group;
         // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
         // dies, all workgroups that read a head's keys are on one die.
-        let tile = own.tile(&code, workgroup, heads);
+        let tile = own.tile(workgroup, heads);
         let number = workgroup % heads;
         let (among, number) = (number / of_keys, number % of_keys);
         let (batch, head_of_keys) = (number / of.heads, number % of.heads);

@@ -257,10 +257,10 @@ impl<'c> Lanes<'_, 'c> {
         let is_meant = tile.exists(query) & again.is_number(total);
         let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float);
         again.mended(&sums.weighted, is_meant, || {
-            let q = self.q.row(code, [batch, head, query]);
+            let q = self.q.row([batch, head, query]);
             let [from, end] = seen;
             code.repeat([from, end, Int::Known(1)], &again.none(columns), |key, weighted| {
-                let k = keys.row(code, [batch, head_of_keys, key]);
+                let k = keys.row([batch, head_of_keys, key]);
                 let score = again.dot([q, k], keys.columns);
                 let mut power = score * scale;
                 if let Some((mask, buffer)) = &self.mask {
@@ -276,7 +276,7 @@ impl<'c> Lanes<'_, 'c> {
                 }
                 let power = power - sums.greatest;
                 let weight = code.same("rocdl.exp2", &[power]);
-                let v = values.row(code, [batch, head_of_keys, key]);
+                let v = values.row([batch, head_of_keys, key]);
                 again.added(weighted, weight, (v, columns))
             })
         })

@@ -48,7 +48,6 @@ impl<'c> Copied<'c> {
 
     /// The rows of a step and the columns in a row, counted in vectors, that a lane copies.
     fn lane(&self, tile: &Tile<'_, 'c>) -> (Vec<Int<'c>>, Int<'c>) {
-        let code = tile.code;
         let across = self.columns / WIDE;
         let down = tile.own.lanes() / across;
         let first = tile.lane / across;
@@ -58,7 +57,6 @@ impl<'c> Copied<'c> {
 
     /// Where a vector of a row is in LDS.
     fn place(&self, tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
-        let code = tile.code;
         if self.is_exchanged {
             vector = vector ^ (row % (self.columns / WIDE));
         }
@@ -147,7 +145,7 @@ impl<'c> Streamed<'_, 'c> {
         let vector = self.tile.half.vector(&[WIDE]);
         let mut rows = Vec::new();
         for copied in &self.copied {
-            let shared = copied.operand.strides.place(code, [batch, head, within]);
+            let shared = copied.operand.strides.place([batch, head, within]);
             let (own, column) = copied.lane(self.tile);
             let column = column * WIDE;
             for row in own {

@@ -81,7 +81,7 @@ impl Decode {
         if self.of.out.0 != DataType::F32 {
             quotient = code.one("arith.truncf", &[quotient], out.vector(&[RUN]), &[]);
         }
-        let [batch, head, query] = self.query(&code, of_keys, column);
+        let [batch, head, query] = self.query(of_keys, column);
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
         let bytes = self.of.out.0.bytes().unwrap_or(1).cast_signed();
         code.store(quotient, code.argument(4), exists.select(place, BEYOND / bytes));

@@ -70,7 +70,7 @@ impl Own {
 
     /// Returns the tile of a workgroup, where neighbouring workgroups have the same tile of `heads`
     /// heads. If later rows see more, their tiles begin first.
-    pub(super) fn tile<'c>(&self, code: &Code<'c>, workgroup: Int<'c>, heads: i64) -> Int<'c> {
+    pub(super) fn tile<'c>(&self, workgroup: Int<'c>, heads: i64) -> Int<'c> {
         let tile = workgroup / heads;
         match self.visible.to {
             Some(_) => self.tiles() - 1 - tile,
@@ -79,7 +79,7 @@ impl Own {
     }
 
     /// Returns the streamed rows that the workgroup with this first row sees.
-    fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Range<'c> {
+    fn range<'c>(&self, first: Int<'c>, lengths: &[Int<'c>]) -> Range<'c> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
         let (mut any, mut all) = ([from, to], [from, to]);
@@ -139,7 +139,7 @@ impl<'a, 'c> Tile<'a, 'c> {
             quarter: within / SIXTEEN,
             subgroup: lane / LANES.cast_signed(),
             first,
-            range: own.range(code, first, &lengths),
+            range: own.range(first, &lengths),
             lengths,
         }
     }
@@ -156,7 +156,6 @@ impl<'a, 'c> Tile<'a, 'c> {
 
     /// The lane's row in a block of its subgroup.
     pub(super) fn row(&self, block: i64) -> Int<'c> {
-        let code = self.code;
         let block = self.subgroup * self.own.blocks() + block;
         self.first + block * SIXTEEN + self.column
     }
@@ -181,7 +180,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let vector = self.half.vector(&[WIDE]);
         let block = |block: i64| {
             let row = self.row(block);
-            let place = strides.place(code, [batch, head, row]);
+            let place = strides.place([batch, head, row]);
             let place = place + self.quarter * WIDE;
             let place = self.exists(row).select(place, BEYOND / 2);
             (0..columns / (4 * WIDE))
@@ -193,7 +192,6 @@ impl<'a, 'c> Tile<'a, 'c> {
 
     /// The range of streamed rows that the lane's row of each block sees.
     pub(super) fn seen(&self) -> Vec<[Int<'c>; 2]> {
-        let code = self.code;
         let visible = &self.own.visible;
         let block = |block: i64| {
             let row = self.row(block);
@@ -275,7 +273,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let code = self.code;
         let row = self.row(block);
         let exists = self.exists(row);
-        let place = strides.place(code, [batch, head, row]);
+        let place = strides.place([batch, head, row]);
         let bytes = dtype.bytes().unwrap_or_else(|| unreachable!("{MISSING}")).cast_signed();
         let element = crate::kernel::gemm::element(code.context(), dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let width = signed(sums.len());

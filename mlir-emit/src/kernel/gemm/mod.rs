@@ -101,11 +101,11 @@ pub(super) fn write<'c>(
     let workgroups = batches * parts * tall * wide;
 
     let workgroup = Int::Made(code.argument(1));
-    let number = xcd_remap(&code, workgroup, workgroups);
+    let number = xcd_remap(workgroup, workgroups);
     let each = tall * wide;
     let (outer, tile) = (number / each, number % each);
     let (batch, part) = (outer / parts, outer % parts);
-    let [row, column] = grouped_tile_order(&code, tile, [tall, wide]);
+    let [row, column] = grouped_tile_order(tile, [tall, wide]);
     let lane = Int::Made(code.argument(0));
     let across_subgroups = schedule.subgroups[1].cast_signed();
     let subgroup = lane / LANES.cast_signed();
@@ -117,7 +117,7 @@ pub(super) fn write<'c>(
         lane: lane % LANES.cast_signed(),
         subgroup: [subgroup / across_subgroups, subgroup % across_subgroups],
     };
-    let count = counted(&code, batch, &product.terms);
+    let count = counted(batch, &product.terms);
     let chosen = match (product.chosen, buffers.get(factors.len())) {
         (Some(_), Some(&list)) => {
             let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32));
@@ -126,7 +126,7 @@ pub(super) fn write<'c>(
         }
         _ => None,
     };
-    let batch = coordinates(&code, batch, &axes.batch);
+    let batch = coordinates(batch, &axes.batch);
     let mut readers = Vec::new();
     let mut memories = Vec::new();
     let group = Workgroup {
@@ -151,7 +151,6 @@ pub(super) fn write<'c>(
         memories.push(memory);
         let taken = chosen.as_ref().filter(|_| index == 1).unwrap_or(&batch);
         readers.push(Reader::new(
-            &code,
             (factor, buffer, r#type),
             (own, &axes.sum),
             (first, tile.cast_signed(), taken),
@@ -174,7 +173,7 @@ pub(super) fn write<'c>(
 }
 
 /// How many terms the product with this number has, if not all do.
-fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
+fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
     let Some((&last, others)) = terms.split_last() else {
         return None;
     };
@@ -187,7 +186,7 @@ fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>
 }
 
 /// Renumbers workgroups so that each die has neighbouring tiles (XCD remap).
-pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Int<'c> {
+pub(super) fn xcd_remap<'c>(workgroup: Int<'c>, workgroups: i64) -> Int<'c> {
     if workgroups < 2 * DIES {
         return workgroup;
     }
@@ -203,7 +202,7 @@ pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64
 
 /// Returns the row and the column of a tile in grouped order: down a band of rows, then to the next
 /// column.
-fn grouped_tile_order<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> [Int<'c>; 2] {
+fn grouped_tile_order<'c>(tile: Int<'c>, [tall, wide]: [i64; 2]) -> [Int<'c>; 2] {
     if tall <= BAND {
         return [tile % tall, tile / tall];
     }
@@ -291,12 +290,12 @@ impl<'c> Kernel<'_, 'c> {
                 let there = is_below(row, down, tile_rows) & is_below(column, across, tile_columns);
                 exists.push(there);
                 let (number, extents) = if along { (column, columns) } else { (row, rows) };
-                indices.push(coordinates(code, number, extents));
+                indices.push(coordinates(number, extents));
             }
             let spot = Spot {
                 batch: &batch,
-                rows: &coordinates(code, row, rows),
-                columns: &coordinates(code, column, columns),
+                rows: &coordinates(row, rows),
+                columns: &coordinates(column, columns),
                 run: &indices,
                 goes_along_columns: along,
                 exists: &exists,

@@ -59,7 +59,6 @@ impl<'c> Kernel<'_, 'c> {
         memories: &[Ssa<'c>],
         (part, count): (Int<'c>, Option<Int<'c>>),
     ) -> Vec<Ssa<'c>> {
-        let code = self.code;
         let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
         let step = terms(bytes);
         let all: i64 = self.axes.sum.iter().product();
@@ -96,14 +95,13 @@ impl<'c> Kernel<'_, 'c> {
     /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix
     /// instruction.
     fn places(&self, side: usize, bytes: i64) -> [Vec<Int<'c>>; 2] {
-        let code = self.code;
         let sixteen = INTRINSIC.cast_signed();
         let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
         let first = self.first(side) + own;
         let count = self.instructions().get(side).copied().unwrap_or(1);
         let half = |half: i64| {
             let chunk = quarter + 4 * half;
-            let rows = (0..count).map(|index| place(code, first + index * sixteen, chunk, bytes));
+            let rows = (0..count).map(|index| place(first + index * sixteen, chunk, bytes));
             rows.collect::<Vec<_>>()
         };
         [half(0), half(1)]

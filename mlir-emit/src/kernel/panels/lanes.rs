@@ -83,14 +83,13 @@ impl<'c> Lanes<'_, 'c> {
     /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
     /// columns has whole vectors.
     pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Column<'c> {
-        let code = self.code;
         let Some((inner, outer)) = columns.split_last() else {
             unreachable!("a run without columns");
         };
         let vectors = (inner.extent + self.count - 1) / self.count;
         let (run, within) = (number / vectors, number % vectors);
         let lane = within * self.count;
-        let places = places(code, run, outer);
+        let places = places(run, outer);
         let mask_of_lanes = if inner.extent % self.count == 0 {
             None
         } else {
@@ -260,7 +259,7 @@ impl<'c> Lanes<'_, 'c> {
 }
 
 /// Where the step with this number of some loops is in each tensor.
-pub(super) fn places<'c>(code: &Code<'c>, number: Int<'c>, axes: &[Along]) -> super::Places<'c> {
+pub(super) fn places<'c>(number: Int<'c>, axes: &[Along]) -> super::Places<'c> {
     let mut places = [Int::Known(0); 3];
     let mut rest = number;
     for (position, axis) in axes.iter().enumerate().rev() {

@@ -98,7 +98,7 @@ impl<'c> Writer<'_, 'c> {
         let across = tiling.across();
         let (tile, rest) = (own % across, own / across);
         let (chunk, batch) = (rest % tiling.chunks, rest / tiling.chunks);
-        let mut base = places(code, batch, &self.part.batch);
+        let mut base = places(batch, &self.part.batch);
         for (place, first) in base.iter_mut().zip(self.part.first) {
             *place = *place + first;
         }
@@ -178,7 +178,7 @@ impl<'c> Writer<'_, 'c> {
     fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) {
         let code = self.code;
         code.repeat([0.into(), terms.count, 1.into()], &[], |term, _| {
-            let place = places(code, terms.first + term, &self.part.terms);
+            let place = places(terms.first + term, &self.part.terms);
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
                 // The compiler crashes on a stack of indices.
                 let long = Type::integer(code.context(), 64);
@@ -198,7 +198,6 @@ impl<'c> Writer<'_, 'c> {
     /// Returns the offset of a term's vector in a panel. `vectors`: vectors of the panel.
     fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Int<'c> {
         let vectors = signed(vectors);
-        let code = self.code;
         term * (vectors * self.lanes.count) + number * self.lanes.count
     }
 
@@ -208,14 +207,14 @@ impl<'c> Writer<'_, 'c> {
         let vector = self.lanes.vector();
         let own = |tensor: usize| -> Vec<Int<'c>> {
             let rows = &self.part.rows;
-            let first = || base[tensor] + places(code, row, rows)[tensor];
+            let first = || base[tensor] + places(row, rows)[tensor];
             match single(rows, tensor) {
                 Some(stride) => {
                     let first = first();
                     (0..down).map(|next| first + next * stride).collect()
                 }
                 None => (0..down)
-                    .map(|next| base[tensor] + places(code, row + next, rows)[tensor])
+                    .map(|next| base[tensor] + places(row + next, rows)[tensor])
                     .collect(),
             }
         };
@@ -258,7 +257,7 @@ impl<'c> Writer<'_, 'c> {
         code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
             let vectors = columns.len();
             let (moved, panel) = if self.tiling.is_read_once() {
-                let place = places(code, terms.first + term, &self.part.terms);
+                let place = places(terms.first + term, &self.part.terms);
                 let from = right + place[RIGHT];
                 let panel = columns
                     .iter()

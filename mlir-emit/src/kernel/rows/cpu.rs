@@ -117,11 +117,8 @@ impl<'c> Writer<'_, 'c> {
     /// Computes one row and stores its results.
     fn row(&self, number: Int<'c>) {
         let code = &self.code;
-        let indices = coordinates(code, number, &self.rows.rows);
-        let first = self
-            .rows
-            .tensors()
-            .map(|tensor| offset(code, &indices, &tensor.spread.rows));
+        let indices = coordinates(number, &self.rows.rows);
+        let first = self.rows.tensors().map(|tensor| offset(&indices, &tensor.spread.rows));
         let mut row = Row {
             first: first.collect(),
             made: HashMap::new(),

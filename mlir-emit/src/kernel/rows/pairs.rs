@@ -57,11 +57,11 @@ impl Pairs {
     }
 
     /// The shift of a row: 0 or 1.
-    pub(super) fn shift<'c>(&self, code: &Code<'c>, row: &[Int<'c>]) -> Int<'c> {
+    pub(super) fn shift<'c>(&self, row: &[Int<'c>]) -> Int<'c> {
         if self.rows.iter().all(|stride| stride % PAIR == 0) {
             return Int::Known(0);
         }
-        offset(code, row, &self.rows) % PAIR
+        offset(row, &self.rows) % PAIR
     }
 
     /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
@@ -75,13 +75,13 @@ impl Pairs {
         if !self.have(tensor) || tensor.elements() % PAIR == 0 {
             return None;
         }
-        let place = offset(code, row, &tensor.spread.rows) + (self.length - 1);
+        let place = offset(row, &tensor.spread.rows) + (self.length - 1);
         Some(code.load(buffer, (place, Int::Known(0)), tensor.element))
     }
 
     /// Whether a pair has an element only in its first half, the row's last, and only in its
     /// second, the row's first.
-    fn halves<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
+    fn halves<'c>(&self, spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
         let (element, [first, second]) = (element(spot, pair), exist(spot, pair));
         let is_last = match second {
             Int::Known(1) => Int::Known(0),
@@ -102,7 +102,7 @@ impl Pairs {
         (tensor, buffer, last): (&Tensor<'c>, Ssa<'c>, Option<Ssa<'c>>),
         spot: &Spot<'_, 'c>,
     ) -> Ssa<'c> {
-        let base = offset(code, spot.rows, &tensor.spread.rows);
+        let base = offset(spot.rows, &tensor.spread.rows);
         let vector = tensor.element.vector(&[PAIR]);
         let mut pairs = Vec::new();
         for pair in 0..RUN / PAIR {
@@ -110,7 +110,7 @@ impl Pairs {
             let place = base + element(spot, pair);
             let place = (first | second).select(place, BEYOND / tensor.bytes());
             let mut loaded = code.load(buffer, (place, Int::Known(0)), vector);
-            let [is_last, _] = self.halves(code, spot, pair);
+            let [is_last, _] = self.halves(spot, pair);
             if let (Some(last), Int::Made(is_last)) = (last, is_last) {
                 let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
                 let [own, next] = elements;
@@ -132,14 +132,14 @@ impl Pairs {
         (value, tensor, buffer): (Ssa<'c>, &Tensor<'c>, Ssa<'c>),
         spot: &Spot<'_, 'c>,
     ) {
-        let base = offset(code, spot.rows, &tensor.spread.rows);
+        let base = offset(spot.rows, &tensor.spread.rows);
         let beyond = BEYOND / tensor.bytes();
         for pair in 0..RUN / PAIR {
             let [first, second] = exist(spot, pair);
             let place = base + element(spot, pair);
             let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1]);
             code.store(both, buffer, (first & second).select(place, beyond));
-            let [is_last, is_first] = self.halves(code, spot, pair);
+            let [is_last, is_first] = self.halves(spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
                 // Few lanes have such a pair, and most subgroups none.
                 code.replaced(is_there, &[], || {

@@ -156,9 +156,9 @@ impl<'c> Writer<'_, 'c> {
         let across = self.cut.across(self.rows);
         for &(number, exists) in places {
             let (number, part) = (number / across, number % across);
-            let indices = coordinates(&self.code, number, &self.rows.rows);
+            let indices = coordinates(number, &self.rows.rows);
             let made = self.load_rows(&indices, exists);
-            let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&self.code, &indices));
+            let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&indices));
             let operands = self.rows.operands.iter().zip(&self.buffers);
             let lasts = self.pairs.iter().flat_map(|pairs| {
                 let last = |(tensor, &buffer)| pairs.last(&self.code, (tensor, buffer), &indices);
@@ -224,7 +224,7 @@ impl<'c> Writer<'_, 'c> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
             if tensor.is_same(true) && !self.cut.known.values().any(|&known| known == number) {
-                let place = offset(&self.code, row, &tensor.spread.rows);
+                let place = offset(row, &tensor.spread.rows);
                 let place = exists.select(place, BEYOND / tensor.bytes());
                 let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element);
                 made.insert(Source::Operand(number), loaded);
@@ -264,7 +264,7 @@ impl<'c> Writer<'_, 'c> {
         let operand = self.cut.known[&number];
         let tensor = &self.rows.operands[operand];
         let buffer = self.buffers[operand];
-        let first = offset(code, &self.row.indices, &tensor.spread.rows);
+        let first = offset(&self.row.indices, &tensor.spread.rows);
         let first = self.row.exists.select(first, BEYOND / tensor.bytes());
         // Side by side, and all loaded before the first is used.
         let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
@@ -387,7 +387,7 @@ impl<'c> Writer<'_, 'c> {
             .zip(self.buffers.iter().skip(self.rows.operands.len()));
         for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
             let value = self.row.made[source];
-            let mut place = offset(code, &self.row.indices, &tensor.spread.rows);
+            let mut place = offset(&self.row.indices, &tensor.spread.rows);
             if self.cut.finds {
                 place = place + self.row.part;
             }

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 impl<'c> Writer<'_, 'c> {
     /// A run of the lane's, by its number.
     pub(super) fn run(&self, number: Int<'c>) -> Run<'c> {
-        let code = &self.code;
         let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
         let rest = self.rows.length() - (parts - 1) * length;
         let last = self.row.shift + rest;
@@ -52,7 +51,7 @@ impl<'c> Writer<'_, 'c> {
             let exists = self.row.exists & (is_begun & is_in_row);
             run.exists.push(exists);
             let place = place - self.row.shift;
-            run.indices.push(coordinates(code, place, &self.rows.columns));
+            run.indices.push(coordinates(place, &self.rows.columns));
         }
         run
     }
