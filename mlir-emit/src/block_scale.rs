@@ -245,9 +245,9 @@ pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op:
     let is_negative = op.is_negative_scale;
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
         if is_negative {
-            math.mul(x, math.power_of_two(math.neg(scale)))
+            x * math.power_of_two(-scale)
         } else {
-            math.mul(x, scale)
+            x * scale
         }
     })
 }
@@ -303,7 +303,7 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
         let &[magnitude] = elements else {
             unreachable!("{MISSING}");
         };
-        math.rounded_up(math.div(magnitude, math.constant(largest)), &rounding)
+        math.rounded_up(magnitude / math.constant(largest), &rounding)
     });
     let is_power = scale.dtype == DataType::F8E8M0;
     let scale = Value::of(made);
@@ -312,11 +312,11 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
             // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0
             // or NaN of the quotient.
             let is_least = math.compare(F::Less, scale, math.constant(power(-126)));
-            return math.select(is_least, math.scale(power(127), x), math.div(x, scale));
+            return is_least.select(math.scale(power(127), x), x / scale);
         }
         let zero = math.constant(0.0);
         let is_zero = math.compare(F::Equal, scale, zero);
-        math.select(is_zero, zero, math.div(x, scale))
+        is_zero.select(zero, x / scale)
     });
     let scale = scale.with_dims(&lowering.emitter(), &scale_dims);
     lowering.define(op.scale, scale);
@@ -375,28 +375,26 @@ impl<'c> Math<'c> {
     fn rounded_up(&self, value: Ssa<'c>, rounding: &Rounding) -> Scalar<'c> {
         if rounding.to_nearest {
             let capped = self.min(value, self.constant(rounding.largest));
-            let narrow = self
-                .at
-                .one("arith.truncf", &[capped], self.at.element_type(DataType::F32), &[]);
-            return self.at.one("arith.extf", &[narrow], self.ty, &[]);
+            let narrow = capped.truncf(self.at.element_type(DataType::F32));
+            return narrow.extf(self.ty);
         }
         let bits = self.at.element_type(DataType::I64);
         let cut = (1_i64 << (52 - rounding.fraction)) - 1;
-        let raised = self.at.one("arith.bitcast", &[value], bits, &[]);
+        let raised = value.bitcast(bits);
         let raised = raised + self.at.integer(cut, bits);
         let raised = raised & self.at.integer(!cut, bits);
-        let normal = self.at.one("arith.bitcast", &[raised], self.ty, &[]);
+        let normal = raised.bitcast(self.ty);
         // Below the least normal number, whole multiples of the least one.
         let unit = rounding.least - rounding.fraction;
         let count = self.function("math.ceil", self.scale(power(-unit), value));
         let subnormal = self.scale(power(unit), count);
         let is_subnormal = self.compare(F::Less, value, self.constant(power(rounding.least)));
-        let rounded = self.select(is_subnormal, subnormal, normal);
+        let rounded = is_subnormal.select(subnormal, normal);
         let capped = self.min(rounded, self.constant(rounding.largest));
         match rounding.overflow {
             Some(overflow) => {
                 let is_infinite = self.compare(F::GreaterEqual, value, self.constant(overflow));
-                self.select(is_infinite, self.constant(f64::INFINITY), capped)
+                is_infinite.select(self.constant(f64::INFINITY), capped)
             }
             // A scale that is a power of two is never 0.
             None => self.max(capped, self.constant(power(rounding.least))),
@@ -413,23 +411,23 @@ impl<'c> Math<'c> {
         // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is
         // still an exponent.
         let limit = self.constant(2.0 * bias as f64);
-        let capped = self.min(self.max(exponent, self.neg(limit)), limit);
-        let whole = self.function("math.floor", capped);
-        let rest = self.sub(capped, whole);
+        let capped = self.min(self.max(exponent, -limit), limit);
+        let whole = capped.floor();
+        let rest = capped - whole;
         let is_whole = self.compare(F::Equal, rest, self.constant(0.0));
-        let between = self.select(is_whole, self.constant(1.0), self.function("math.exp2", rest));
-        let whole = self.at.one("arith.fptosi", &[whole], bits, &[]);
+        let between = is_whole.select(self.constant(1.0), rest.exp2());
+        let whole = whole.fptosi(bits);
         let one = self.at.integer(1, bits);
-        let half = self.at.same("arith.shrsi", &[whole, one]);
+        let half = whole.shrsi(one);
         let other = whole - half;
         let mut power = between;
         for part in [half, other] {
             let biased = part + self.at.integer(bias, bits);
-            let shifted = self.at.same("arith.shli", &[biased, self.at.integer(fraction, bits)]);
-            power = self.mul(power, self.at.one("arith.bitcast", &[shifted], self.ty, &[]));
+            let shifted = biased.shli(self.at.integer(fraction, bits));
+            power = power * shifted.bitcast(self.ty);
         }
         // NaN has no exponent.
         let is_nan = self.compare(F::UnorderedNotEqual, exponent, exponent);
-        self.select(is_nan, exponent, power)
+        is_nan.select(exponent, power)
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn repeated<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, ou
             indices.push(if divisor == 1 {
                 index
             } else {
-                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())])
+                index.divui(body.integer(divisor, body.index_type()))
             });
         }
         body.extract(source.ssa, &indices, source.dtype)

@@ -122,7 +122,7 @@ fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> 
     if to.is_float() {
         return integer_to_float(at, "arith.uitofp", (flag, 1), to);
     }
-    at.one("arith.extui", &[flag], at.element_type(to), &[])
+    flag.extui(at.element_type(to))
 }
 
 /// Whether a number is not 0, as the byte 0 or 1.
@@ -139,7 +139,7 @@ fn to_truth<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType) -> Value<'c>
         let zero = at.float(0.0, at.element_type(compared));
         at.compare_floats(FloatPredicate::UnorderedNotEqual, number, zero)
     };
-    at.one("arith.extui", &[flag], at.element_type(DataType::Bool), &[])
+    flag.extui(at.element_type(DataType::Bool))
 }
 
 /// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
@@ -170,13 +170,13 @@ fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: Da
     if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
         f64_to_half(at, value, to)
     } else if from.bits() < to.bits() {
-        at.one("arith.extf", &[value], target, &[])
+        value.extf(target)
     } else if from.bits() > to.bits() {
-        at.one("arith.truncf", &[value], target, &[])
+        value.truncf(target)
     } else {
         // f16 and bf16: neither holds the other, f32 holds both.
-        let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32), &[]);
-        at.one("arith.truncf", &[wide], target, &[])
+        let wide = value.extf(at.element_type(DataType::F32));
+        wide.truncf(target)
     }
 }
 
@@ -185,22 +185,22 @@ fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: Da
 /// says that there was a rest.
 fn f64_to_half<'c>(at: &Emitter<'c>, value: Value<'c>, to: DataType) -> Value<'c> {
     if !at.quirks().avoids(Quirk::RoundedTwice) {
-        return at.one("arith.truncf", &[value], at.element_type(to), &[]);
+        return value.truncf(at.element_type(to));
     }
     let (f32, f64) = (at.element_type(DataType::F32), at.element_type(DataType::F64));
     let bits = at.element_type(DataType::I32);
-    let nearest = at.one("arith.truncf", &[value], f32, &[]);
-    let back = at.one("arith.extf", &[nearest], f64, &[]);
-    let magnitude = at.same("math.absf", &[back]);
-    let own = at.same("math.absf", &[value]);
+    let nearest = value.truncf(f32);
+    let back = nearest.extf(f64);
+    let magnitude = back.absf();
+    let own = value.absf();
     let is_larger = at.compare_floats(FloatPredicate::Greater, magnitude, own);
     let is_smaller = at.compare_floats(FloatPredicate::Less, magnitude, own);
     let is_inexact = is_larger | is_smaller;
-    let odd = at.one("arith.bitcast", &[nearest], bits, &[]);
-    let odd = odd - at.one("arith.extui", &[is_larger], bits, &[]);
-    let odd = odd | at.one("arith.extui", &[is_inexact], bits, &[]);
-    let odd = at.one("arith.bitcast", &[odd], f32, &[]);
-    at.one("arith.truncf", &[odd], at.element_type(to), &[])
+    let odd = nearest.bitcast(bits);
+    let odd = odd - is_larger.extui(bits);
+    let odd = odd | is_inexact.extui(bits);
+    let odd = odd.bitcast(f32);
+    odd.truncf(at.element_type(to))
 }
 
 fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
@@ -247,15 +247,15 @@ fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
     let wide_type: Type = at.element_type(DataType::I64);
     let wide = match from {
         DataType::I64 => value,
-        DataType::U8 => at.one("arith.extui", &[value], wide_type, &[]),
-        _ => at.one("arith.extsi", &[value], wide_type, &[]),
+        DataType::U8 => value.extui(wide_type),
+        _ => value.extsi(wide_type),
     };
     let (least, largest) = to.whole_range();
     let least = at.integer(least, wide_type);
     let largest = at.integer(largest, wide_type);
-    let raised = at.same("arith.maxsi", &[wide, least]);
-    let capped = at.same("arith.minsi", &[raised, largest]);
-    at.one("arith.trunci", &[capped], at.element_type(to), &[])
+    let raised = wide.maxsi(least);
+    let capped = raised.minsi(largest);
+    capped.trunci(at.element_type(to))
 }
 
 /// The bits of an unsigned value as MLIR's signless attribute wants them.

@@ -15,15 +15,15 @@ impl<'c> Math<'c> {
     /// 1 / (1 + exp(-x)).
     pub(crate) fn sigmoid(&self, x: Ssa<'c>) -> Scalar<'c> {
         let one = self.constant(1.0);
-        let exp = self.function("math.exp", self.neg(x));
-        self.div(one, self.add(one, exp))
+        let exp = (-x).exp();
+        one / (one + exp)
     }
 
     /// σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which loses nothing where σ is near 1.
     fn sigmoid_slope(&self, x: Ssa<'c>) -> Scalar<'c> {
-        let exp = self.function("math.exp", self.neg(self.abs(x)));
-        let sum = self.add(self.constant(1.0), exp);
-        self.div(exp, self.mul(sum, sum))
+        let exp = (-self.abs(x)).exp();
+        let sum = self.constant(1.0) + exp;
+        exp / (sum * sum)
     }
 
     /// erf(x): that of |x| with the sign of x where the function must copy no sign
@@ -34,13 +34,13 @@ impl<'c> Math<'c> {
         }
         let of_magnitude = self.function("math.erf", self.abs(x));
         let zero = self.constant(0.0);
-        let result = self.select(self.compare(F::Less, x, zero), self.neg(of_magnitude), of_magnitude);
+        let result = self.compare(F::Less, x, zero).select(-of_magnitude, of_magnitude);
         self.of_zero(x, result)
     }
 
     /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
     fn of_zero(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
-        self.select(self.equal(x, self.constant(0.0)), x, result)
+        self.equal(x, self.constant(0.0)).select(x, result)
     }
 
     /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a
@@ -51,29 +51,29 @@ impl<'c> Math<'c> {
         let (four, most) = (four, most);
         let magnitude = self.abs(x);
         // Beyond, the exponential is 0 (or NaN).
-        let magnitude = self.select(self.compare(F::Less, magnitude, most), magnitude, most);
-        let sum = self.add(magnitude, four);
-        let ratio = self.div(self.sub(magnitude, four), sum);
+        let magnitude = self.compare(F::Less, magnitude, most).select(magnitude, most);
+        let sum = magnitude + four;
+        let ratio = (magnitude - four) / sum;
         let coefficients: &[f64] = if self.compute == DataType::F64 {
             &TAIL_F64
         } else {
             &TAIL_F32
         };
-        let falling = self.div(self.polynomial(coefficients, ratio), sum);
-        let tail = self.mul(self.normal_exp(x), falling);
-        let rest = self.sub(self.constant(1.0), tail);
-        self.select(self.compare(F::Greater, x, self.constant(0.0)), rest, tail)
+        let falling = self.polynomial(coefficients, ratio) / sum;
+        let tail = self.normal_exp(x) * falling;
+        let rest = self.constant(1.0) - tail;
+        self.compare(F::Greater, x, self.constant(0.0)).select(rest, tail)
     }
 
     /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
     fn normal_exp(&self, x: Ssa<'c>) -> Scalar<'c> {
-        let square = self.mul(x, x);
-        let lost = self.at.same("math.fma", &[x, x, self.neg(square)]);
-        let exp = self.function("math.exp", self.scale(-0.5, square));
-        let right = self.sub(exp, self.mul(exp, self.scale(0.5, lost)));
+        let square = x * x;
+        let lost = x.fma(x, -square);
+        let exp = self.scale(-0.5, square).exp();
+        let right = exp - exp * self.scale(0.5, lost);
         // Where the square is infinite, there is no rounding error to correct.
         let is_zero = self.equal(exp, self.constant(0.0));
-        self.select(is_zero, exp, right)
+        is_zero.select(exp, right)
     }
 
     /// A polynomial with these coefficients, that of 1 first.
@@ -85,7 +85,7 @@ impl<'c> Math<'c> {
             .unwrap_or_else(|| unreachable!("a polynomial without coefficients"));
         rest.fold(self.at.float(*last, r#type), |sum, &coefficient| {
             let coefficient = self.at.float(coefficient, r#type);
-            self.at.same("math.fma", &[sum, x, coefficient])
+            sum.fma(x, coefficient)
         })
     }
 
@@ -96,8 +96,8 @@ impl<'c> Math<'c> {
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
-        let magnitude = self.select(angle.is_odd, cos, sin);
-        let result = self.select(angle.is_beyond_half, self.neg(magnitude), magnitude);
+        let magnitude = angle.is_odd.select(cos, sin);
+        let result = angle.is_beyond_half.select(-magnitude, magnitude);
         self.of_angle(x, result)
     }
 
@@ -108,28 +108,28 @@ impl<'c> Math<'c> {
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
-        let magnitude = self.select(angle.is_odd, sin, cos);
+        let magnitude = angle.is_odd.select(sin, cos);
         // One quarter turn ahead of the sine.
         let is_negative = angle.is_odd ^ angle.is_beyond_half;
-        let result = self.select(is_negative, self.neg(magnitude), magnitude);
-        self.at.one("arith.truncf", &[result], self.ty, &[])
+        let result = is_negative.select(-magnitude, magnitude);
+        result.truncf(self.ty)
     }
 
     /// tan(x).
     pub(crate) fn tan(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
-            return self.div(self.function("math.sin", x), self.function("math.cos", x));
+            return self.function("math.sin", x) / self.function("math.cos", x);
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
-        let above = self.select(angle.is_odd, self.neg(cos), sin);
-        let below = self.select(angle.is_odd, sin, cos);
-        self.of_angle(x, self.div(above, below))
+        let above = angle.is_odd.select(-cos, sin);
+        let below = angle.is_odd.select(sin, cos);
+        self.of_angle(x, above / below)
     }
 
     /// A result in f64, rounded.
     fn of_angle(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
-        self.of_zero(x, self.at.one("arith.truncf", &[result], self.ty, &[]))
+        self.of_zero(x, result.truncf(self.ty))
     }
 
     /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos
@@ -145,13 +145,13 @@ impl<'c> Math<'c> {
         let (quarter, half, less) = (constant(0.25), constant(0.5), constant(-4.0));
         // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
         // twenty operations on CPUs.
-        let nearest = |value| self.at.same("math.floor", &[value + half]);
-        let x = self.at.one("arith.extf", &[x], wide, &[]);
+        let nearest = |value: Ssa<'c>| (value + half).floor();
+        let x = x.extf(wide);
         let mut products = Vec::new();
         for (position, piece) in (1_i32..).zip(TWO_OVER_PI) {
             let product = self.mul_wide(x, constant(piece * 2.0_f64.powi(-29 * position)));
             let turns = nearest(self.mul_wide(product, quarter));
-            products.push(self.at.same("math.fma", &[turns, less, product]));
+            products.push(turns.fma(less, product));
         }
         let add = |a, b| a + b;
         let mut terms = products.iter().copied();
@@ -162,12 +162,12 @@ impl<'c> Math<'c> {
         let rest = products.into_iter().skip(1).fold(first, add);
         // Less whole turns: -2 to 2.
         let turns = nearest(self.mul_wide(quarters, quarter));
-        let quarters = self.at.same("math.fma", &[turns, less, quarters]);
+        let quarters = turns.fma(less, quarters);
         let is = |value: Ssa<'c>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
         let is_negative = self.compare(F::Less, quarters, constant(0.0));
         Angle {
             rest: self.mul_wide(rest, constant(FRAC_PI_2)),
-            is_odd: is(self.at.same("math.absf", &[quarters]), 1.0),
+            is_odd: is(quarters.absf(), 1.0),
             is_beyond_half: is_negative | is(quarters, 2.0),
         }
     }
@@ -182,10 +182,7 @@ impl<'c> Math<'c> {
         let square = self.mul_wide(x, x);
         let sin = self.mul_wide(square, self.polynomial(&SIN, square));
         let cos = self.polynomial(&COS, square);
-        [
-            self.at.same("math.fma", &[sin, x, x]),
-            self.at.same("math.fma", &[cos, square, one]),
-        ]
+        [sin.fma(x, x), cos.fma(square, one)]
     }
 
     /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
@@ -195,12 +192,12 @@ impl<'c> Math<'c> {
             return self.of_zero(x, self.function("math.expm1", x));
         }
         let one = self.constant(1.0);
-        let exp = self.function("math.exp", x);
-        let plain = self.sub(exp, one);
-        let near = self.mul(plain, self.div(x, self.function("math.log", exp)));
-        let near = self.select(self.equal(exp, one), x, near);
+        let exp = x.exp();
+        let plain = exp - one;
+        let near = plain * (x / self.function("math.log", exp));
+        let near = self.equal(exp, one).select(x, near);
         let is_near = self.compare(F::Less, self.abs(x), one);
-        self.select(is_near, near, plain)
+        is_near.select(near, plain)
     }
 
     /// log(1 + x) for x that is at least 0 and not large.
@@ -209,9 +206,9 @@ impl<'c> Math<'c> {
             return self.function("math.log1p", x);
         }
         let one = self.constant(1.0);
-        let sum = self.add(one, x);
-        let near = self.mul(x, self.div(self.function("math.log", sum), self.sub(sum, one)));
-        self.select(self.equal(sum, one), x, near)
+        let sum = one + x;
+        let near = x * (self.function("math.log", sum) / (sum - one));
+        self.equal(sum, one).select(x, near)
     }
 
     /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
@@ -221,8 +218,8 @@ impl<'c> Math<'c> {
             return self.function("math.tanh", x);
         }
         let e = self.expm1(self.scale(-2.0, self.abs(x)));
-        let tanh = self.div(self.neg(e), self.add(self.constant(2.0), e));
-        self.at.same("math.copysign", &[tanh, x])
+        let tanh = -e / (self.constant(2.0) + e);
+        tanh.copysign(x)
     }
 
     fn lacks_f64_functions(&self) -> bool {
@@ -232,8 +229,8 @@ impl<'c> Math<'c> {
     /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its
     /// sigmoid.
     pub(crate) fn gelu_tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
-        let cube = self.mul(x, self.mul(x, x));
-        let inner = self.add(x, self.scale(GELU_CUBIC, cube));
+        let cube = x * (x * x);
+        let inner = x + self.scale(GELU_CUBIC, cube);
         self.scale(2.0 * SQRT_2_OVER_PI, inner)
     }
 
@@ -243,8 +240,8 @@ impl<'c> Math<'c> {
         let one = self.constant(1.0);
         match op.mode {
             M::EluBwd => {
-                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.exp", x));
-                self.select(self.compare(F::Greater, x, zero), one, below)
+                let below = self.scale(parameter(op.elu_alpha, 1.0), x.exp());
+                self.compare(F::Greater, x, zero).select(one, below)
             }
             M::ReluBwd => {
                 let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0));
@@ -252,11 +249,11 @@ impl<'c> Math<'c> {
                 let inside = match op.relu_upper_clip {
                     Some(upper) => {
                         let above = self.compare(F::Greater, x, self.constant(f64::from(upper)));
-                        self.select(above, zero, one)
+                        above.select(zero, one)
                     }
                     None => one,
                 };
-                self.select(self.compare(F::LessEqual, x, lower), slope, inside)
+                self.compare(F::LessEqual, x, lower).select(slope, inside)
             }
             M::SigmoidBwd => self.sigmoid_slope(x),
             // 1 - tanh².
@@ -265,12 +262,12 @@ impl<'c> Math<'c> {
             M::SwishBwd => {
                 // σ + t σ (1 - σ) with t = beta x.
                 let t = self.scale(parameter(op.swish_beta, 1.0), x);
-                self.add(self.sigmoid(t), self.mul(t, self.sigmoid_slope(t)))
+                self.sigmoid(t) + t * self.sigmoid_slope(t)
             }
             M::GeluBwd => {
                 // Φ(x) + x φ(x).
                 let density = self.scale(INV_SQRT_2_PI, self.normal_exp(x));
-                self.add(self.normal_cdf(x), self.mul(x, density))
+                self.normal_cdf(x) + x * density
             }
             M::GeluApproxTanhBwd => {
                 // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the
@@ -278,11 +275,11 @@ impl<'c> Math<'c> {
                 let t = self.gelu_tanh(x);
                 let magnitude = self.abs(x);
                 let far = self.constant(1024.0);
-                let near = self.select(self.compare(F::Less, magnitude, far), magnitude, far);
-                let square = self.scale(3.0 * GELU_CUBIC, self.mul(near, near));
-                let inner = self.scale(2.0 * SQRT_2_OVER_PI, self.add(one, square));
-                let rest = self.mul(x, self.mul(self.sigmoid_slope(t), inner));
-                self.add(self.sigmoid(t), rest)
+                let near = self.compare(F::Less, magnitude, far).select(magnitude, far);
+                let square = self.scale(3.0 * GELU_CUBIC, near * near);
+                let inner = self.scale(2.0 * SQRT_2_OVER_PI, one + square);
+                let rest = x * (self.sigmoid_slope(t) * inner);
+                self.sigmoid(t) + rest
             }
             _ => unreachable!("not a gradient"),
         }

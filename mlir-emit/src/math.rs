@@ -71,18 +71,6 @@ impl<'c> Math<'c> {
             .same(if self.compute.is_float() { float } else { integer }, operands)
     }
 
-    pub(crate) fn add(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.arithmetic("arith.addf", "arith.addi", &[x, y])
-    }
-
-    pub(crate) fn sub(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.arithmetic("arith.subf", "arith.subi", &[x, y])
-    }
-
-    pub(crate) fn mul(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.arithmetic("arith.mulf", "arith.muli", &[x, y])
-    }
-
     /// The larger one; a number if either is.
     pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compares {
@@ -101,9 +89,9 @@ impl<'c> Math<'c> {
 
     /// x if the predicate holds for x and y, else y; a number if either is.
     fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        let chosen = self.select(self.compare(predicate, x, y), x, y);
+        let chosen = self.compare(predicate, x, y).select(x, y);
         let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y);
-        self.select(is_nan, x, chosen)
+        is_nan.select(x, chosen)
     }
 
     /// The larger one; NaN if either is.
@@ -125,16 +113,11 @@ impl<'c> Math<'c> {
             return result;
         }
         let are_numbers = self.compare(FloatPredicate::Ordered, x, y);
-        self.select(are_numbers, result, self.constant(f64::NAN))
+        are_numbers.select(result, self.constant(f64::NAN))
     }
 
     pub(crate) fn abs(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("math.absf", "math.absi", &[x])
-    }
-
-    /// A quotient of floats.
-    pub(crate) fn div(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        x / y
     }
 
     /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
@@ -147,12 +130,8 @@ impl<'c> Math<'c> {
         let is_least = compare(x, constant(self.compute.whole_range().0));
         let wraps = is_least & compare(y, constant(-1));
         let is_undefined = is_zero | wraps;
-        let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)]);
-        self.select(is_zero, zero, quotient)
-    }
-
-    pub(crate) fn neg(&self, x: Ssa<'c>) -> Scalar<'c> {
-        -x
+        let quotient = x.divsi(is_undefined.select(one, y));
+        is_zero.select(zero, quotient)
     }
 
     /// -x as a term that may be summed: in a form that does not become the subtraction of x from
@@ -160,14 +139,14 @@ impl<'c> Math<'c> {
     pub(crate) fn negated(&self, x: Ssa<'c>) -> Scalar<'c> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
-                let negated = self.neg(x);
-                self.at.same("math.copysign", &[negated, negated])
+                let negated = -x;
+                negated.copysign(negated)
             }
             (true, false) => {
                 let complement = x ^ self.constant(-1.0);
                 complement + self.constant(1.0)
             }
-            (false, true) => self.neg(x),
+            (false, true) => -x,
             (false, false) => self.constant(0.0) - x,
         }
     }
@@ -176,7 +155,7 @@ impl<'c> Math<'c> {
     /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
     pub(crate) fn complete(&self, sum: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
-            self.at.same("math.copysign", &[sum, sum])
+            sum.copysign(sum)
         } else {
             sum
         }
@@ -189,19 +168,11 @@ impl<'c> Math<'c> {
 
     /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
     pub(crate) fn inverse_root(&self, x: Ssa<'c>) -> Scalar<'c> {
-        self.div(self.constant(1.0), self.function("math.sqrt", x))
+        self.constant(1.0) / x.sqrt()
     }
 
     pub(crate) fn scale(&self, factor: f64, x: Ssa<'c>) -> Scalar<'c> {
-        if factor == 1.0 {
-            x
-        } else {
-            self.mul(self.constant(factor), x)
-        }
-    }
-
-    pub(crate) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Scalar<'c> {
-        condition.select(yes, no)
+        if factor == 1.0 { x } else { self.constant(factor) * x }
     }
 
     pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
@@ -221,7 +192,7 @@ impl<'c> Math<'c> {
         if self.compute.is_float() {
             return integer_to_float(&self.at, "arith.uitofp", (condition, 1), self.compute);
         }
-        self.at.one("arith.extui", &[condition], self.ty, &[])
+        condition.extui(self.ty)
     }
 
     /// The position along a logical axis.
@@ -230,9 +201,7 @@ impl<'c> Math<'c> {
         let index = self
             .at
             .loop_index(position.unwrap_or_else(|| unreachable!("the index of an axis without a loop")));
-        let wide = self
-            .at
-            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64), &[]);
+        let wide = index.index_cast(self.at.element_type(DataType::I64));
         convert(&self.at, wide, DataType::I64, self.compute)
     }
 }

@@ -243,37 +243,33 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     let float = at.element_type(DataType::F32);
     if !code.r#type().is_integer() {
         // A code that is [`multiplied`].
-        return at.one("arith.extf", &[code], float, &[]);
+        return code.extf(float);
     }
     let bits = Bits { at, ty: wide.bits };
-    let code = at.one("arith.extui", &[code], wide.bits, &[]);
+    let code = code.extui(wide.bits);
     let Some(format) = format(dtype) else {
         let number = bits.shift("arith.shli", code, wide.fraction);
         // The least scale is subnormal in f32.
         let is_least = bits.compare(IntegerPredicate::Equal, code, 0);
-        let number = bits.select(is_least, bits.constant(1 << (wide.fraction - 1)), number);
+        let number = is_least.select(bits.constant(1 << (wide.fraction - 1)), number);
         let is_nan = bits.compare(IntegerPredicate::Equal, code, 0xFF);
-        let number = bits.select(
-            is_nan,
-            bits.constant(wide.infinity() | 1 << (wide.fraction - 1)),
-            number,
-        );
-        return at.one("arith.bitcast", &[number], float, &[]);
+        let number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
+        return number.bitcast(float);
     };
     let sign_bit = 1 << (format.bits - 1);
     let magnitude = bits.with("arith.andi", code, sign_bit - 1);
     let shifted = bits.shift("arith.shli", magnitude, wide.fraction - format.fraction);
     let normal = bits.with("arith.addi", shifted, wide.power(-format.bias));
     // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
-    let count = at.one("arith.sitofp", &[magnitude], float, &[]);
+    let count = magnitude.sitofp(float);
     let least = at.float(power(1 - format.bias - format.fraction), float);
     let subnormal = count * least;
-    let subnormal = at.one("arith.bitcast", &[subnormal], wide.bits, &[]);
+    let subnormal = subnormal.bitcast(wide.bits);
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, 1 << format.fraction);
-    let mut number = bits.select(is_subnormal, subnormal, normal);
+    let mut number = is_subnormal.select(subnormal, normal);
     if let Some(infinity) = format.infinity {
         let is_infinite = bits.compare(IntegerPredicate::Equal, magnitude, infinity);
-        number = bits.select(is_infinite, bits.constant(wide.infinity()), number);
+        number = is_infinite.select(bits.constant(wide.infinity()), number);
     }
     let is_nan = match format.nan {
         Nan::None => None,
@@ -284,16 +280,12 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
         Nan::NegativeZero => Some(bits.compare(IntegerPredicate::Equal, code, sign_bit)),
     };
     if let Some(is_nan) = is_nan {
-        number = bits.select(
-            is_nan,
-            bits.constant(wide.infinity() | 1 << (wide.fraction - 1)),
-            number,
-        );
+        number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
     }
     let sign = bits.with("arith.andi", code, sign_bit);
     let sign = bits.shift("arith.shli", sign, wide.width - format.bits);
     let number = number | sign;
-    at.one("arith.bitcast", &[number], float, &[])
+    number.bitcast(float)
 }
 
 /// The code of an f32 or f64.
@@ -301,7 +293,7 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     let wide = Wide::of(at, from);
     let bits = Bits { at, ty: wide.bits };
     let byte = at.element_type(DataType::U8);
-    let whole = at.one("arith.bitcast", &[value], wide.bits, &[]);
+    let whole = value.bitcast(wide.bits);
     let sign = bits.shift("arith.shrui", whole, wide.width - 1);
     let magnitude = bits.with("arith.andi", whole, i64::MAX >> (64 - wide.width));
     let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity());
@@ -311,9 +303,9 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
         let exponent = bits.with("arith.maxsi", exponent, 0);
         let exponent = bits.with("arith.minsi", exponent, 0xFE);
         let is_negative = bits.compare(IntegerPredicate::NotEqual, sign, 0);
-        let code = bits.select(is_negative, bits.constant(0), exponent);
-        let code = bits.select(is_nan, bits.constant(0xFF), code);
-        return at.one("arith.trunci", &[code], byte, &[]);
+        let code = is_negative.select(bits.constant(0), exponent);
+        let code = is_nan.select(bits.constant(0xFF), code);
+        return code.trunci(byte);
     };
     // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries
     // into the exponent.
@@ -326,15 +318,15 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     // Added to a number whose unit is the least one, the rest is rounded away.
     let anchor = 1 - format.bias - format.fraction + wide.fraction;
     let float = value.r#type();
-    let absolute = at.one("arith.bitcast", &[magnitude], float, &[]);
+    let absolute = magnitude.bitcast(float);
     let sum = absolute + at.float(power(anchor), float);
-    let sum = at.one("arith.bitcast", &[sum], wide.bits, &[]);
+    let sum = sum.bitcast(wide.bits);
     let subnormal = bits.with("arith.subi", sum, wide.power(anchor));
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias));
-    let code = bits.select(is_subnormal, subnormal, normal);
+    let code = is_subnormal.select(subnormal, normal);
     let code = bits.with("arith.minsi", code, format.largest);
     let code = match format.nan {
-        Nan::Above(nan) => bits.select(is_nan, bits.constant(nan), code),
+        Nan::Above(nan) => is_nan.select(bits.constant(nan), code),
         Nan::None | Nan::NegativeZero => code,
     };
     let sign_bit = bits.shift("arith.shli", sign, format.bits - 1);
@@ -342,14 +334,14 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     let code = match format.nan {
         Nan::Above(_) => signed,
         // Not even its sign is kept.
-        Nan::None => bits.select(is_nan, bits.constant(0), signed),
+        Nan::None => is_nan.select(bits.constant(0), signed),
         Nan::NegativeZero => {
             let is_zero = bits.compare(IntegerPredicate::Equal, code, 0);
-            let number = bits.select(is_zero, bits.constant(0), signed);
-            bits.select(is_nan, bits.constant(1 << (format.bits - 1)), number)
+            let number = is_zero.select(bits.constant(0), signed);
+            is_nan.select(bits.constant(1 << (format.bits - 1)), number)
         }
     };
-    at.one("arith.trunci", &[code], byte, &[])
+    code.trunci(byte)
 }
 
 /// Converts from or to a type of this module.
@@ -386,9 +378,5 @@ impl<'c> Bits<'_, 'c> {
 
     pub(crate) fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c>, with: i64) -> Ssa<'c> {
         self.at.compare_integers(predicate, value, self.constant(with))
-    }
-
-    pub(crate) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Ssa<'c> {
-        condition.select(yes, no)
     }
 }

@@ -196,20 +196,20 @@ fn repack<'c>(
         let word = body.element_type(DataType::I32);
         let bits = Bits { at: body, ty: word };
         let start = |axis: usize, width: i64| {
-            let index = body.one("arith.index_cast", &[body.loop_index(axis)], word, &[]);
+            let index = body.loop_index(axis).index_cast(word);
             bits.with("arith.muli", index, width)
         };
-        let piece = body.one("arith.extui", &[piece], word, &[]);
+        let piece = piece.extui(word);
         let piece = bits.with("arith.andi", piece, (1 << from) - 1);
-        let placed = body.same("arith.shli", &[piece, start(old, from)]);
-        let moved = body.same("arith.shrui", &[placed, start(new, to)]);
+        let placed = piece.shli(start(old, from));
+        let moved = placed.shrui(start(new, to));
         let mut own = bits.with("arith.andi", moved, (1 << to) - 1);
         if dtype == DataType::I4 {
             // With its sign.
             own = bits.shift("arith.shli", own, 32 - to);
             own = bits.shift("arith.shrsi", own, 32 - to);
         }
-        let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8), &[]);
+        let own = own.trunci(body.element_type(DataType::U8));
         own | so_far
     })
 }

@@ -283,18 +283,15 @@ impl<'c> Math<'c> {
         let compare = |predicate| self.flag(self.compare(predicate, x, y()));
         let is_set = |value| self.compare(F::UnorderedNotEqual, value, zero());
         match op.mode {
-            M::Abs => self.function("math.absf", x),
-            M::Add => self.add(x, y()),
+            M::Abs => x.absf(),
+            M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
                 let squared = squared;
-                self.add(addend, self.mul(squared, squared))
+                addend + squared * squared
             }
-            M::BinarySelect => self.select(
-                is_set(operand(SELECT_OPERANDS.mask)),
-                operand(SELECT_OPERANDS.set),
-                operand(SELECT_OPERANDS.unset),
-            ),
+            M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
+                .select(operand(SELECT_OPERANDS.set), operand(SELECT_OPERANDS.unset)),
             M::Ceil => self.function("math.ceil", x),
             M::CmpEq => compare(F::Equal),
             M::CmpGe => compare(F::GreaterEqual),
@@ -302,16 +299,16 @@ impl<'c> Math<'c> {
             M::CmpLe => compare(F::LessEqual),
             M::CmpLt => compare(F::Less),
             M::CmpNeq => compare(F::UnorderedNotEqual),
-            M::Div => self.div(x, y()),
+            M::Div => x / y(),
             M::EluFwd => {
                 let below = self.scale(parameter(op.elu_alpha, 1.0), self.expm1(x));
-                self.select(self.compare(F::Greater, x, zero()), x, below)
+                self.compare(F::Greater, x, zero()).select(x, below)
             }
             M::Erf => self.erf(x),
-            M::Exp => self.function("math.exp", x),
-            M::Floor => self.function("math.floor", x),
-            M::GeluApproxTanhFwd => self.mul(x, self.sigmoid(self.gelu_tanh(x))),
-            M::GeluFwd => self.mul(x, self.normal_cdf(x)),
+            M::Exp => x.exp(),
+            M::Floor => x.floor(),
+            M::GeluApproxTanhFwd => x * self.sigmoid(self.gelu_tanh(x)),
+            M::GeluFwd => x * self.normal_cdf(x),
             M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
             M::Identity => x,
             M::Log => self.function("math.log", x),
@@ -320,26 +317,26 @@ impl<'c> Math<'c> {
             M::LogicalOr => self.flag(is_set(x) | is_set(y())),
             M::Max => self.maximum(x, y()),
             M::Min => self.minimum(x, y()),
-            M::Mul => self.mul(x, y()),
+            M::Mul => x * y(),
             M::Neg => self.negated(x),
-            M::Reciprocal => self.div(one(), x),
+            M::Reciprocal => one() / x,
             M::ReluFwd => self.relu(op, x),
             // Not math.rsqrt: targets may round it worse than these two operations.
-            M::Rsqrt => self.div(one(), self.function("math.sqrt", x)),
+            M::Rsqrt => one() / x.sqrt(),
             M::SigmoidFwd => self.sigmoid(x),
             M::Sin => self.sin(x),
             M::SoftplusFwd => {
                 // max(t, 0) + log(1 + exp(-|t|)) never overflows.
                 let beta = parameter(op.softplus_beta, 1.0);
                 let t = self.scale(beta, x);
-                let tail = self.function("math.exp", self.neg(self.function("math.absf", t)));
+                let tail = (-t.absf()).exp();
                 let rest = self.log1p(tail);
-                let sum = self.add(self.at.same("arith.maximumf", &[t, zero()]), rest);
-                self.div(sum, self.constant(beta))
+                let sum = t.maximumf(zero()) + rest;
+                sum / self.constant(beta)
             }
-            M::Sqrt => self.function("math.sqrt", x),
-            M::Sub => self.sub(x, y()),
-            M::SwishFwd => self.mul(x, self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x))),
+            M::Sqrt => x.sqrt(),
+            M::Sub => x - y(),
+            M::SwishFwd => x * self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)),
             M::Tan => self.tan(x),
             M::TanhFwd => self.tanh(x),
             M::EluBwd
@@ -351,7 +348,7 @@ impl<'c> Math<'c> {
             | M::SwishBwd
             | M::TanhBwd => {
                 let (dy, x) = (operand(BACKWARD_OPERANDS.dy), operand(BACKWARD_OPERANDS.x));
-                self.mul(dy, self.derivative(op, x))
+                dy * self.derivative(op, x)
             }
         }
     }
@@ -364,18 +361,18 @@ impl<'c> Math<'c> {
         let below = if slope == 0.0 {
             lower
         } else {
-            let offset = if lower_value == 0.0 { x } else { self.sub(x, lower) };
-            self.add(self.scale(slope, offset), lower)
+            let offset = if lower_value == 0.0 { x } else { x - lower };
+            self.scale(slope, offset) + lower
         };
         let top = match op.relu_upper_clip {
             Some(upper) => {
                 let upper = self.constant(f64::from(upper));
-                self.select(self.compare(F::GreaterEqual, x, upper), upper, x)
+                self.compare(F::GreaterEqual, x, upper).select(upper, x)
             }
             None => x,
         };
         // The lower clip wins where both hold, as in hipDNN's reference.
-        self.select(self.compare(F::LessEqual, x, lower), below, top)
+        self.compare(F::LessEqual, x, lower).select(below, top)
     }
 
     fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c>], axis: Option<usize>) -> Scalar<'c> {
@@ -393,11 +390,8 @@ impl<'c> Math<'c> {
                 let squared = squared;
                 addend + squared * squared
             }
-            M::BinarySelect => self.select(
-                is_set(operand(SELECT_OPERANDS.mask)),
-                operand(SELECT_OPERANDS.set),
-                operand(SELECT_OPERANDS.unset),
-            ),
+            M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
+                .select(operand(SELECT_OPERANDS.set), operand(SELECT_OPERANDS.unset)),
             M::CmpEq => compare(I::Equal),
             M::CmpGe => compare(I::GreaterEqual),
             M::CmpGt => compare(I::Greater),
@@ -419,10 +413,10 @@ impl<'c> Math<'c> {
                 let lower = clip(op.relu_lower_clip.unwrap_or(0.0));
                 let above = self.at.compare_integers(I::Greater, x, lower);
                 let Some(upper) = op.relu_upper_clip else {
-                    return self.select(above, x, lower);
+                    return above.select(x, lower);
                 };
-                let capped = self.at.same("arith.minsi", &[x, clip(upper)]);
-                self.select(above, capped, lower)
+                let capped = x.minsi(clip(upper));
+                above.select(capped, lower)
             }
             M::Sub => x - y(),
             _ => unreachable!("a mode that check declines for integers"),

@@ -376,7 +376,7 @@ impl<'c> Lowering<'_, 'c> {
                 let element = body(&math, &arguments(inner, &read, elements, compute));
                 let mut element = convert(inner, element, compute, carried);
                 if copies_sign {
-                    element = inner.same("math.copysign", &[element, element]);
+                    element = element.copysign(element);
                 }
                 combiner.combine(&math, *sum, element)
             },

@@ -100,8 +100,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
             unreachable!("{MISSING}");
         };
         match mode {
-            M::Avg => math.div(total, math.constant(elements)),
-            M::Norm2 => math.function("math.sqrt", total),
+            M::Avg => total / math.constant(elements),
+            M::Norm2 => total.sqrt(),
             M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => {
                 key.map_or(total, |key| turned(math, total, key))
             }
@@ -145,16 +145,16 @@ fn combined<'c>(math: &Math<'c>, mode: M, element: Ssa<'c>, of_nan: f64) -> Scal
     match mode {
         M::Min | M::Max if math.compute.is_float() => {
             let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, element, element);
-            math.select(is_nan, math.constant(of_nan), element)
+            is_nan.select(math.constant(of_nan), element)
         }
         M::Add | M::Avg | M::Mul | M::Min | M::Max => element,
         M::Norm1 | M::Amax => math.abs(element),
-        M::Norm2 => math.mul(element, element),
+        M::Norm2 => element * element,
         // Zeros are left out, and the result is 1 if all elements are zeros, as in hipDNN's
         // reference (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0));
-            math.select(is_zero, math.constant(1.0), element)
+            is_zero.select(math.constant(1.0), element)
         }
     }
 }

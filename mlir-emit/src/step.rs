@@ -37,11 +37,11 @@ pub(crate) enum Combiner {
 impl Combiner {
     pub(crate) fn combine<'c>(self, math: &Math<'c>, so_far: Ssa<'c>, element: Ssa<'c>) -> Scalar<'c> {
         match self {
-            Combiner::Sum => math.add(so_far, element),
-            Combiner::Product => math.mul(so_far, element),
+            Combiner::Sum => so_far + element,
+            Combiner::Product => so_far * element,
             Combiner::Least => math.min(so_far, element),
             Combiner::Greatest => math.max(so_far, element),
-            Combiner::GreatestUnsigned => math.at.same("arith.maxui", &[so_far, element]),
+            Combiner::GreatestUnsigned => so_far.maxui(element),
         }
     }
 }

@@ -167,10 +167,6 @@ impl<'c> Places<'c> {
             .compare_integers(IntegerPredicate::AtMost, x, self.constant(end - 1))
     }
 
-    pub(crate) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Scalar<'c> {
-        condition.select(yes, no)
-    }
-
     /// Whether all conditions hold; `None` if there are none.
     pub(crate) fn all(&self, conditions: &[Ssa<'c>]) -> Option<Ssa<'c>> {
         let mut all = None;
@@ -198,8 +194,8 @@ impl<'c> Places<'c> {
         let mut indices = Vec::new();
         for &extent in extents.iter().rev() {
             let extent = self.constant(extent);
-            indices.push(self.at.same("arith.remui", &[rest, extent]));
-            rest = self.at.same("arith.divui", &[rest, extent]);
+            indices.push(rest.remui(extent));
+            rest = rest.divui(extent);
         }
         indices.reverse();
         indices
@@ -207,7 +203,7 @@ impl<'c> Places<'c> {
 
     /// An index in another integer type.
     pub(crate) fn cast(&self, x: Ssa<'c>, dtype: DataType) -> Scalar<'c> {
-        self.at.one("arith.index_cast", &[x], self.at.element_type(dtype), &[])
+        x.index_cast(self.at.element_type(dtype))
     }
 
     /// Where the first tap of a window lies along a spatial axis, which may be before the first
@@ -222,9 +218,9 @@ impl<'c> Places<'c> {
     /// How much of a window that starts there is in x, along one axis.
     pub(crate) fn covered(&self, start: Ssa<'c>, axis: &Axis) -> Scalar<'c> {
         let end = self.add(start, self.constant(axis.window));
-        let end = self.at.same("arith.minsi", &[end, self.constant(axis.input)]);
-        let start = self.at.same("arith.maxsi", &[start, self.constant(0)]);
-        self.at.same("arith.maxsi", &[self.sub(end, start), self.constant(0)])
+        let end = end.minsi(self.constant(axis.input));
+        let start = start.maxsi(self.constant(0));
+        self.sub(end, start).maxsi(self.constant(0))
     }
 }
 
@@ -351,6 +347,6 @@ pub(crate) fn divisor<'c>(
             places.scale(count, axis.window)
         };
     }
-    let count = math.at.same("arith.maxsi", &[count, places.constant(1)]);
+    let count = count.maxsi(places.constant(1));
     convert(&math.at, places.cast(count, DataType::I64), DataType::I64, math.compute)
 }

@@ -38,9 +38,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         let &[score, statistic] = elements else {
             unreachable!("{MISSING}");
         };
-        let weight = math.function("math.exp", math.sub(score, statistic));
+        let weight = (score - statistic).exp();
         let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY));
-        math.select(hidden, math.constant(0.0), weight)
+        hidden.select(math.constant(0.0), weight)
     });
     let at = lowering.emitter();
     // Read by a matmul, and where another one ends: computed once.
@@ -71,7 +71,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
             &[queries, keys] => Some([queries, keys]),
             _ => None,
         };
-        let gradient = math.mul(weight, math.sub(reached, level));
+        let gradient = weight * (reached - level);
         // The weight is 0, which makes NaN of NaN.
         attention.hidden_as(math, (gradient, 0.0), lengths)
     });
@@ -111,7 +111,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
             let mut scaled = product;
             if is_scaled {
                 let (&scale, lengths) = rest.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
-                (scaled, rest) = (math.mul(product, scale), lengths);
+                (scaled, rest) = (product * scale, lengths);
             }
             in_sequence(math, scaled, rest)
         });

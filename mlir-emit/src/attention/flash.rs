@@ -170,8 +170,8 @@ fn mask<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Option<Or
         };
         let least = math.constant(LEAST_OF_MASK);
         let is_low = math.compare(F::Less, element, least);
-        let raised = math.select(is_low, least, element);
+        let raised = is_low.select(least, element);
         let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY));
-        attention.hidden(math, math.select(hides, element, raised), None)
+        attention.hidden(math, hides.select(element, raised), None)
     }))
 }

@@ -41,7 +41,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
             let &[reference, total] = elements else {
                 unreachable!("{MISSING}");
             };
-            math.add(reference, math.function("math.log", total))
+            reference + math.function("math.log", total)
         });
         save(lowering, id, Value::of(statistic), compute);
     }
@@ -76,13 +76,13 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
             .reduce(|x, y| math.max(x, y))
             .unwrap_or_else(|| unreachable!("{MISSING}"));
         let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY));
-        math.select(nothing, math.constant(0.0), greatest)
+        nothing.select(math.constant(0.0), greatest)
     }));
-    let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |math, elements| {
+    let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |_, elements| {
         let &[score, reference] = elements else {
             unreachable!("{MISSING}");
         };
-        math.function("math.exp", math.sub(score, reference))
+        (score - reference).exp()
     }));
     let sum = lowering.reduce(&[&weights], &shape, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
@@ -112,11 +112,11 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
             &[&sum, sink, &reference],
             &row.shape(compute),
             compute,
-            |math, elements| {
+            |_, elements| {
                 let &[sum, sink, reference] = elements else {
                     unreachable!("{MISSING}");
                 };
-                math.add(sum, math.function("math.exp", math.sub(sink, reference)))
+                sum + (sink - reference).exp()
             },
         )),
         None => sum.clone(),

@@ -219,7 +219,7 @@ impl<'c> Attention<'c> {
                     |inner, key, sum| {
                         let power = power.of(inner, place, key);
                         let power = power - greatest;
-                        sum + inner.same("math.exp2", &[power])
+                        sum + power.exp2()
                     },
                 )
             })
@@ -242,7 +242,7 @@ impl<'c> Attention<'c> {
                     body.zero(dtype),
                     |inner, key, sum| {
                         let power = power.of(inner, place, key);
-                        let weight = inner.same("math.exp2", &[power - greatest]);
+                        let weight = (power - greatest).exp2();
                         let head = power_head(inner, place[1], power_group(&self.q, v));
                         let element = v.element(inner, &[place[0], head, key, column]);
                         multiply_add(inner, (weight, dtype), (element, v.dtype), sum, dtype)
@@ -264,11 +264,11 @@ fn shown<'c>(math: &Math<'c>, mut element: Ssa<'c>, (lengths, [first, end, count
     let (zero, row) = (math.constant(0.0), math.index(QUERY));
     if first > 0 {
         let is_before = math.compare(F::Less, row, math.constant(first as f64));
-        element = math.select(is_before, zero, element);
+        element = is_before.select(zero, element);
     }
     if end < count {
         let is_behind = math.compare(F::GreaterEqual, row, math.constant(end as f64));
-        element = math.select(is_behind, zero, element);
+        element = is_behind.select(zero, element);
     }
     in_sequence(math, element, lengths)
 }
@@ -280,7 +280,7 @@ pub(super) fn in_sequence<'c>(math: &Math<'c>, element: Ssa<'c>, lengths: &[Ssa<
         return element;
     };
     let is_behind = math.compare(F::GreaterEqual, math.index(QUERY), length);
-    math.select(is_behind, math.constant(0.0), element)
+    is_behind.select(math.constant(0.0), element)
 }
 
 /// The indices of all four loops.
@@ -304,11 +304,11 @@ fn seen<'c>(body: &Emitter<'c>, row: Ssa<'c>, ([from, to], count): (Terms, i64))
     let index = |number: i64| body.integer(number, body.index_type());
     let moved = |by: i64| row + index(by);
     let first = match from {
-        Some(from) => body.same("arith.maxsi", &[moved(from), index(0)]),
+        Some(from) => moved(from).maxsi(index(0)),
         None => index(0),
     };
     let end = match to {
-        Some(to) => body.same("arith.minsi", &[moved(to.saturating_add(1)), index(count)]),
+        Some(to) => moved(to.saturating_add(1)).minsi(index(count)),
         None => index(count),
     };
     [first, end]
@@ -373,5 +373,5 @@ fn power_head<'c>(body: &Emitter<'c>, head: Ssa<'c>, group: i64) -> Ssa<'c> {
     if group == 1 {
         return head;
     }
-    body.same("arith.divui", &[head, body.integer(group, body.index_type())])
+    head.divui(body.integer(group, body.index_type()))
 }

@@ -107,12 +107,12 @@ impl<'c> Attention<'c> {
                 .split_first_chunk()
                 .unwrap_or_else(|| unreachable!("{MISSING}"));
             let mut rest = rest.iter().copied();
-            let mut score = math.mul(product, scale);
+            let mut score = product * scale;
             if self.mask.is_some() || self.alibi {
                 score = math.complete(score);
             }
             if self.mask.is_some() {
-                score = math.add(score, rest.next().unwrap_or_else(|| unreachable!("{MISSING}")));
+                score = score + rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
             }
             let lengths = match self.lengths {
                 Some(_) => Some([
@@ -122,7 +122,7 @@ impl<'c> Attention<'c> {
                 None => None,
             };
             if self.alibi {
-                score = math.add(score, self.bias(math));
+                score = score + self.bias(math);
             }
             self.hidden(math, score, lengths)
         })
@@ -180,8 +180,8 @@ impl<'c> Attention<'c> {
         let regular = 1_i64 << (63 - heads.leading_zeros());
         let head = math.index(HEAD);
         let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c> {
-            let exponent = math.add(math.scale(step, head), math.constant(first + offset));
-            math.function("math.exp2", exponent)
+            let exponent = math.scale(step, head) + math.constant(first + offset);
+            exponent.exp2()
         };
         let step = -8.0 / regular as f64;
         let among = slope(step, step, 0.0);
@@ -191,10 +191,10 @@ impl<'c> Attention<'c> {
             // The first, third, … slope for twice as many heads.
             let beyond = slope(step / 2.0, step, -step * regular as f64);
             let is_regular = math.compare(F::Less, head, math.constant(regular as f64));
-            math.select(is_regular, among, beyond)
+            is_regular.select(among, beyond)
         };
-        let distance = math.sub(math.index(KEY), math.index(QUERY));
-        math.mul(slope, distance)
+        let distance = math.index(KEY) - math.index(QUERY);
+        slope * distance
     }
 
     /// A score, or -∞ if diagonal or lengths hide it.
@@ -215,10 +215,10 @@ impl<'c> Attention<'c> {
         let nothing = math.constant(nothing);
         let (query, key) = (math.index(QUERY), math.index(KEY));
         let mut hide = |condition: Ssa<'c>| {
-            score = math.select(condition, nothing, score);
+            score = condition.select(nothing, score);
         };
         let offset = self.offset();
-        let beyond = math.sub(math.sub(key, query), math.constant(offset as f64));
+        let beyond = key - query - math.constant(offset as f64);
         if let Some(right) = self.diagonal.right {
             hide(math.compare(F::Greater, beyond, math.constant(right as f64)));
         }
@@ -264,7 +264,7 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     };
     let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
         let hides = math.compare(F::Equal, only(elements), math.constant(0.0));
-        math.select(hides, math.constant(f64::NEG_INFINITY), math.constant(0.0))
+        hides.select(math.constant(f64::NEG_INFINITY), math.constant(0.0))
     });
     let ssa = lowering.emitter().barrier(made.ssa);
     // Where elements are repeated in memory, one is enough: it is broadcast.
@@ -294,9 +294,9 @@ pub(super) fn level<'c>(
         dtype: compute,
     };
     let o = lowering.value(o).clone();
-    lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |math, elements| {
+    lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
         let &[d_o, o] = elements else { unreachable!("{MISSING}") };
-        math.mul(d_o, o)
+        d_o * o
     })
 }
 

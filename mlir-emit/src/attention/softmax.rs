@@ -68,7 +68,7 @@ pub(super) fn divided<'c>(math: &Math<'c>, elements: &[Ssa<'c>]) -> Scalar<'c> {
         unreachable!("{MISSING}");
     };
     let nothing = math.compare(F::Equal, total, math.constant(0.0));
-    math.select(nothing, math.constant(0.0), math.div(weighted, total))
+    nothing.select(math.constant(0.0), weighted / total)
 }
 
 /// The memory of a reduced value: rows without keys.

@@ -81,12 +81,12 @@ pub(super) fn collected<'c>(
         let channels = places.constant(shape.channels);
         let group = match terms {
             Some(_) if shape.groups == 1 => None,
-            _ => Some(inner.same("arith.divui", &[channel, channels])),
+            _ => Some(channel.divui(channels)),
         };
         for place in windows.iter_mut().chain(&mut taps) {
-            *place = places.select(is_there, *place, zero);
+            *place = is_there.select(*place, zero);
         }
-        let channel = inner.same("arith.remui", &[channel, channels]);
+        let channel = channel.remui(channels);
         let share = match (terms, group) {
             (None, Some(group)) => {
                 let at_window = [&[batch, group], windows.as_slice()].concat();
@@ -95,7 +95,7 @@ pub(super) fn collected<'c>(
                     convert(inner, dy.element(inner, &at_window), dy.dtype, compute),
                     convert(inner, w.element(inner, &at_tap), w.dtype, compute),
                 ];
-                math.mul(dy, w)
+                dy * w
             }
             (terms, group) => {
                 let places = group.into_iter().chain([batch]).chain(windows).chain(taps);
@@ -103,7 +103,7 @@ pub(super) fn collected<'c>(
                 inner.extract(terms.unwrap_or_else(|| unreachable!("{MISSING}")), &indices, compute)
             }
         };
-        math.add(so_far, math.select(is_there, share, math.constant(0.0)))
+        so_far + is_there.select(share, math.constant(0.0))
     })
 }
 
@@ -180,10 +180,7 @@ impl Step {
     fn reached<'c>(&self, places: &Places<'c>, padded: Ssa<'c>, step: Ssa<'c>) -> (Ssa<'c>, Ssa<'c>, Vec<Ssa<'c>>) {
         let split = |place: Ssa<'c>| {
             let stride = places.constant(self.stride);
-            let (window, rest) = (
-                places.at.same("arith.divui", &[place, stride]),
-                places.at.same("arith.remui", &[place, stride]),
-            );
+            let (window, rest) = (place.divui(stride), place.remui(stride));
             (window, rest)
         };
         if self.dilation == 1 {

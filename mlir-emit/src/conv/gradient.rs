@@ -118,10 +118,10 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
         };
         let (filter, channel) = (at_axis(0), at_axis(1));
         let channels = constant(shape.channels);
-        let group = body.same("arith.divui", &[filter, channels]);
+        let group = filter.divui(channels);
         let first = group * constant(shape.filters);
         let source_filter = first + channel;
-        let source_channel = body.same("arith.remui", &[filter, channels]);
+        let source_channel = filter.remui(channels);
         let mut indices = Vec::new();
         for &axis in &w.order {
             indices.push(match axis {

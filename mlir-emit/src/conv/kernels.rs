@@ -363,8 +363,8 @@ fn own_channels<'c>(
             .iter()
             .position(|&axis| axis == 0)
             .unwrap_or_else(|| unreachable!("{MISSING}"));
-        let group = body.same("arith.divui", &[body.loop_index(filter), constant(shape.filters)]);
-        let place = body.same("arith.remui", &[group, constant(merged)]);
+        let group = body.loop_index(filter).divui(constant(shape.filters));
+        let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
         let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
             let here = body.loop_index(position);

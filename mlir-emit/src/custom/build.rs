@@ -232,8 +232,8 @@ impl<'c> Builder<'_, 'c> {
                 let extent = tensor_of(self.body, source).dims[axis];
                 // What is outside is read at the nearest place, and not chosen.
                 let own = along - constant(start);
-                let own = inner.same("arith.maxsi", &[own, constant(0)]);
-                let own = inner.same("arith.minsi", &[own, constant(extent.saturating_sub(1))]);
+                let own = own.maxsi(constant(0));
+                let own = own.minsi(constant(extent.saturating_sub(1)));
                 let mut operands = vec![self.values.get(source)];
                 for index in 0..dims.len() {
                     operands.push(if index == axis { own } else { inner.loop_index(index) });
@@ -241,7 +241,7 @@ impl<'c> Builder<'_, 'c> {
                 let mut read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[]);
                 if element == Element::Bf16 {
                     // As bits: the compiler selects bf16 through f32, which changes NaN.
-                    read = inner.one("arith.bitcast", &[read], inner.bits16_type(), &[]);
+                    read = read.bitcast(inner.bits16_type());
                 }
                 chosen = Some(match chosen {
                     None => read,
@@ -257,7 +257,7 @@ impl<'c> Builder<'_, 'c> {
             }
             let chosen = chosen.unwrap_or_else(|| unreachable!("{UNKNOWN}"));
             if element == Element::Bf16 {
-                inner.one("arith.bitcast", &[chosen], scalar_type(inner, element), &[])
+                chosen.bitcast(scalar_type(inner, element))
             } else {
                 chosen
             }
@@ -409,7 +409,7 @@ impl<'c> Builder<'_, 'c> {
                     unreachable!("{UNKNOWN}");
                 };
                 let negated = -x;
-                at.same("math.copysign", &[negated, negated])
+                negated.copysign(negated)
             }
             Arithmetic::Operation { name, operands, .. }
                 if matches!(*name, "arith.sitofp" | "arith.uitofp") && at.quirks().avoids(Quirk::FoldedBf16) =>

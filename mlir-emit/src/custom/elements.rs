@@ -99,13 +99,13 @@ pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa
 /// number's own sign is no function for long.
 pub(super) fn with_sign<'c>(at: &Emitter<'c>, x: Ssa<'c>, sign: Ssa<'c>) -> Ssa<'c> {
     if x == sign {
-        return at.same("math.copysign", &[x, x]);
+        return x.copysign(x);
     }
-    let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
+    let bits = |float: Ssa<'c>| float.bitcast(scalar_type(at, Element::I32));
     let number = |bits| constant(at, bits, Element::I32);
     let magnitude = bits(x) & number(0x7FFF_FFFF);
-    let negative = at.same("arith.minsi", &[bits(sign), number(0)]);
+    let negative = bits(sign).minsi(number(0));
     let sign = negative & number(0x8000_0000);
     let both = magnitude | sign;
-    at.one("arith.bitcast", &[both], x.r#type(), &[])
+    both.bitcast(x.r#type())
 }

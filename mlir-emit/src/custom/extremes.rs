@@ -66,14 +66,8 @@ impl Extreme {
         // Equal floats have equal bits, unless they are zeros.
         let bits = scalar_type(at, integer(element));
         let name = if self.is_larger { "arith.andi" } else { "arith.ori" };
-        let of_both = at.same(
-            name,
-            &[
-                at.one("arith.bitcast", &[x], bits, &[]),
-                at.one("arith.bitcast", &[y], bits, &[]),
-            ],
-        );
-        let equal = at.one("arith.bitcast", &[of_both], ty, &[]);
+        let of_both = at.same(name, &[x.bitcast(bits), y.bitcast(bits)]);
+        let equal = of_both.bitcast(ty);
         let is_equal = at.compare_floats(FloatPredicate::Equal, x, y);
         let is_second = at.compare_floats(less, x, y);
         let nan = x + y;
@@ -83,7 +77,7 @@ impl Extreme {
     /// An integer for each float, in the same order, with NaN at the end that wins.
     fn key<'c>(self, at: &Emitter<'c>, x: Ssa<'c>, element: Element) -> Ssa<'c> {
         let ty = scalar_type(at, integer(element));
-        let bits = at.one("arith.bitcast", &[x], ty, &[]);
+        let bits = x.bitcast(ty);
         let key = turned(at, bits, element);
         let largest = u64::MAX >> 65_u32.saturating_sub(element.bits());
         let nan = constant(
@@ -103,7 +97,7 @@ impl Extreme {
     /// The float with this key.
     fn float<'c>(self, at: &Emitter<'c>, key: Ssa<'c>, element: Element) -> Ssa<'c> {
         let bits = turned(at, self.upward(at, key, element), element);
-        at.one("arith.bitcast", &[bits], scalar_type(at, element), &[])
+        bits.bitcast(scalar_type(at, element))
     }
 }
 
@@ -160,7 +154,7 @@ pub(super) fn combined_as_integers<'c>(
         let other = operands.find(|&&operand| operand != so_far);
         let other = other.unwrap_or_else(|| unreachable!("a reduction of nothing"));
         let other = extreme.key(at, values.get(*other), element);
-        at.same("arith.maxui", &[values.get(so_far), other])
+        values.get(so_far).maxui(other)
     });
     builder.each(dims, &[keys], key, element, |at, elements| {
         let x = elements[0];

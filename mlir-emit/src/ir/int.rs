@@ -20,6 +20,12 @@ impl From<i64> for Int<'_> {
     }
 }
 
+impl<'c> From<Value<'c>> for Int<'c> {
+    fn from(value: Value<'c>) -> Self {
+        Int::Made(value)
+    }
+}
+
 impl<'c> Int<'c> {
     /// Appends an operation, unless both numbers are known.
     fn binary(self, name: &str, other: Self, known: impl Fn(i64, i64) -> Option<i64>) -> Self {

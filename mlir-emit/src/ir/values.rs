@@ -1,6 +1,6 @@
 //! Arithmetic with values.
 
-use super::Code;
+use super::{Code, Int};
 use crate::mlir::{Attribute, Type, Value};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 
@@ -43,6 +43,32 @@ impl<'c> Code<'c> {
         self.compare("arith.cmpi", predicate as i64, [a, b])
     }
 
+    /// A vector of these elements.
+    pub(crate) fn vector(&self, elements: &[Value<'c>], vector: Type<'c>) -> Value<'c> {
+        self.one("vector.from_elements", elements, vector, &[])
+    }
+
+    /// Loads an element from memory.
+    pub(crate) fn read(&self, memory: Value<'c>, place: impl Into<Int<'c>>) -> Value<'c> {
+        let operands = [memory, self.index(place)];
+        self.one("memref.load", &operands, memory.r#type().memory_element(), &[])
+    }
+
+    /// Stores an element to memory.
+    pub(crate) fn write(&self, element: Value<'c>, memory: Value<'c>, place: impl Into<Int<'c>>) {
+        self.run("memref.store", &[element, memory, self.index(place)]);
+    }
+
+    /// Loads a vector from memory.
+    pub(crate) fn read_vector(&self, memory: Value<'c>, place: impl Into<Int<'c>>, vector: Type<'c>) -> Value<'c> {
+        self.one("vector.load", &[memory, self.index(place)], vector, &[])
+    }
+
+    /// Stores a vector to memory.
+    pub(crate) fn write_vector(&self, vector: Value<'c>, memory: Value<'c>, place: impl Into<Int<'c>>) {
+        self.run("vector.store", &[vector, memory, self.index(place)]);
+    }
+
     fn compare(&self, name: &str, predicate: i64, operands: [Value<'c>; 2]) -> Value<'c> {
         let truth = Type::integer(self.context(), 1);
         let truths = match operands[0].r#type().if_vector() {
@@ -61,10 +87,170 @@ impl<'c> Value<'c> {
         code.one("arith.select", &[self, then, otherwise], then.r#type(), &[])
     }
 
+    /// e to the power of a float.
+    pub(crate) fn exp(self) -> Self {
+        self.same("math.exp", &[])
+    }
+
+    /// 2 to the power of a float.
+    pub(crate) fn exp2(self) -> Self {
+        self.same("math.exp2", &[])
+    }
+
+    /// The magnitude of a float.
+    pub(crate) fn absf(self) -> Self {
+        self.same("math.absf", &[])
+    }
+
+    /// The largest whole float that is not above it.
+    pub(crate) fn floor(self) -> Self {
+        self.same("math.floor", &[])
+    }
+
+    /// The square root of a float.
+    pub(crate) fn sqrt(self) -> Self {
+        self.same("math.sqrt", &[])
+    }
+
+    /// The greater of two signed integers.
+    pub(crate) fn maxsi(self, other: Self) -> Self {
+        self.same("arith.maxsi", &[other])
+    }
+
+    /// The lesser of two signed integers.
+    pub(crate) fn minsi(self, other: Self) -> Self {
+        self.same("arith.minsi", &[other])
+    }
+
+    /// The greater of two unsigned integers.
+    pub(crate) fn maxui(self, other: Self) -> Self {
+        self.same("arith.maxui", &[other])
+    }
+
+    /// The lesser of two unsigned integers.
+    pub(crate) fn minui(self, other: Self) -> Self {
+        self.same("arith.minui", &[other])
+    }
+
+    /// Shifts an integer to the left.
+    pub(crate) fn shli(self, other: Self) -> Self {
+        self.same("arith.shli", &[other])
+    }
+
+    /// Shifts an unsigned integer to the right.
+    pub(crate) fn shrui(self, other: Self) -> Self {
+        self.same("arith.shrui", &[other])
+    }
+
+    /// Shifts a signed integer to the right.
+    pub(crate) fn shrsi(self, other: Self) -> Self {
+        self.same("arith.shrsi", &[other])
+    }
+
+    /// The quotient of unsigned integers.
+    pub(crate) fn divui(self, other: Self) -> Self {
+        self.same("arith.divui", &[other])
+    }
+
+    /// The quotient of signed integers, toward zero.
+    pub(crate) fn divsi(self, other: Self) -> Self {
+        self.same("arith.divsi", &[other])
+    }
+
+    /// The remainder of unsigned integers.
+    pub(crate) fn remui(self, other: Self) -> Self {
+        self.same("arith.remui", &[other])
+    }
+
+    /// The greater of two floats; NaN if either is.
+    pub(crate) fn maximumf(self, other: Self) -> Self {
+        self.same("arith.maximumf", &[other])
+    }
+
+    /// The greater of two floats; a number if either is.
+    pub(crate) fn maxnumf(self, other: Self) -> Self {
+        self.same("arith.maxnumf", &[other])
+    }
+
+    /// Its magnitude with the sign of another float.
+    pub(crate) fn copysign(self, other: Self) -> Self {
+        self.same("math.copysign", &[other])
+    }
+
+    /// Its bits as another type.
+    pub(crate) fn bitcast(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.bitcast", r#type)
+    }
+
+    /// A float as a wider one.
+    pub(crate) fn extf(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.extf", r#type)
+    }
+
+    /// A signed integer as a wider one.
+    pub(crate) fn extsi(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.extsi", r#type)
+    }
+
+    /// An unsigned integer as a wider one.
+    pub(crate) fn extui(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.extui", r#type)
+    }
+
+    /// A float as a signed integer.
+    pub(crate) fn fptosi(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.fptosi", r#type)
+    }
+
+    /// An index as an integer, or an integer as an index.
+    pub(crate) fn index_cast(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.index_cast", r#type)
+    }
+
+    /// A signed integer as a float.
+    pub(crate) fn sitofp(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.sitofp", r#type)
+    }
+
+    /// A float rounded to a narrower one.
+    pub(crate) fn truncf(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.truncf", r#type)
+    }
+
+    /// The low bits of an integer.
+    pub(crate) fn trunci(self, r#type: Type<'c>) -> Self {
+        self.cast("arith.trunci", r#type)
+    }
+
+    /// A vector of this type all of whose elements are this one.
+    pub(crate) fn broadcast(self, vector: Type<'c>) -> Self {
+        self.cast("vector.broadcast", vector)
+    }
+
+    /// This one times `factor` plus `term`, rounded once.
+    pub(crate) fn fma(self, factor: Self, term: Self) -> Self {
+        self.same("math.fma", &[factor, term])
+    }
+
+    /// The same of vectors, which compilers never take apart.
+    pub(crate) fn vector_fma(self, factor: Self, term: Self) -> Self {
+        self.same("vector.fma", &[factor, term])
+    }
+
+    /// Appends an operation whose operands and result have this type.
+    fn same(self, name: &str, others: &[Self]) -> Self {
+        let operands = [&[self], others].concat();
+        Code::new(self.context()).same(name, &operands)
+    }
+
+    fn cast(self, name: &str, r#type: Type<'c>) -> Self {
+        Code::new(self.context()).one(name, &[self], r#type, &[])
+    }
+
     /// Appends an operation on elements of one type: `float` if they are floats, else `integer`.
     fn arithmetic(self, float: &str, integer: &str, other: Self) -> Self {
         let name = if self.r#type().has_floats() { float } else { integer };
-        Code::new(self.context()).same(name, &[self, other])
+        self.same(name, &[other])
     }
 }
 
@@ -98,7 +284,7 @@ impl Div for Value<'_> {
 
     fn div(self, other: Self) -> Self {
         assert!(self.r#type().has_floats(), "a quotient of integers");
-        Code::new(self.context()).same("arith.divf", &[self, other])
+        self.same("arith.divf", &[other])
     }
 }
 
@@ -106,7 +292,7 @@ impl Neg for Value<'_> {
     type Output = Self;
 
     fn neg(self) -> Self {
-        Code::new(self.context()).same("arith.negf", &[self])
+        self.same("arith.negf", &[])
     }
 }
 
@@ -114,7 +300,7 @@ impl BitAnd for Value<'_> {
     type Output = Self;
 
     fn bitand(self, other: Self) -> Self {
-        Code::new(self.context()).same("arith.andi", &[self, other])
+        self.same("arith.andi", &[other])
     }
 }
 
@@ -122,7 +308,7 @@ impl BitOr for Value<'_> {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Code::new(self.context()).same("arith.ori", &[self, other])
+        self.same("arith.ori", &[other])
     }
 }
 
@@ -130,6 +316,6 @@ impl BitXor for Value<'_> {
     type Output = Self;
 
     fn bitxor(self, other: Self) -> Self {
-        Code::new(self.context()).same("arith.xori", &[self, other])
+        self.same("arith.xori", &[other])
     }
 }

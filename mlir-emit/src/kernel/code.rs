@@ -48,7 +48,7 @@ impl<'c> Code<'c> {
                 let attribute = Attribute::integer(value, word);
                 self.one("arith.constant", &[], word, &[("value", attribute)])
             }
-            Int::Made(value) => self.one("arith.index_cast", &[value], word, &[]),
+            Int::Made(value) => value.index_cast(word),
         }
     }
 
@@ -75,20 +75,6 @@ impl<'c> Code<'c> {
             memory,
             &[("operandSegmentSizes", Attribute::i32_array(&[0, 0]))],
         )
-    }
-
-    pub(super) fn read_shared(&self, memory: Ssa<'c>, place: Int<'c>, vector: Type<'c>) -> Ssa<'c> {
-        self.one("vector.load", &[memory, self.index(place)], vector, &[])
-    }
-
-    pub(super) fn write_shared(&self, vector: Ssa<'c>, memory: Ssa<'c>, place: Int<'c>) {
-        self.op(
-            "vector.store",
-            &[vector, memory, self.index(place)],
-            &[],
-            &[],
-            Vec::new(),
-        );
     }
 
     /// A workgroup barrier: all accesses to shared memory before it are complete.
@@ -185,7 +171,7 @@ pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number
     if width == 1 {
         let count = signed(rows.len());
         let vector = rows[0].r#type().vector(&[count]);
-        return code.one("vector.from_elements", rows, vector, &[]);
+        return code.vector(rows, vector);
     }
     let mut parts = Vec::new();
     for pair in rows.chunks(2) {

@@ -81,16 +81,16 @@ impl FewRows {
         let turn = |first: Int<'c>, end: Int<'c>| {
             code.repeat([first, end, 1.into()], &zeros, |term, sums| {
                 let line = term * self.columns + column;
-                let loaded = (0..vectors).map(|across| code.read_shared(b, line + across * LANES, vector));
+                let loaded = (0..vectors).map(|across| code.read_vector(b, line + across * LANES, vector));
                 let loaded = loaded.collect::<Vec<_>>();
                 let mut sums = sums.iter();
                 let mut next = Vec::new();
                 for row in 0..self.rows {
                     let place = code.index(term + row * self.terms);
-                    let number = code.one("memref.load", &[a, place], float, &[]);
-                    let number = code.one("vector.broadcast", &[number], vector, &[]);
+                    let number = code.read(a, place);
+                    let number = number.broadcast(vector);
                     for (&elements, &sum) in loaded.iter().zip(&mut sums) {
-                        next.push(code.one("vector.fma", &[number, elements, sum], vector, &[]));
+                        next.push(number.vector_fma(elements, sum));
                     }
                 }
                 next
@@ -105,20 +105,16 @@ impl FewRows {
                 let end = (first + TURN).min(self.terms);
                 let sums = turn(first, end);
                 let pairs = totals.iter().zip(sums);
-                pairs
-                    .map(|(&total, sum)| total + code.one("arith.extf", &[sum], wide, &[]))
-                    .collect()
+                pairs.map(|(&total, sum)| total + sum.extf(wide)).collect()
             });
-            let rounded = totals
-                .iter()
-                .map(|&total| code.one("arith.truncf", &[total], vector, &[]));
+            let rounded = totals.iter().map(|&total| total.truncf(vector));
             rounded.collect()
         };
         let mut sums = sums.into_iter();
         for row in 0..self.rows {
             for (across, sum) in (0..vectors).zip(&mut sums) {
                 let place = column + (row * self.columns + across * LANES);
-                code.write_shared(sum, out, place);
+                code.write_vector(sum, out, place);
             }
         }
     }

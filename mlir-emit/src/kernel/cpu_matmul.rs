@@ -170,9 +170,7 @@ impl CpuMatmul {
             let so_far = |totals: &[Ssa<'c>], sums: Vec<Ssa<'c>>| -> Vec<Ssa<'c>> {
                 let sums = tile.added(&sums);
                 let pairs = totals.iter().zip(sums);
-                pairs
-                    .map(|(&total, sum)| total + code.one("arith.extf", &[sum], wide, &[]))
-                    .collect()
+                pairs.map(|(&total, sum)| total + sum.extf(wide)).collect()
             };
             let none = vec![code.float("0.0", wide); zeros.len()];
             let totals = code.repeat([0.into(), whole.into(), TURN.into()], &none, |first, totals| {
@@ -181,9 +179,7 @@ impl CpuMatmul {
             });
             let totals = so_far(&totals, ended(zeros.clone()));
             let float = Type::float(code.context(), Float::F32);
-            let rounded = totals
-                .iter()
-                .map(|&total| code.one("arith.truncf", &[total], float, &[]));
+            let rounded = totals.iter().map(|&total| total.truncf(float));
             rounded.collect()
         };
         let mut sums = sums.into_iter();
@@ -191,7 +187,7 @@ impl CpuMatmul {
             let line = (row + down) * self.columns + column;
             for (across, sum) in (0..across).zip(&mut sums) {
                 let place = code.index(line + across);
-                code.op("memref.store", &[sum, out, place], &[], &[], Vec::new());
+                code.write(sum, out, place);
             }
         }
     }
@@ -213,7 +209,7 @@ impl<'c> Tile<'_, 'c> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
             let place = code.index(*start + term);
-            let vector = code.one("vector.load", &[buffer, place], self.vector, &[]);
+            let vector = code.read_vector(buffer, place, self.vector);
             if new == LANES {
                 return vector;
             }
@@ -230,7 +226,7 @@ impl<'c> Tile<'_, 'c> {
         for start in rows {
             let left = loaded(*a, start);
             for (&right, &sum) in right.iter().zip(&mut sums) {
-                next.push(code.one("vector.fma", &[left, right, sum], self.vector, &[]));
+                next.push(left.vector_fma(right, sum));
             }
         }
         next

@@ -172,7 +172,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         let value = if self.element == float {
             value
         } else {
-            code.one("arith.extf", &[value], float, &[])
+            value.extf(float)
         };
         self.elements.insert(key, value);
         value
@@ -370,7 +370,7 @@ fn sums<'c>(
                     reader.element(factor.first + own + of_term, along.collect())
                 });
                 let elements = elements.collect::<Vec<_>>();
-                operands.push(code.one("vector.from_elements", &elements, vector, &[]));
+                operands.push(code.vector(&elements, vector));
             }
             operands.push(*sum);
             *sum = code.same("math.fma", &operands);

@@ -175,7 +175,7 @@ pub(super) fn write<'c>(
             let loaded = (0..width)
                 .map(|next| dy.element(second.first + term * along_last(second) + next * of_b, Vec::new()))
                 .collect::<Vec<_>>();
-            let weights = code.one("vector.from_elements", &loaded, vector, &[]);
+            let weights = code.vector(&loaded, vector);
             for (tap, sum) in (0..).zip(&mut sums) {
                 let indices = known_coordinates(tap, &product.rows);
                 let of_tap: i64 = indices
@@ -192,8 +192,8 @@ pub(super) fn write<'c>(
                 let loaded = (0..width)
                     .map(|next| x.element(from + next * of_a, along.clone()))
                     .collect::<Vec<_>>();
-                let elements = code.one("vector.from_elements", &loaded, vector, &[]);
-                *sum = code.same("math.fma", &[elements, weights, *sum]);
+                let elements = code.vector(&loaded, vector);
+                *sum = elements.fma(weights, *sum);
             }
         }
         sums
@@ -220,7 +220,7 @@ pub(super) fn write<'c>(
         }
         let place = subgroup * of_subgroup + (block * taps + tap) * width;
         let place = is_first.select(place, beside);
-        code.write_shared(code.one("vector.from_elements", &elements, vector, &[]), memory, place);
+        code.write_vector(code.vector(&elements, vector), memory, place);
     }
     code.barrier();
     let (_, tensor) = &epilogue.stored[0];
@@ -235,7 +235,7 @@ pub(super) fn write<'c>(
         let mut total: Option<Ssa<'c>> = None;
         for subgroup in 0..subgroups {
             let place = code.index(place + subgroup * of_subgroup);
-            let read = code.one("memref.load", &[memory, place], float, &[]);
+            let read = code.read(memory, place);
             total = Some(match total {
                 Some(total) => total + read,
                 None => read,

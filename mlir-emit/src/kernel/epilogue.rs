@@ -190,7 +190,7 @@ pub(super) fn load<'c>(
         let places = tensor.places(spot, true);
         let place = places[0];
         let single = code.load(buffer, (place, zero), tensor.element);
-        return code.one("vector.broadcast", &[single], vector, &[]);
+        return single.broadcast(vector);
     }
     if tensor.is_run(spot.goes_along_columns, extent) {
         let places = tensor.places(spot, true);
@@ -202,7 +202,7 @@ pub(super) fn load<'c>(
         .into_iter()
         .map(|place| code.load(buffer, (place, zero), tensor.element));
     let elements = elements.collect::<Vec<_>>();
-    code.one("vector.from_elements", &elements, vector, &[])
+    code.vector(&elements, vector)
 }
 
 /// Stores a run of elements.

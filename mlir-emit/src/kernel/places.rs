@@ -1,7 +1,7 @@
 //! Where a factor's elements are: places of a row and of a term in memory, and whether they are in
 //! the image.
 
-use super::code::{Code, Int};
+use super::code::Int;
 use super::problem::{Factor, Window};
 
 /// An offset in bytes that is beyond the end of every buffer. Adding the offset of an access to it

@@ -8,6 +8,7 @@
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
 use super::panels::Registers;
+use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Most elements of a window: each is an instruction.
@@ -74,7 +75,6 @@ impl Pool {
         let writer = Writer {
             code: &code,
             of: self,
-            float,
             vector: float.vector(&[self.registers.lanes]),
             x: code.argument(2),
             y: code.argument(3),
@@ -94,7 +94,6 @@ impl Pool {
 struct Writer<'k, 'c> {
     code: &'k Code<'c>,
     of: &'k Pool,
-    float: Type<'c>,
     vector: Type<'c>,
     x: Ssa<'c>,
     y: Ssa<'c>,
@@ -113,19 +112,12 @@ impl<'c> Writer<'_, 'c> {
     fn greatest(&self, values: impl IntoIterator<Item = Ssa<'c>>) -> Ssa<'c> {
         let code = self.code;
         let mut greatest = None;
-        // MLIR's number of the predicate "ordered greater".
-        let predicate = [("predicate", Attribute::text("2 : i64"))];
         for value in values {
             let value = value;
             greatest = Some(match greatest {
                 None => value,
                 Some(so_far) => {
-                    let truth = Type::integer(code.context(), 1);
-                    let truths = match value.r#type().if_vector() {
-                        Some((count, _)) => truth.vector(&count),
-                        None => truth,
-                    };
-                    let is_greater = code.one("arith.cmpf", &[value, so_far], truths, &predicate);
+                    let is_greater = code.compare_floats(FloatPredicate::Greater, value, so_far);
                     is_greater.select(value, so_far)
                 }
             });
@@ -146,7 +138,7 @@ impl<'c> Writer<'_, 'c> {
     fn load(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
         let place = self.code.index(place);
         if count >= self.of.registers.lanes {
-            return self.code.one("vector.load", &[self.x, place], self.vector, &[]);
+            return self.code.read_vector(self.x, place, self.vector);
         }
         let operands = [self.x, place, self.mask(count), self.code.zeros(self.vector)];
         self.code.one("vector.maskedload", &operands, self.vector, &[])
@@ -225,10 +217,10 @@ impl<'c> Writer<'_, 'c> {
                         .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
                     let greatest = self.greatest(places.map(|(row, column)| {
                         let place = code.index(row + column);
-                        code.one("memref.load", &[self.x, place], self.float, &[])
+                        code.read(self.x, place)
                     }));
                     let place = code.index(to + column);
-                    code.op("memref.store", &[greatest, self.y, place], &[], &[], Vec::new());
+                    code.write(greatest, self.y, place);
                     Vec::new()
                 });
             }

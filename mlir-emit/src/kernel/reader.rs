@@ -331,7 +331,7 @@ impl<'c> Reader<'c> {
                         .collect();
                     joined(code, &pairs, 2)
                 };
-                code.write_shared(chunk, self.memory, place + start);
+                code.write_vector(chunk, self.memory, place + start);
             }
         }
     }
@@ -346,7 +346,7 @@ fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Ssa<'c> {
             let first = parts.first().map(|part| part.r#type());
             let count = signed(parts.len());
             let vector = first.unwrap_or_else(|| unreachable!("an empty block")).vector(&[count]);
-            code.one("vector.from_elements", parts, vector, &[])
+            code.vector(parts, vector)
         }
         parts => {
             let (a, b) = parts.split_at(parts.len() / 2);

@@ -133,7 +133,7 @@ fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Ssa<'c> {
     let float = Type::float(code.context(), Float::F32);
     let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float), distance));
     let others = others.collect::<Vec<_>>();
-    let others = code.one("vector.from_elements", &others, sums.r#type(), &[]);
+    let others = code.vector(&others, sums.r#type());
     sums + others
 }
 
@@ -157,7 +157,7 @@ fn sums<'c>(
             code.load(source, (lane, part), float)
         });
         let elements = elements.collect::<Vec<_>>();
-        code.one("vector.from_elements", &elements, vector, &[])
+        code.vector(&elements, vector)
     };
     let group = (2..=AT_ONCE).rev().find(|group| parts % group == 0).unwrap_or(1);
     let add = |start: Int<'c>, so_far: Ssa<'c>| {

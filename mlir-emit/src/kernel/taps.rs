@@ -13,6 +13,7 @@
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
 use super::panels::Registers;
+use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Most taps of a row: each has a register.
@@ -93,9 +94,9 @@ impl Taps {
             let sums = writer.row_of_taps(channel, row);
             let first = (channel * down + row) * across;
             for (tap, sum) in (0..).zip(sums) {
-                let sum = code.one("arith.truncf", &[sum], float, &[]);
+                let sum = sum.truncf(float);
                 let place = code.index(first + tap);
-                code.op("memref.store", &[sum, out, place], &[], &[], Vec::new());
+                code.write(sum, out, place);
             }
             Vec::new()
         });
@@ -139,13 +140,10 @@ impl<'c> Writer<'_, 'c> {
             .map(|lane| (lane * step).to_string())
             .collect();
         let numbers = self.constant(&format!("[{}]", numbers.join(", ")), words);
-        let first = code.one("vector.broadcast", &[code.word(first)], words, &[]);
+        let first = code.word(first).broadcast(words);
         let numbers = first + numbers;
         let end = self.constant(&end.to_string(), words);
-        let truths = Type::integer(code.context(), 1).vector(&[self.of.registers.lanes]);
-        // MLIR's number of the predicate "unsigned less than".
-        let predicate = [("predicate", Attribute::text("6 : i64"))];
-        code.one("arith.cmpi", &[numbers, end], truths, &predicate)
+        code.compare_integers(IntegerPredicate::Below, numbers, end)
     }
 
     fn masked(&self, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
@@ -249,7 +247,7 @@ impl<'c> Writer<'_, 'c> {
                     code.repeat([first, end, 1.into()], sums, |row, sums| {
                         let dy = dy(row);
                         let zero = code.zeros(self.vector);
-                        let next = |&sum: &Ssa<'c>| code.one("vector.fma", &[dy, zero, sum], self.vector, &[]);
+                        let next = |&sum: &Ssa<'c>| dy.vector_fma(zero, sum);
                         sums.iter().map(next).collect()
                     })
                 };
@@ -261,7 +259,7 @@ impl<'c> Writer<'_, 'c> {
                     let mut next = Vec::new();
                     for ((tap, inside), &sum) in (0..).zip(&lanes.inside).zip(sums) {
                         let x = self.under(of_row, &lanes, (tap, inside));
-                        next.push(code.one("vector.fma", &[dy, x, sum], self.vector, &[]));
+                        next.push(dy.vector_fma(x, sum));
                     }
                     next
                 });
@@ -270,7 +268,7 @@ impl<'c> Writer<'_, 'c> {
                 pairs
                     .map(|(&total, sum)| {
                         let sum = code.one("vector.reduction", &[sum], self.float, &added);
-                        total + code.one("arith.extf", &[sum], wide, &[])
+                        total + sum.extf(wide)
                     })
                     .collect()
             })

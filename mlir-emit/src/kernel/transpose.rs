@@ -120,7 +120,7 @@ impl Transpose {
             let is_there = number.is_below(vectors);
             let read = is_there.select(from + place, BEYOND / 2);
             let loaded = code.load(source, (read, Int::Known(0)), vector);
-            code.write_shared(loaded, memory, place);
+            code.write_vector(loaded, memory, place);
         }
         code.barrier();
         for pass in 0..passes {
@@ -131,13 +131,13 @@ impl Transpose {
             let elements: Vec<Ssa<'c>> = (0..WIDEST)
                 .map(|next| {
                     let place = code.index(place + next * self.inner);
-                    code.one("memref.load", &[memory, place], float, &[])
+                    code.read(memory, place)
                 })
                 .collect();
             let column = row + first;
             let to = outer * (self.inner * self.moved) + position * self.moved + column;
             let is_there = position.is_below(self.inner) & column.is_below(self.moved);
-            let stored = code.one("vector.from_elements", &elements, vector, &[]);
+            let stored = code.vector(&elements, vector);
             code.store(stored, target, is_there.select(to, BEYOND / 2));
         }
         self.outer * strips

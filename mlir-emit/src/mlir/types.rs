@@ -152,6 +152,14 @@ impl<'c> Type<'c> {
         self.if_vector().unwrap_or_else(|| unreachable!("{self} is no vector"))
     }
 
+    /// Returns the type of memory's elements.
+    pub(crate) fn memory_element(self) -> Self {
+        match self.kind() {
+            Kind::Memory { element, .. } => Type::of(self.context, element),
+            _ => unreachable!("{self} is no memory"),
+        }
+    }
+
     /// The bits of a number.
     pub(crate) fn bits(self) -> Option<u32> {
         match self.kind() {

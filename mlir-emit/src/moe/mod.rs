@@ -124,15 +124,11 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
         let body = Body(*inner);
         let slot = elements[0];
         let is_there = body.compare(I::GreaterEqual, slot, body.number(0));
-        let slot = body.as_index(body.select(is_there, slot, body.number(0)));
+        let slot = body.as_index(is_there.select(slot, body.number(0)));
         let tile = body.index(sizes.tile);
-        let indices = [
-            body.op("arith.divui", slot, tile),
-            body.op("arith.remui", slot, tile),
-            inner.loop_index(column),
-        ];
+        let indices = [slot.divui(tile), slot.remui(tile), inner.loop_index(column)];
         let element = product.element(inner, &indices);
-        body.select(is_there, element, inner.zero(compute))
+        is_there.select(element, inner.zero(compute))
     });
     let output = Ordered {
         ssa,
@@ -189,7 +185,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             tiles.end(&body, group),
             sizes.tile,
         );
-        let to = body.op("arith.addi", from, own);
+        let to = from + own;
         let bounds = [body.as_index(from), body.as_index(to)];
         let (row, column) = (along(1), along(2));
         inner.fold(bounds, inner.zero(compute), |inside, tile, so_far| {

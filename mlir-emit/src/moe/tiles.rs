@@ -32,17 +32,8 @@ impl<'c> Body<'c> {
         self.0.one("arith.index_cast", &[index], ty, &[])
     }
 
-    /// Arithmetic on two of one type.
-    pub(super) fn op(&self, name: &str, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.0.same(name, &[x, y])
-    }
-
     pub(super) fn compare(&self, predicate: I, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.0.compare_integers(predicate, x, y)
-    }
-
-    pub(super) fn select(&self, condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>) -> Scalar<'c> {
-        self.0.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
     }
 
     /// An element of a list of i32.
@@ -96,20 +87,20 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             offsets,
             0.0,
             |body, [group, other], offset, so_far| {
-                let capped = body.op("arith.minsi", offset, body.number(sizes.rows));
+                let capped = offset.minsi(body.number(sizes.rows));
                 let counts = body.0.compare_integers(IntegerPredicate::AtMost, other, group);
-                let counted = body.select(counts, capped, body.number(0));
-                body.op("arith.maxsi", so_far, counted)
+                let counted = counts.select(capped, body.number(0));
+                so_far.maxsi(counted)
             },
         );
         let tiles = combine(&at, sizes.groups, starts, 0.0, |body, [group, other], start, so_far| {
-            let next = body.op("arith.addi", other, body.index(1));
+            let next = other + body.index(1);
             let last = body.index(sizes.groups - 1);
-            let end = body.entry(starts, body.op("arith.minui", next, last));
+            let end = body.entry(starts, next.minui(last));
             let tiles = tiles_of(body, start, end, sizes.tile);
             let counts = body.0.compare_integers(IntegerPredicate::AtMost, next, group);
-            let counted = body.select(counts, tiles, body.number(0));
-            body.op("arith.addi", so_far, counted)
+            let counted = counts.select(tiles, body.number(0));
+            so_far + counted
         });
         Tiles {
             lowering,
@@ -130,11 +121,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             |body, [position, _], element, so_far| {
                 let is_not_above = body.compare(I::LessEqual, element, body.as_number(position));
                 let ty = body.0.element_type(DataType::I32);
-                body.op(
-                    "arith.addi",
-                    so_far,
-                    body.0.one("arith.extui", &[is_not_above], ty, &[]),
-                )
+                so_far + body.0.one("arith.extui", &[is_not_above], ty, &[])
             },
         )
     }
@@ -148,9 +135,9 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     pub(super) fn next(&self, body: &Body<'c>, list: Ssa<'c>, group: Ssa<'c>, last: Ssa<'c>) -> Scalar<'c> {
         let last_group = body.index(self.sizes.groups - 1);
         let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
-        let next = body.op("arith.addi", group, body.index(1));
-        let entry = body.entry(list, body.op("arith.minui", next, last_group));
-        body.select(is_last, last, entry)
+        let next = group + body.index(1);
+        let entry = body.entry(list, next.minui(last_group));
+        is_last.select(last, entry)
     }
 
     /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
@@ -162,26 +149,26 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let (tile, within) = (inner.loop_index(0), inner.loop_index(1));
             let group = group(&body, groups, tile);
             let first_tile = body.entry(self.tiles, group);
-            let tiles_before = body.op("arith.subi", body.as_number(tile), first_tile);
-            let rows_before = body.op("arith.muli", tiles_before, body.number(sizes.tile));
-            let rows_before = body.op("arith.addi", rows_before, body.as_number(within));
+            let tiles_before = body.as_number(tile) - first_tile;
+            let rows_before = tiles_before * body.number(sizes.tile);
+            let rows_before = rows_before + body.as_number(within);
             let start = body.entry(self.starts, group);
-            let row = body.op("arith.addi", start, rows_before);
+            let row = start + rows_before;
             // In tiles beyond the last group's the row's number may be more than an i32 has.
-            let rows = body.op("arith.subi", self.end(&body, group), start);
+            let rows = self.end(&body, group) - start;
             let mut is_there = body.compare(I::Less, rows_before, rows);
             let source = match index {
                 None => row,
                 Some(index) => {
-                    let row = body.select(is_there, row, body.number(0));
+                    let row = is_there.select(row, body.number(0));
                     let source = body.entry(index, body.as_index(row));
                     let last = body.index(tokens - 1);
                     let is_row = inner.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
-                    is_there = body.op("arith.andi", is_there, is_row);
+                    is_there = is_there & is_row;
                     source
                 }
             };
-            body.select(is_there, source, body.number(-1))
+            is_there.select(source, body.number(-1))
         })
     }
 
@@ -197,10 +184,10 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let body = Body(*inner);
             let row = elements[0];
             let is_there = body.compare(I::GreaterEqual, row, body.number(0));
-            let row = body.as_index(body.select(is_there, row, body.number(0)));
+            let row = body.as_index(is_there.select(row, body.number(0)));
             let indices = [body.index(0), row, inner.loop_index(2)];
             let element = tensor.element(inner, &indices);
-            body.select(is_there, element, inner.zero(tensor.dtype))
+            is_there.select(element, inner.zero(tensor.dtype))
         });
         Ordered {
             ssa: at.barrier(ssa),
@@ -216,7 +203,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
             let body = Body(*inner);
             let group = group(&body, groups, inner.loop_index(0));
-            body.as_number(body.op("arith.remui", group, body.index(experts)))
+            body.as_number(group.remui(body.index(experts)))
         })
     }
 
@@ -266,14 +253,14 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
                 Some(taken) => body.entry(taken, here),
                 None => body.as_number(here),
             };
-            let safe = body.op("arith.maxsi", row, zero);
+            let safe = row.maxsi(zero);
             let begun = body.entry(begun, body.as_index(safe));
-            let group = body.op("arith.subi", begun, body.number(1));
-            let none = body.compare(I::Less, body.op("arith.minsi", row, group), zero);
-            let group = body.as_index(body.op("arith.maxsi", group, zero));
-            let before = body.op("arith.subi", safe, body.entry(self.starts, group));
-            let tile_rows = body.op("arith.muli", body.entry(self.tiles, group), body.number(sizes.tile));
-            body.select(none, body.number(-1), body.op("arith.addi", tile_rows, before))
+            let group = begun - body.number(1);
+            let none = body.compare(I::Less, row.minsi(group), zero);
+            let group = body.as_index(group.maxsi(zero));
+            let before = safe - body.entry(self.starts, group);
+            let tile_rows = body.entry(self.tiles, group) * body.number(sizes.tile);
+            none.select(body.number(-1), tile_rows + before)
         })
     }
 
@@ -286,30 +273,30 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let is_slot = body
                 .0
                 .compare_integers(IntegerPredicate::AtMost, slot, body.index(top_k - 1));
-            let place = body.op("arith.muli", body.as_index(index), body.index(top_k));
-            let place = body.op("arith.addi", place, slot);
+            let place = body.as_index(index) * body.index(top_k);
+            let place = place + slot;
             let is_here = body.0.compare_integers(IntegerPredicate::Equal, place, here);
             let first = body.entry(self.starts, body.index(0));
             let row = body.as_number(row);
             let is_routed = body.compare(I::GreaterEqual, row, first);
-            let counts = body.op("arith.andi", is_here, body.op("arith.andi", is_slot, is_routed));
-            body.op("arith.maxsi", so_far, body.select(counts, row, body.number(-1)))
+            let counts = is_here & (is_slot & is_routed);
+            so_far.maxsi(counts.select(row, body.number(-1)))
         })
     }
 }
 
 /// As many tiles as these rows need.
 pub(super) fn tiles_of<'c>(body: &Body<'c>, start: Ssa<'c>, end: Ssa<'c>, tile: i64) -> Scalar<'c> {
-    let rows = body.op("arith.subi", end, start);
-    let rounded = body.op("arith.addi", rows, body.number(tile - 1));
-    body.op("arith.divui", rounded, body.number(tile))
+    let rows = end - start;
+    let rounded = rows + body.number(tile - 1);
+    rounded.divui(body.number(tile))
 }
 
 /// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
 /// there.
 pub(super) fn group<'c>(body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
-    let begun = body.op("arith.maxsi", body.entry(groups, tile), body.number(1));
-    body.as_index(body.op("arith.subi", begun, body.number(1)))
+    let begun = body.entry(groups, tile).maxsi(body.number(1));
+    body.as_index(begun - body.number(1))
 }
 
 /// A tensor of i32 with one axis that is not 1 as a list.

@@ -3,7 +3,6 @@
 use super::statistics::{Statistics, average, normal, save_sums, sum};
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::math::Math;
 use crate::mlir::Value as Ssa;
 use crate::value::Value;
 use rotini_graph::{DataType, TensorId};
@@ -27,14 +26,14 @@ pub(super) struct Parts<'c> {
 
 impl<'c> Parts<'c> {
     /// From dy, x, scale, the inverse and the mean, if there is one.
-    pub(super) fn new(math: &Math<'c>, elements: &[Ssa<'c>]) -> Self {
+    pub(super) fn new(elements: &[Ssa<'c>]) -> Self {
         let (&[dy, x, scale, inverse], mean) = elements
             .split_first_chunk()
             .unwrap_or_else(|| unreachable!("{MISSING}"));
         Parts {
             dy,
-            scaled: math.mul(dy, scale),
-            normal: normal(math, x, mean.first().copied(), inverse),
+            scaled: dy * scale,
+            normal: normal(x, mean.first().copied(), inverse),
             inverse,
         }
     }
@@ -53,24 +52,24 @@ pub(super) fn differentiate<'c>(
     operands.extend(&statistics.mean);
 
     let lacking = lacking(&x.dims, &scale.dims);
-    let dscale = sum(lowering, &operands, &lacking, compute, |math, elements| {
-        let parts = Parts::new(math, elements);
-        math.mul(parts.dy, parts.normal)
+    let dscale = sum(lowering, &operands, &lacking, compute, |_math, elements| {
+        let parts = Parts::new(elements);
+        parts.dy * parts.normal
     });
     let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements));
 
-    let slope = average(lowering, &operands, axes, compute, |math, elements| {
-        let parts = Parts::new(math, elements);
-        math.mul(parts.scaled, parts.normal)
+    let slope = average(lowering, &operands, axes, compute, |_math, elements| {
+        let parts = Parts::new(elements);
+        parts.scaled * parts.normal
     })
     .closed(&lowering.emitter());
     let level = match &statistics.mean {
         Some(_) => {
-            let level = average(lowering, &[dy, scale], axes, compute, |math, elements| {
+            let level = average(lowering, &[dy, scale], axes, compute, |_, elements| {
                 let &[dy, scale] = elements else {
                     unreachable!("{MISSING}")
                 };
-                math.mul(dy, scale)
+                dy * scale
             });
             Some(level.closed(&lowering.emitter()))
         }
@@ -79,14 +78,14 @@ pub(super) fn differentiate<'c>(
     let count = operands.len();
     operands.push(&slope);
     operands.extend(&level);
-    lowering.finish(gradients.dx, &operands, compute, |math, elements| {
+    lowering.finish(gradients.dx, &operands, compute, |_math, elements| {
         let (elements, rest) = elements.split_at(count);
-        let parts = Parts::new(math, elements);
+        let parts = Parts::new(elements);
         let centred = match rest.get(1) {
-            Some(&level) => math.sub(parts.scaled, level),
+            Some(&level) => parts.scaled - level,
             None => parts.scaled,
         };
-        math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest))))
+        parts.inverse * (centred - parts.normal * only(rest))
     });
     save_sums(lowering, Some(gradients.dscale), &dscale, compute);
     save_sums(lowering, gradients.dbias, &dbias, compute)

@@ -53,18 +53,13 @@ pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_>, compute: Data
     let compute = float(compute);
     let x = lowering.value(op.x).clone();
     let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias]);
-    lowering.finish(
-        op.y,
-        &[&x, &mean, &inverse, &scale, &bias],
-        compute,
-        |math, elements| {
-            let &[x, mean, inverse, scale, bias] = elements else {
-                unreachable!("{MISSING}");
-            };
-            let normal = math.mul(math.sub(x, mean), inverse);
-            math.add(math.mul(scale, normal), bias)
-        },
-    )
+    lowering.finish(op.y, &[&x, &mean, &inverse, &scale, &bias], compute, |_, elements| {
+        let &[x, mean, inverse, scale, bias] = elements else {
+            unreachable!("{MISSING}");
+        };
+        let normal = (x - mean) * inverse;
+        scale * normal + bias
+    })
 }
 
 pub(crate) fn batchnorm_inference_variance(
@@ -80,9 +75,9 @@ pub(crate) fn batchnorm_inference_variance(
         let &[x, mean, variance, scale, bias, epsilon] = elements else {
             unreachable!("{MISSING}");
         };
-        let inverse = math.inverse_root(math.add(variance, epsilon));
-        let normal = math.mul(math.sub(x, mean), inverse);
-        math.add(math.mul(scale, normal), bias)
+        let inverse = math.inverse_root(variance + epsilon);
+        let normal = (x - mean) * inverse;
+        scale * normal + bias
     })
 }
 
@@ -125,8 +120,8 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
             let &[batch, previous, momentum] = elements else {
                 unreachable!("{MISSING}");
             };
-            let kept = math.mul(math.sub(math.constant(1.0), momentum), previous);
-            math.add(kept, math.mul(momentum, math.scale(factor, batch)))
+            let kept = (math.constant(1.0) - momentum) * previous;
+            kept + momentum * math.scale(factor, batch)
         });
         save_sums(lowering, Some(next), &Open { value, is_spread }, compute);
     }
@@ -148,9 +143,9 @@ pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
     let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale]), single(lowering, op.epsilon));
     let bias = op.bias.map(|bias| lowering.value(bias).clone());
     let axes = matching(&x.dims, &scale.dims);
-    let squares = average(lowering, &[&x], &axes, compute, |math, elements| {
+    let squares = average(lowering, &[&x], &axes, compute, |_, elements| {
         let x = only(elements);
-        math.mul(x, x)
+        x * x
     });
     let statistics = Statistics {
         mean: None,

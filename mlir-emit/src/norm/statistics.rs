@@ -100,12 +100,12 @@ pub(super) fn find<'c>(
     let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements));
     let mean = mean.closed(&lowering.emitter());
     // The variance around the mean: of all elements, not of a sample.
-    let variance = average(lowering, &[x, &mean], axes, compute, |math, elements| {
+    let variance = average(lowering, &[x, &mean], axes, compute, |_, elements| {
         let &[x, mean] = elements else {
             unreachable!("{MISSING}")
         };
-        let distance = math.sub(x, mean);
-        math.mul(distance, distance)
+        let distance = x - mean;
+        distance * distance
     });
     Found {
         statistics: Statistics {
@@ -129,7 +129,7 @@ pub(super) fn average<'c>(
     let total = sum(lowering, operands, axes, compute, body);
     let elements = count(dims, axes) as f64;
     let value = elementwise(lowering, &[&total.value], compute, |math, operands| {
-        math.div(only(operands), math.constant(elements))
+        only(operands) / math.constant(elements)
     });
     Open { value, ..total }
 }
@@ -181,7 +181,7 @@ pub(super) fn inverse<'c>(
         let &[value, epsilon] = elements else {
             unreachable!("{MISSING}");
         };
-        math.inverse_root(math.add(value, epsilon))
+        math.inverse_root(value + epsilon)
     });
     Open {
         value: inverse,
@@ -231,28 +231,28 @@ pub(super) fn normalize<'c>(
     operands.extend(bias);
     operands.extend(&statistics.mean);
     let (has_bias, has_mean) = (bias.is_some(), statistics.mean.is_some());
-    lowering.finish(y, &operands, compute, |math, elements| {
+    lowering.finish(y, &operands, compute, |_, elements| {
         let (&[x, inverse, scale], rest) = elements
             .split_first_chunk()
             .unwrap_or_else(|| unreachable!("{MISSING}"));
         let mut rest = rest.iter().copied();
         let bias = if has_bias { rest.next() } else { None };
         let mean = if has_mean { rest.next() } else { None };
-        let scaled = math.mul(scale, normal(math, x, mean, inverse));
+        let scaled = scale * normal(x, mean, inverse);
         match bias {
-            Some(bias) => math.add(scaled, bias),
+            Some(bias) => scaled + bias,
             None => scaled,
         }
     })
 }
 
 /// x̂.
-pub(super) fn normal<'c>(math: &Math<'c>, x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) -> Scalar<'c> {
+pub(super) fn normal<'c>(x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) -> Scalar<'c> {
     let centred = match mean {
-        Some(mean) => math.sub(x, mean),
+        Some(mean) => x - mean,
         None => x,
     };
-    math.mul(centred, inverse)
+    centred * inverse
 }
 
 /// Saves sums, or values computed from them. What reads them may have the axes that are summed.

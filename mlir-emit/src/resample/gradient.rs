@@ -51,11 +51,11 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             let window = if axis.reaching() == axis.output {
                 step
             } else {
-                let last = inner.same("arith.divui", &[padded, places.constant(axis.stride)]);
+                let last = padded.divui(places.constant(axis.stride));
                 places.sub(last, step)
             };
             let is_window = places.is_below(window, axis.output);
-            let window = places.select(is_window, window, places.constant(0));
+            let window = is_window.select(window, places.constant(0));
             let start = places.scale(window, axis.stride);
             conditions.push(is_window);
             conditions.push(places.is_below(places.sub(padded, start), axis.window));
@@ -67,15 +67,15 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         let share = match &index {
             Some(index) => {
                 let chosen = index.element(inner, &indices);
-                let chosen = inner.one("arith.index_cast", &[chosen], inner.index_type(), &[]);
+                let chosen = chosen.index_cast(inner.index_type());
                 let here = places.flat(&here, windows.input);
                 conditions.push(inner.compare_integers(IntegerPredicate::Equal, chosen, here));
                 element
             }
-            None => math.div(element, divisor(math, places, &axes, op.resample_mode, &starts)),
+            None => element / divisor(math, places, &axes, op.resample_mode, &starts),
         };
         let counts = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
-        math.add(so_far, math.select(counts, share, math.constant(0.0)))
+        so_far + counts.select(share, math.constant(0.0))
     });
     let carried = lowering.carry(sum, lowering.carried_type(op.dx, compute));
     lowering.define(op.dx, Value::of(carried));

@@ -150,7 +150,7 @@ impl<'c> Pooling<'_, '_, 'c> {
                     return element;
                 }
                 let is_number = math.compare(F::Ordered, element, element);
-                math.select(is_number, element, least(math))
+                is_number.select(element, least(math))
             });
         let axes = self.windows.axes();
         let padding = |axis: &usize| {
@@ -204,12 +204,12 @@ impl<'c> Pooling<'_, '_, 'c> {
             if axis.is_padded() {
                 let is_inside = places.is_below(place, axis.input);
                 inside.push(is_inside);
-                indices.push(places.select(is_inside, place, zero));
+                indices.push(is_inside.select(place, zero));
             } else {
                 indices.push(place);
             }
             let foremost = if self.skips_padding && axis.is_padded() {
-                body.same("arith.maxsi", &[places.sub(zero, start), zero])
+                places.sub(zero, start).maxsi(zero)
             } else {
                 zero
             };
@@ -265,12 +265,10 @@ impl<'c> Pooling<'_, '_, 'c> {
                 let is_no_number = math.compare(F::UnorderedNotEqual, value, value);
                 let stays = is_no_number & candidate.is_first;
                 let is_greater = math.compare(F::Greater, value, so_far);
-                math.select(is_greater | stays, value, so_far)
+                (is_greater | stays).select(value, so_far)
             });
         }
-        let greatest = self.combine(None, start, |math, candidate, _, so_far| {
-            math.at.same("arith.maximumf", &[so_far, candidate.value])
-        });
+        let greatest = self.combine(None, start, |_, candidate, _, so_far| so_far.maximumf(candidate.value));
         let axes = self.windows.axes();
         self.finish(greatest, self.compute, |math, places, greatest| {
             let (mut indices, mut conditions) = (vec![places.along(0), places.along(1)], Vec::new());
@@ -278,11 +276,11 @@ impl<'c> Pooling<'_, '_, 'c> {
                 let mut place = places.start(spatial, axis);
                 let zero = places.constant(0);
                 if axis.is_padded() && self.skips_padding {
-                    place = math.at.same("arith.maxsi", &[place, zero]);
+                    place = place.maxsi(zero);
                 }
                 if axis.is_padded() {
                     let is_inside = places.is_below(place, axis.input);
-                    place = places.select(is_inside, place, zero);
+                    place = is_inside.select(place, zero);
                     conditions.push(is_inside);
                 }
                 indices.push(place);
@@ -293,7 +291,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             if let Some(inside) = places.all(&conditions) {
                 is_none = is_none & inside;
             }
-            math.select(is_none, first, greatest)
+            is_none.select(first, greatest)
         })
     }
 
@@ -302,8 +300,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         match candidate.inside {
             _ if self.is_copied() => candidate.value,
             None => candidate.value,
-            Some(inside) if self.skips_padding => math.select(inside, candidate.value, least(math)),
-            Some(inside) => math.select(inside, candidate.value, math.constant(0.0)),
+            Some(inside) if self.skips_padding => inside.select(candidate.value, least(math)),
+            Some(inside) => inside.select(candidate.value, math.constant(0.0)),
         }
     }
 
@@ -326,8 +324,8 @@ impl<'c> Pooling<'_, '_, 'c> {
                 is_greatest = is_greatest & inside;
             }
             let none = math.at.integer(i64::from(NONE), math.at.element_type(DataType::I32));
-            let ordinal = math.select(is_greatest, candidate.ordinal, none);
-            math.at.same("arith.minsi", &[so_far, ordinal])
+            let ordinal = is_greatest.select(candidate.ordinal, none);
+            so_far.minsi(ordinal)
         })
     }
 
@@ -337,8 +335,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         self.finish(taps, dtype, |math, places, tap| {
             let none = math.at.integer(i64::from(NONE), math.ty);
             let is_none = math.at.compare_integers(I::Equal, tap, none);
-            let tap = math.select(is_none, math.constant(0.0), tap);
-            let tap = math.at.one("arith.index_cast", &[tap], math.at.index_type(), &[]);
+            let tap = is_none.select(math.constant(0.0), tap);
+            let tap = tap.index_cast(math.at.index_type());
             let taps = places.split(tap, self.windows.window);
             let (mut conditions, mut position) = (Vec::new(), Vec::new());
             for ((spatial, axis), along) in axes.iter().enumerate().zip(taps) {
@@ -351,10 +349,10 @@ impl<'c> Pooling<'_, '_, 'c> {
             let flat = places.cast(places.flat(&position, self.windows.input), DataType::I32);
             let minus_one = math.constant(-1.0);
             let found = match places.all(&conditions) {
-                Some(inside) => math.select(inside, flat, minus_one),
+                Some(inside) => inside.select(flat, minus_one),
                 None => flat,
             };
-            math.select(is_none, minus_one, found)
+            is_none.select(minus_one, found)
         })
     }
 
@@ -371,14 +369,14 @@ impl<'c> Pooling<'_, '_, 'c> {
                 conditions.push(math.at.compare_integers(I::Greater, covered, places.constant(0)));
             }
             let covers = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
-            math.select(covers, greatest, math.constant(least))
+            covers.select(greatest, math.constant(least))
         })
     }
 
     /// The average of the elements under each window.
     fn average(&self, mode: M) -> Ordered<'c> {
         let sums = self.combine(None, (0.0, self.compute), |math, candidate, _, so_far| {
-            math.add(so_far, self.competing(math, candidate))
+            so_far + self.competing(math, candidate)
         });
         let axes = self.windows.axes();
         self.finish(sums, self.compute, |math, places, sum| {
@@ -386,7 +384,7 @@ impl<'c> Pooling<'_, '_, 'c> {
                 .zip(&axes)
                 .map(|(spatial, axis)| places.start(spatial, axis));
             let divisor = divisor(math, places, &axes, mode, &starts.collect::<Vec<_>>());
-            math.div(sum, divisor)
+            sum / divisor
         })
     }
 }

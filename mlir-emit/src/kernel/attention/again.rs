@@ -7,9 +7,10 @@
 
 use super::{MISSING, Operand, WIDE};
 use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
-use crate::mlir::{Attribute, Type};
+use crate::mlir::Type;
 
 /// The state of a lane.
 pub(super) struct Again<'a, 'c> {
@@ -66,9 +67,7 @@ impl<'c> Again<'_, 'c> {
         for number in 1..RUN {
             sum = sum + code.extract(all, number, self.float);
         }
-        // MLIR's number of the predicate "unordered".
-        let unordered = [("predicate", Attribute::text("14 : i64"))];
-        let is_nan = code.one("arith.cmpf", &[sum, sum], Type::integer(code.context(), 1), &unordered);
+        let is_nan = code.compare_floats(FloatPredicate::Unordered, sum, sum);
         code.replaced(Int::Made(is_nan) & is_meant, sums, || {
             let run = self.float.vector(&[RUN]);
             let by_columns = body();
@@ -79,7 +78,7 @@ impl<'c> Again<'_, 'c> {
                 for column in 0..columns.first().copied().unwrap_or_else(|| unreachable!("{MISSING}")) {
                     let own = groups.iter().map(|&group| code.extract(group, column, self.float));
                     let own = own.collect::<Vec<_>>();
-                    sums.push(code.one("vector.from_elements", &own, run, &[]));
+                    sums.push(code.vector(&own, run));
                 }
             }
             sums
@@ -110,9 +109,9 @@ impl<'c> Again<'_, 'c> {
             let [a, b] = [a, b].map(|row| {
                 let place = (row.place + column, Int::Known(0));
                 let loaded = code.load(row.buffer, place, narrow);
-                code.one("arith.extf", &[loaded], wide, &[])
+                loaded.extf(wide)
             });
-            vec![code.same("math.fma", &[a, b, sums])]
+            vec![a.fma(b, sums)]
         });
         let &[sums] = sums.as_slice() else {
             unreachable!("{MISSING}")
@@ -129,23 +128,20 @@ impl<'c> Again<'_, 'c> {
         let code = self.code;
         let width = self.width(columns);
         let (narrow, wide) = (self.half.vector(&[width]), self.float.vector(&[width]));
-        let factor = code.one("vector.broadcast", &[factor], wide, &[]);
+        let factor = factor.broadcast(wide);
         let group = |(number, &sum): (i64, &Ssa<'c>)| {
             code.schedule_barrier();
             let group = self.quarter * RUN + number;
             let place = row.place + group * width;
             let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow);
-            let loaded = code.one("arith.extf", &[loaded], wide, &[]);
-            code.same("math.fma", &[factor, loaded, sum])
+            let loaded = loaded.extf(wide);
+            factor.fma(loaded, sum)
         };
         (0..).zip(sums).map(group).collect()
     }
 
     /// Whether a number is one.
     pub(super) fn is_number(&self, number: Ssa<'c>) -> Int<'c> {
-        // MLIR's number of the predicate "ordered".
-        let ordered = [("predicate", Attribute::text("7 : i64"))];
-        let truth = Type::integer(self.code.context(), 1);
-        Int::Made(self.code.one("arith.cmpf", &[number, number], truth, &ordered))
+        Int::Made(self.code.compare_floats(FloatPredicate::Ordered, number, number))
     }
 }

@@ -14,10 +14,11 @@
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest queries that are worth a vector.
@@ -239,11 +240,9 @@ impl<'c> Tile<'_, 'c> {
         let [batch, head, _] = self.places;
         let (_, strides) = self.of.out;
         let zeros = code.zeros(self.lanes.vector);
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
         for (vector, &[greatest, total]) in (0..).zip(sums) {
             let first = self.lanes.first + vector * self.lanes.count;
-            let is_nothing = code.one("arith.cmpf", &[total, zeros], truths, &equal);
+            let is_nothing = code.compare_floats(FloatPredicate::Equal, total, zeros);
             let stored = |lane: i64, body: &dyn Fn(Int<'c>)| {
                 let query = first + lane;
                 code.replaced(query.is_below(self.of.queries), &[], || {
@@ -264,7 +263,7 @@ impl<'c> Tile<'_, 'c> {
                     for (lane, row) in (0..self.lanes.count).zip(transposed(code, quotients)) {
                         stored(lane, &|query| {
                             let place = strides.place([batch, head, query]);
-                            code.write_shared(row, out, place + column)
+                            code.write_vector(row, out, place + column)
                         });
                     }
                     Vec::new()
@@ -276,7 +275,7 @@ impl<'c> Tile<'_, 'c> {
                     let place = code.index(row + query);
                     for (numbers, buffer) in [(greatest, of_greatest), (total, of_total)] {
                         let number = code.extract(numbers, lane, self.lanes.float);
-                        code.op("memref.store", &[number, buffer, place], &[], &[], Vec::new());
+                        code.write(number, buffer, place);
                     }
                 });
             }

@@ -6,6 +6,7 @@
 
 use super::MISSING;
 use super::cpu::Tile;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
@@ -25,32 +26,19 @@ impl<'c> Tile<'_, 'c> {
             let &[added] = added.as_slice() else {
                 unreachable!("{MISSING}");
             };
-            let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
-            let compared = |number: Ssa<'c>, predicate: &str| {
-                code.one(
-                    "arith.cmpf",
-                    &[number, number],
-                    truths,
-                    &[("predicate", Attribute::text(predicate))],
-                )
-            };
-            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights
-            // is NaN, what is seen is.
-            let is_meant = [compared(added, "14 : i64"), compared(total, "7 : i64")];
-            let is_meant = code.same("arith.andi", &is_meant);
+            // Where the sum of weights is NaN, what is seen is.
+            let is_nan = code.compare_floats(FloatPredicate::Unordered, added, added);
+            let is_meant = is_nan & code.compare_floats(FloatPredicate::Ordered, total, total);
             let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
-            let flags = code.one("arith.extui", &[is_meant], words, &[]);
-            let flags = code.one("arith.sitofp", &[flags], self.lanes.vector, &[]);
+            let flags = is_meant.extui(words);
+            let flags = flags.sitofp(self.lanes.vector);
             // The scores' memory is free.
             self.write(flags, 1, 0.into(), vector);
             self.write(greatest, 1, 1.into(), vector);
             code.repeat([0.into(), self.lanes.count.into(), 1.into()], &[], |lane, _| {
                 let flag = self.number(1, 0.into(), (vector, lane));
                 let half = code.float("0.5", self.lanes.float);
-                // MLIR's number of the predicate "ordered greater".
-                let greater = [("predicate", Attribute::text("2 : i64"))];
-                let truth = Type::integer(code.context(), 1);
-                let is_meant = code.one("arith.cmpf", &[flag, half], truth, &greater);
+                let is_meant = code.compare_floats(FloatPredicate::Greater, flag, half);
                 code.replaced(Int::Made(is_meant), &[], || {
                     self.sum_again((vector, lane), ends);
                     Vec::new()
@@ -69,9 +57,7 @@ impl<'c> Tile<'_, 'c> {
     fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Ssa<'c> {
         let memory = self.memory[memory];
         let place = self.place_of(row, query);
-        self.lanes
-            .code
-            .one("memref.load", &[memory, place], self.lanes.float, &[])
+        self.lanes.code.read(memory, place)
     }
 
     fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) {
@@ -125,7 +111,7 @@ impl<'c> Tile<'_, 'c> {
                 let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
                 score = score + load(3, place);
             }
-            let weight = code.same("math.exp", &[score - greatest]);
+            let weight = (score - greatest).exp();
             code.repeat(columns, &[], |column, _| {
                 let factors = [weight, load(2, v + column), self.number(2, column, query)];
                 self.set_number(code.same("math.fma", &factors), column, query);

@@ -19,10 +19,11 @@ use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
 use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest rows of a side that are worth a vector.
@@ -213,7 +214,7 @@ impl<'c> Tile<'_, 'c> {
             let both = buffers.map(|buffer| {
                 let number = |lane| lanes.element(buffer, head + lanes.row(vector, lane));
                 let numbers = (0..lanes.count).map(number).collect::<Vec<_>>();
-                code.one("vector.from_elements", &numbers, lanes.vector, &[])
+                code.vector(&numbers, lanes.vector)
             });
             let [statistic, level] = both;
             [statistic, level]
@@ -242,7 +243,7 @@ impl<'c> Tile<'_, 'c> {
                 let place = self.place(strides, row);
                 let columns = [0.into(), sum.columns.into(), self.lanes.count.into()];
                 code.repeat(columns, &[], |column, _| {
-                    code.write_shared(zeros, buffer, place + column);
+                    code.write_vector(zeros, buffer, place + column);
                     Vec::new()
                 })
             });
@@ -298,8 +299,6 @@ impl<'c> Tile<'_, 'c> {
         let mut made = scores.into_iter().zip(gradients);
         let scale = lanes.scale(self.scale);
         let (hidden, zeros) = (lanes.all(HIDDEN), code.zeros(lanes.vector));
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[lanes.count]);
         for next in 0..rows {
             let streamed = match &self.numbers {
                 Numbers::Own(_) => None,
@@ -317,9 +316,9 @@ impl<'c> Tile<'_, 'c> {
                 let ([statistic, level], (score, gradient)) =
                     own.zip(made.next()).unwrap_or_else(|| unreachable!("{MISSING}"));
                 let score = score * scale;
-                let weight = code.same("math.exp", &[score - statistic]);
+                let weight = (score - statistic).exp();
                 // A score of -∞ weighs nothing, and not exp(-∞ + ∞).
-                let is_nothing = code.one("arith.cmpf", &[score, hidden], truths, &equal);
+                let is_nothing = code.compare_floats(FloatPredicate::Equal, score, hidden);
                 let weight = is_nothing.select(zeros, weight);
                 let gradient = gradient - level;
                 let gradient = weight * gradient;
@@ -410,7 +409,7 @@ impl<'c> Tile<'_, 'c> {
         let place = strides.place([batch, head, start]) + column;
         let added = code.repeat([from, to, 1.into()], &zeros, |number, sums| {
             let place = place + number * strides.row;
-            let load = |vector: i64| code.read_shared(buffer, place + vector * lanes.count, lanes.vector);
+            let load = |vector: i64| code.read_vector(buffer, place + vector * lanes.count, lanes.vector);
             let columns = (0..vectors).map(load).collect::<Vec<_>>();
             let weights = number * lanes.each() + row;
             let mut sums = sums.iter();
@@ -419,7 +418,7 @@ impl<'c> Tile<'_, 'c> {
                 let weight = lanes.broadcast(sum.weights, weights + row);
                 for &column in &columns {
                     let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
-                    next.push(code.one("vector.fma", &[weight, column, sum], lanes.vector, &[]));
+                    next.push(weight.vector_fma(column, sum));
                 }
             }
             next
@@ -430,9 +429,9 @@ impl<'c> Tile<'_, 'c> {
             let place = self.place(strides, row + next) + column;
             for vector in 0..vectors {
                 let place = place + vector * lanes.count;
-                let so_far = code.read_shared(stored, place, lanes.vector);
+                let so_far = code.read_vector(stored, place, lanes.vector);
                 let next = so_far + added.next().unwrap_or_else(|| unreachable!("{MISSING}"));
-                code.write_shared(next, stored, place);
+                code.write_vector(next, stored, place);
             }
         }
     }

@@ -86,13 +86,13 @@ impl<'a, 'c> Lanes<'a, 'c> {
     /// A vector of a column of memory on the stack.
     pub(super) fn read(&self, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Ssa<'c> {
         let place = self.place(column, vector);
-        self.code.read_shared(memory, place, self.vector)
+        self.code.read_vector(memory, place, self.vector)
     }
 
     /// Stores such a vector.
     pub(super) fn write(&self, value: Ssa<'c>, memory: Ssa<'c>, column: Int<'c>, vector: i64) {
         let place = self.place(column, vector);
-        self.code.write_shared(value, memory, place)
+        self.code.write_vector(value, memory, place)
     }
 
     /// A number for all rows.
@@ -105,19 +105,19 @@ impl<'a, 'c> Lanes<'a, 'c> {
     pub(super) fn scale(&self, scale: f64) -> Ssa<'c> {
         let scale = [("value", Attribute::float(scale, self.float))];
         let scale = self.code.one("arith.constant", &[], self.float, &scale);
-        self.code.one("vector.broadcast", &[scale], self.vector, &[])
+        scale.broadcast(self.vector)
     }
 
     /// An element of a buffer.
     pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
         let place = self.code.index(place);
-        self.code.one("memref.load", &[buffer, place], self.float, &[])
+        self.code.read(buffer, place)
     }
 
     /// An element of a buffer, for all rows.
     pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
         let number = self.element(buffer, place);
-        self.code.one("vector.broadcast", &[number], self.vector, &[])
+        number.broadcast(self.vector)
     }
 
     /// The row of a lane, or the head's last one where it has no more.
@@ -140,7 +140,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
                 rows.push(strides.place([batch, head, self.row(vector, lane)]));
             }
             code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
-                let load = |row: &Int<'c>| code.read_shared(buffer, *row + column, self.vector);
+                let load = |row: &Int<'c>| code.read_vector(buffer, *row + column, self.vector);
                 let loaded = rows.iter().map(load).collect::<Vec<_>>();
                 for (number, transposed) in (0..).zip(transposed(code, loaded)) {
                     self.write(transposed, memory, column + number, vector);
@@ -173,7 +173,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
                 let number = self.broadcast(buffer, place + result * of_result);
                 for &vector in &vectors {
                     let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
-                    next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[]));
+                    next.push(number.vector_fma(vector, sum));
                 }
             }
             next
@@ -183,9 +183,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
 /// Loads the number of rows of a batch from `lengths`. Negative numbers become zero.
 pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Int<'c> {
-    let word = Type::integer(code.context(), 32);
-    let length = code.one("memref.load", &[lengths, code.index(batch)], word, &[]);
-    let length = code.one("arith.index_cast", &[length], code.index_type(), &[]);
+    let length = code.read(lengths, batch);
+    let length = length.index_cast(code.index_type());
     Int::Made(length).max(0)
 }
 

@@ -4,6 +4,7 @@ use super::cpu::Tile;
 use super::cpu_lanes::BLOCK;
 use super::{HIDDEN, MISSING};
 use crate::counts::{signed, unsigned};
+use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
@@ -24,7 +25,7 @@ impl<'c> Tile<'_, 'c> {
         let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
         let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
         let lanes = code.one("arith.constant", &[], words, &[("value", numbers)]);
-        let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)], words, &[]);
+        let all = |number: Int<'c>| code.word(number).broadcast(words);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
             let queries = all(self.lanes.first + vector * self.lanes.count);
@@ -35,20 +36,18 @@ impl<'c> Tile<'_, 'c> {
             };
             let mut from = all(first);
             if let Some(bound) = visible.from {
-                from = code.same("arith.maxsi", &[moved(bound), from]);
+                from = moved(bound).maxsi(from);
             }
             let mut to = all(end);
             if let Some(bound) = visible.to {
-                to = code.same("arith.minsi", &[moved(bound.saturating_add(1)), to]);
+                to = moved(bound.saturating_add(1)).minsi(to);
             }
             if let Some(&count) = ends.first() {
-                let less = [("predicate", Attribute::text("2 : i64"))];
-                let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
-                let is_real = code.one("arith.cmpi", &[queries, all(count)], truths, &less);
+                let is_real = code.compare_integers(IntegerPredicate::Less, queries, all(count));
                 to = is_real.select(to, all(0.into()));
             }
             let count = to - from;
-            own.push([from, code.same("arith.maxsi", &[count, all(0.into())])]);
+            own.push([from, count.maxsi(all(0.into()))]);
         }
         Some(Bounds { own })
     }
@@ -104,7 +103,7 @@ impl<'c> Tile<'_, 'c> {
         greatest: &[Ssa<'c>],
         bounds: Option<&Bounds<'c>>,
     ) -> Vec<Ssa<'c>> {
-        let (code, of) = (self.lanes.code, self.of);
+        let of = self.of;
         let [batch, head, head_of_keys] = self.places;
         let key = key + number;
         let place = of.k.strides.place([batch, head_of_keys, key]);
@@ -137,7 +136,7 @@ impl<'c> Tile<'_, 'c> {
                 if let Some(bounds) = bounds {
                     score = self.seen(score, key, &bounds.own[vector]);
                 }
-                *greatest = code.same("arith.maxnumf", &[*greatest, score]);
+                *greatest = (*greatest).maxnumf(score);
                 let vector = signed(vector);
                 self.write(score, 1, number + next, vector);
             }
@@ -148,12 +147,9 @@ impl<'c> Tile<'_, 'c> {
     /// Scores with a key, -∞ where the query does not see it.
     fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Ssa<'c> {
         let code = self.lanes.code;
-        let key = code.one("vector.broadcast", &[code.word(key)], from.r#type(), &[]);
+        let key = code.word(key).broadcast(from.r#type());
         let number = key - *from;
-        // MLIR's number of the predicate "unsigned less than".
-        let below = [("predicate", Attribute::text("6 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
-        let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below);
+        let is_seen = code.compare_integers(IntegerPredicate::Below, number, *count);
         let hidden = self.lanes.all(HIDDEN);
         is_seen.select(score, hidden)
     }
@@ -163,22 +159,20 @@ impl<'c> Tile<'_, 'c> {
     fn weigh(&self, key: Int<'c>, count: Int<'c>, [so_far, greatest, totals]: [&[Ssa<'c>]; 3]) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let (hidden, zeros) = (self.lanes.all(HIDDEN), code.zeros(self.lanes.vector));
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count]);
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
             // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
-            let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal);
+            let is_nothing = code.compare_floats(FloatPredicate::Equal, greatest, hidden);
             let reference = is_nothing.select(zeros, greatest);
             references.push(reference);
-            factors.push(code.same("math.exp", &[so_far - reference]));
+            factors.push((so_far - reference).exp());
         }
         let none = vec![zeros; references.len()];
         let added = code.repeat([0.into(), count, 1.into()], &none, |number, sums| {
             let mut next = Vec::new();
             for ((vector, &reference), &sum) in (0..).zip(&references).zip(sums) {
                 let score = self.read(1, number, vector);
-                let weight = code.same("math.exp", &[score - reference]);
+                let weight = (score - reference).exp();
                 self.write(weight, 1, number, vector);
                 next.push(sum + weight);
             }
@@ -208,7 +202,7 @@ impl<'c> Tile<'_, 'c> {
             Vec::new()
         });
         let totals = totals.iter().zip(&factors).zip(added);
-        let totals = totals.map(|((&total, &factor), added)| code.same("math.fma", &[total, factor, added]));
+        let totals = totals.map(|((&total, &factor), added)| total.fma(factor, added));
         let mut found = greatest.to_vec();
         found.extend(totals.collect::<Vec<_>>());
         found

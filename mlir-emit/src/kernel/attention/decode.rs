@@ -10,7 +10,7 @@
 //! instruction, 16 at most: keys and values are read once. Nothing passes through LDS.
 
 use super::{Problem, SIXTEEN, is_within};
-use crate::kernel::code::{Code, Int};
+use crate::kernel::code::Int;
 
 /// Lanes of a workgroup of either kernel.
 pub(in crate::kernel) const LANES: i64 = rotini_schedule::gemm::LANES.cast_signed();

@@ -52,7 +52,7 @@ impl<'c> Numbers<'c> {
             let place = tile.exists(query).select(first + query, BEYOND / 4);
             let [statistic, other] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
             let both = [subtracted(tile, statistic), other];
-            let [statistic, other] = both.map(|number| code.one("vector.broadcast", &[number], run, &[]));
+            let [statistic, other] = both.map(|number| number.broadcast(run));
             [statistic, other]
         };
         let numbers = (0..tile.own.blocks()).map(block);
@@ -122,7 +122,7 @@ impl<'c> Lanes<'_, 'c> {
                         let score = again.dot([own_scores, scores], streamed[0].columns);
                         let reached = again.dot([own_gradients, gradients], streamed[1].columns);
                         let [statistic, level] = self.numbers_of([batch, head, other], number);
-                        let weight = code.same("math.fma", &[score, scale, statistic]);
+                        let weight = score.fma(scale, statistic);
                         let weight = code.same("rocdl.exp2", &[weight]);
                         let gradient = reached - level;
                         let gradient = weight * gradient;
@@ -224,7 +224,7 @@ impl<'c> Lanes<'_, 'c> {
         let zeros = code.zeros(run);
         let scale = Attribute::float(self.scale * LOG2_E, tile.float);
         let scale = code.one("arith.constant", &[], tile.float, &[("value", scale)]);
-        let scale = code.one("vector.broadcast", &[scale], run, &[]);
+        let scale = scale.broadcast(run);
         let mut numbers = vec![[Vec::new(), Vec::new()]; self.factors[0].len()];
         for block in 0..BLOCKS {
             let [of_scores, of_gradients] = &self.streamed.copied;
@@ -247,13 +247,13 @@ impl<'c> Lanes<'_, 'c> {
                     Numbers::Streamed { .. } => streamed,
                 };
                 let [statistic, level] = own.unwrap_or_else(|| unreachable!("{MISSING}"));
-                let powers = code.same("math.fma", &[score, scale, statistic]);
+                let powers = score.fma(scale, statistic);
                 let weights = (0..RUN).map(|number| {
                     let power = code.extract(powers, number, tile.float);
                     code.same("rocdl.exp2", &[power])
                 });
                 let weights = weights.collect::<Vec<_>>();
-                let weights = code.one("vector.from_elements", &weights, run, &[]);
+                let weights = code.vector(&weights, run);
                 let gradient = gradient - level;
                 let [gradients, own] = made;
                 gradients.push(weights * gradient);
@@ -268,9 +268,7 @@ impl<'c> Lanes<'_, 'c> {
         let seen = tile.hidden(numbers.collect(), (first, &self.seen), &["0.0", "0.0"]);
         let narrow = tile.half.vector(&[RUN]);
         let narrowed = |numbers: &[Ssa<'c>]| {
-            let own = numbers
-                .iter()
-                .map(|&number| code.one("arith.truncf", &[number], narrow, &[]));
+            let own = numbers.iter().map(|&number| number.truncf(narrow));
             own.collect::<Vec<_>>()
         };
         let block = |numbers: Vec<Ssa<'c>>| {
@@ -295,6 +293,5 @@ fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Ssa<'c> {
 fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Ssa<'c> {
     let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
     let own = own.collect::<Vec<_>>();
-    tile.code
-        .one("vector.from_elements", &own, tile.float.vector(&[RUN]), &[])
+    tile.code.vector(&own, tile.float.vector(&[RUN]))
 }

@@ -248,7 +248,7 @@ fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], f
     for &scores in scores {
         for number in 0..RUN {
             let score = code.extract(scores, number, float);
-            greatest = code.same("arith.maxnumf", &[greatest, score]);
+            greatest = greatest.maxnumf(score);
         }
     }
     of_query(code, "arith.maxnumf", greatest)
@@ -271,7 +271,7 @@ fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {
         let loaded = code.load(code.argument(first + number), (batch, Int::Known(0)), word);
-        let length = code.one("arith.index_cast", &[loaded], code.index_type(), &[]);
+        let length = loaded.index_cast(code.index_type());
         Int::Made(length).max(0)
     };
     (0..count).map(length).collect()

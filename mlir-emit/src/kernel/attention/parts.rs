@@ -41,8 +41,8 @@ impl Decode {
         let [_, _, query] = self.query(of_keys, column);
         let lengths = (0..count).map(|number| {
             let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
-            let length = code.one("arith.index_cast", &[loaded], index, &[]);
-            Int::Made(code.same("arith.maxsi", &[length, code.index(Int::Known(0))]))
+            let length = loaded.index_cast(index);
+            Int::Made(length.maxsi(code.index(Int::Known(0))))
         });
         let lengths = lengths.collect::<Vec<_>>();
         let [first, last] = self.of.visible.keys;
@@ -62,12 +62,12 @@ impl Decode {
         if let Some(from) = self.of.visible.from {
             // What is below zero is no number here.
             let from = query + from;
-            let from = code.same("arith.maxsi", &[code.index(from), code.index(start)]);
+            let from = code.index(from).maxsi(code.index(start));
             own[0] = Int::Made(from);
         }
         if let Some(to) = self.of.visible.to {
             let to = code.index(query + (to + 1));
-            let to = code.same("arith.maxsi", &[to, code.index(Int::Known(0))]);
+            let to = to.maxsi(code.index(Int::Known(0)));
             own[1] = least(end, Int::Made(to));
         }
         if let Some(&queries) = lengths.first() {
@@ -260,21 +260,21 @@ impl<'c> Lanes<'_, 'c> {
         let scores = scores.collect::<Vec<_>>();
         let greatest = greatest_of(code, sums.greatest, &scores, self.float);
         let factor = sums.greatest - greatest;
-        let factor = code.same("math.exp2", &[factor]);
+        let factor = factor.exp2();
         let mut total = sums.total * factor;
-        let factor = code.one("vector.broadcast", &[factor], run, &[]);
+        let factor = factor.broadcast(run);
         let mut weighted = sums.weighted;
         for sum in &mut weighted {
             *sum = *sum * factor;
         }
-        let subtracted = code.one("vector.broadcast", &[greatest], run, &[]);
+        let subtracted = greatest.broadcast(run);
         for (scores, values) in scores.into_iter().zip(&loaded.values) {
             let weights = scores - subtracted;
-            let weights = code.same("math.exp2", &[weights]);
+            let weights = weights.exp2();
             for number in 0..RUN {
                 total = total + code.extract(weights, number, self.float);
             }
-            let weights = code.one("arith.truncf", &[weights], self.half.vector(&[RUN]), &[]);
+            let weights = weights.truncf(self.half.vector(&[RUN]));
             for (column, sum) in (0..).zip(&mut weighted) {
                 let own = gathered(code, values, self.width(), column);
                 *sum = matrix(code, [own, weights], *sum);
@@ -300,7 +300,7 @@ impl<'c> Lanes<'_, 'c> {
         }
         let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float);
         let scale = code.one("arith.constant", &[], self.float, &[("value", scale)]);
-        let scale = code.one("vector.broadcast", &[scale], run, &[]);
+        let scale = scale.broadcast(run);
         let scores = sum * scale;
         let visible = &self.decode.of.visible;
         if visible.is_same_for_all() && visible.count() % STEP == 0 {
@@ -318,7 +318,7 @@ impl<'c> Lanes<'_, 'c> {
             is_visible.select(score, hidden)
         });
         let all = all.collect::<Vec<_>>();
-        code.one("vector.from_elements", &all, run, &[])
+        code.vector(&all, run)
     }
 
     /// The sums of the lane's query, from the keys that it sees alone if any is NaN.
@@ -352,7 +352,7 @@ impl<'c> Lanes<'_, 'c> {
             code.repeat([from, end, Int::Known(1)], &again.none(of_value), |key, weighted| {
                 let k = keys.row([self.batch, self.head, key]);
                 let power = again.dot([q, k], of_key) * scale;
-                let weight = code.same("math.exp2", &[power - sums.greatest]);
+                let weight = (power - sums.greatest).exp2();
                 let v = values.row([self.batch, self.head, key]);
                 again.added(weighted, weight, (v, of_value))
             })
@@ -372,14 +372,14 @@ impl<'c> Lanes<'_, 'c> {
             let own = own.collect::<Vec<_>>();
             for (piece, elements) in (0..).zip(own.chunks(4)) {
                 let place = row * of_value + column + Int::Known(4 * piece);
-                let vector = code.one("vector.from_elements", elements, self.float.vector(&[4]), &[]);
+                let vector = code.vector(elements, self.float.vector(&[4]));
                 code.store(vector, to, exists.select(place, BEYOND / 4));
             }
         }
         let is_first = self.quarter.is_below(1) & exists;
         let place = is_first.select(row * FOUND, BEYOND / 4);
         let pair = self.float.vector(&[FOUND]);
-        let pair = code.one("vector.from_elements", &[sums.greatest, total], pair, &[]);
+        let pair = code.vector(&[sums.greatest, total], pair);
         code.store(pair, found, place)
     }
 }

@@ -7,11 +7,12 @@ use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
 use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
 use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{element, matrix};
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Type};
+use crate::mlir::Attribute;
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
@@ -135,14 +136,14 @@ impl<'c> Lanes<'_, 'c> {
                 code.load(*buffer, (place, shared), run)
             } else if of_key == 0 {
                 let one = code.load(*buffer, (place, shared), element);
-                code.one("vector.broadcast", &[one], run, &[])
+                one.broadcast(run)
             } else {
                 let own = (0..RUN).map(|key| {
                     let place = place + key * of_key;
                     code.load(*buffer, (place, shared), element)
                 });
                 let own = own.collect::<Vec<_>>();
-                code.one("vector.from_elements", &own, run, &[])
+                code.vector(&own, run)
             }
         };
         let mut loaded = Vec::new();
@@ -163,10 +164,10 @@ impl<'c> Lanes<'_, 'c> {
         let run = float.vector(&[RUN]);
         let all = |number: &str| {
             let number = code.float(number, float);
-            code.one("vector.broadcast", &[number], run, &[])
+            number.broadcast(run)
         };
         if dtype != DataType::F32 {
-            elements = code.one("arith.extf", &[elements], run, &[]);
+            elements = elements.extf(run);
         }
         let powers = elements * all(&format!("{LOG2_E:e}"));
         if dtype == DataType::F16 {
@@ -175,11 +176,8 @@ impl<'c> Lanes<'_, 'c> {
         let least = LEAST_OF_MASK * LOG2_E;
         let raised = code.limited(powers, all(&format!("{least:e}")), false);
         let finite = code.limited(raised, all(&format!("{:e}", -least)), true);
-        // MLIR's number of the predicate "ordered equal".
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[RUN]);
-        let magnitudes = code.same("math.absf", &[elements]);
-        let is_infinite = code.one("arith.cmpf", &[magnitudes, all(INFINITE)], truths, &equal);
+        let magnitudes = elements.absf();
+        let is_infinite = code.compare_floats(FloatPredicate::Equal, magnitudes, all(INFINITE));
         is_infinite.select(elements, finite)
     }
 
@@ -191,7 +189,7 @@ impl<'c> Lanes<'_, 'c> {
         let zeros = code.zeros(run);
         let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float);
         let scale = code.one("arith.constant", &[], self.tile.float, &[("value", scale)]);
-        let scale = code.one("vector.broadcast", &[scale], run, &[]);
+        let scale = scale.broadcast(run);
         let blocks = unsigned(BLOCKS);
         let mut scores = vec![Vec::new(); q.len()];
         for block in 0..BLOCKS {
@@ -202,7 +200,7 @@ impl<'c> Lanes<'_, 'c> {
                 scores.push(match (added, &self.mask) {
                     (Some(&added), Some((mask, _))) => {
                         let added = self.powers(mask.dtype, added);
-                        code.same("math.fma", &[sum, scale, added])
+                        sum.fma(scale, added)
                     }
                     _ => sum * scale,
                 });
@@ -221,11 +219,11 @@ impl<'c> Lanes<'_, 'c> {
         let factor = code.same("rocdl.exp2", &[factor]);
         sums.greatest = greatest;
         sums.total = sums.total * factor;
-        let factor = code.one("vector.broadcast", &[factor], run, &[]);
+        let factor = factor.broadcast(run);
         for sum in &mut sums.weighted {
             *sum = *sum * factor;
         }
-        let subtracted = code.one("vector.broadcast", &[greatest], run, &[]);
+        let subtracted = greatest.broadcast(run);
         let mut weights = Vec::new();
         let mut all = code.zeros(run);
         for &scores in scores {
@@ -235,9 +233,9 @@ impl<'c> Lanes<'_, 'c> {
                 code.same("rocdl.exp2", &[power])
             });
             let own = own.collect::<Vec<_>>();
-            let own = code.one("vector.from_elements", &own, run, &[]);
+            let own = code.vector(&own, run);
             all = all + own;
-            weights.push(code.one("arith.truncf", &[own], self.tile.half.vector(&[RUN]), &[]));
+            weights.push(own.truncf(self.tile.half.vector(&[RUN])));
         }
         for number in 0..RUN {
             sums.total = sums.total + code.extract(all, number, float);
@@ -270,7 +268,7 @@ impl<'c> Lanes<'_, 'c> {
                     let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
                     let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
-                    let added = code.one("vector.broadcast", &[added], element.vector(&[RUN]), &[]);
+                    let added = added.broadcast(element.vector(&[RUN]));
                     let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);
                     power = power + added;
                 }
@@ -293,8 +291,6 @@ impl<'c> Lanes<'_, 'c> {
         let (code, tile) = (self.tile.code, self.tile);
         let of = &self.prefill.of;
         let zero = code.float("0.0", tile.float);
-        // MLIR's number of the predicate "ordered equal".
-        let equal = [("predicate", Attribute::text("1 : i64"))];
         let seen = tile.seen();
         for ((block, sums), seen) in (0..).zip(sums).zip(seen) {
             let total = of_query(code, "arith.addf", sums.total);
@@ -303,7 +299,7 @@ impl<'c> Lanes<'_, 'c> {
             } else {
                 sums.weighted.clone()
             };
-            let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal);
+            let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
             let (dtype, strides) = of.out;
             tile.store(block, &weighted, (out, dtype, strides), [batch, head], |sum| {
                 let quotient = sum / total;

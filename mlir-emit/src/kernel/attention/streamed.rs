@@ -56,7 +56,7 @@ impl<'c> Copied<'c> {
     }
 
     /// Where a vector of a row is in LDS.
-    fn place(&self, tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
+    fn place(&self, _tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
         if self.is_exchanged {
             vector = vector ^ (row % (self.columns / WIDE));
         }
@@ -71,7 +71,7 @@ impl<'c> Copied<'c> {
         (0..self.columns / (4 * WIDE))
             .map(|turn| {
                 let place = self.place(tile, row, tile.quarter + 4 * turn);
-                code.read_shared(self.memory, place, vector)
+                code.read_vector(self.memory, place, vector)
             })
             .collect()
     }
@@ -92,7 +92,7 @@ impl<'c> Copied<'c> {
                 } else {
                     row * self.columns + tile.column * width
                 };
-                code.read_shared(self.memory, place, vector)
+                code.read_vector(self.memory, place, vector)
             })
             .collect()
     }
@@ -168,7 +168,7 @@ impl<'c> Streamed<'_, 'c> {
         for copied in &self.copied {
             let (own, vector) = copied.lane(tile);
             for (row, &loaded) in own.into_iter().zip(&mut rows) {
-                code.write_shared(loaded, copied.memory, copied.place(tile, row, vector));
+                code.write_vector(loaded, copied.memory, copied.place(tile, row, vector));
             }
         }
     }

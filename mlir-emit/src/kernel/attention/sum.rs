@@ -2,11 +2,12 @@
 
 use super::MISSING;
 use super::decode::{Decode, FOUND, LANES};
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{Written, element};
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 impl Decode {
@@ -60,26 +61,25 @@ impl Decode {
         let greatest = greatest.collect::<Vec<_>>();
         let mut most = greatest[0];
         for &other in greatest.iter().skip(1) {
-            most = code.same("arith.maxnumf", &[most, other]);
+            most = most.maxnumf(other);
         }
         let (mut total, mut sum) = (code.float("0.0", float), code.zeros(own));
         for (&greatest, &(found, own_sum)) in greatest.iter().zip(&loaded) {
             let factor = greatest - most;
-            let factor = code.same("math.exp2", &[factor]);
+            let factor = factor.exp2();
             let own_total = code.extract(found, 1, float);
-            total = code.same("math.fma", &[own_total, factor, total]);
-            let factor = code.one("vector.broadcast", &[factor], own, &[]);
-            sum = code.same("math.fma", &[own_sum, factor, sum]);
+            total = own_total.fma(factor, total);
+            let factor = factor.broadcast(own);
+            sum = own_sum.fma(factor, sum);
         }
         // Where there are no weights, the output is zero.
         let zero = code.float("0.0", float);
-        let predicate = [("predicate", Attribute::text("1 : i64"))];
-        let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(context, 1), &predicate);
-        let divisor = code.one("vector.broadcast", &[total], own, &[]);
+        let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
+        let divisor = total.broadcast(own);
         let quotient = sum / divisor;
         let mut quotient = nothing.select(code.zeros(own), quotient);
         if self.of.out.0 != DataType::F32 {
-            quotient = code.one("arith.truncf", &[quotient], out.vector(&[RUN]), &[]);
+            quotient = quotient.truncf(out.vector(&[RUN]));
         }
         let [batch, head, query] = self.query(of_keys, column);
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);

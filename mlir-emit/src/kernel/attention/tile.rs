@@ -250,7 +250,7 @@ impl<'a, 'c> Tile<'a, 'c> {
                         is_seen.select(own, other)
                     });
                     let own = own.collect::<Vec<_>>();
-                    all.push(code.one("vector.from_elements", &own, run, &[]));
+                    all.push(code.vector(&own, run));
                 }
             }
             all
@@ -286,9 +286,9 @@ impl<'a, 'c> Tile<'a, 'c> {
             let mut next = 0;
             for elements in own.chunks(most) {
                 let count = signed(elements.len());
-                let mut vector = code.one("vector.from_elements", elements, self.float.vector(&[count]), &[]);
+                let mut vector = code.vector(elements, self.float.vector(&[count]));
                 if dtype != DataType::F32 {
-                    vector = code.one("arith.truncf", &[vector], element.vector(&[count]), &[]);
+                    vector = vector.truncf(element.vector(&[count]));
                 }
                 let place = place + column + Int::Known(next);
                 code.store(vector, to, exists.select(place, BEYOND / bytes));

@@ -121,7 +121,7 @@ pub(super) fn write<'c>(
     let chosen = match (product.chosen, buffers.get(factors.len())) {
         (Some(_), Some(&list)) => {
             let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32));
-            let number = code.one("arith.index_cast", &[number], code.index_type(), &[]);
+            let number = number.index_cast(code.index_type());
             Some(vec![Int::Made(number)])
         }
         _ => None,

@@ -236,7 +236,7 @@ impl<'c> Steps<'_, 'c> {
             let memory = self.memories[side];
             let start = buffer * self.readers[side].size();
             let chunks = places.unwrap_or_else(|| unreachable!("{MISSING}")).iter();
-            let chunks = chunks.map(|&place| code.read_shared(memory, place + start, vector));
+            let chunks = chunks.map(|&place| code.read_vector(memory, place + start, vector));
             chunks.collect::<Vec<_>>()
         };
         let mut sums = sums.to_vec();

@@ -1,6 +1,7 @@
 //! Places of a vector's lanes.
 
 use super::{Along, LEFT, OUT, RIGHT, varies};
+use crate::ir::IntegerPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::mlir::{Attribute, Float, Type};
 
@@ -69,15 +70,13 @@ impl<'c> Lanes<'_, 'c> {
         let numbers: Vec<String> = (0..self.count).map(|lane| lane.to_string()).collect();
         let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words());
         let first = self.code.word(first);
-        let first = self.code.one("vector.broadcast", &[first], self.words(), &[]);
+        let first = first.broadcast(self.words());
         first + numbers
     }
 
     fn below(&self, numbers: Ssa<'c>, end: i64) -> Ssa<'c> {
-        // MLIR's number of the predicate "unsigned less than".
-        let predicate = [("predicate", Attribute::text("6 : i64"))];
-        let operands = [numbers, self.splat(end)];
-        self.code.one("arith.cmpi", &operands, self.truths(), &predicate)
+        self.code
+            .compare_integers(IntegerPredicate::Below, numbers, self.splat(end))
     }
 
     /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
@@ -130,7 +129,6 @@ impl<'c> Lanes<'_, 'c> {
 
     /// Returns the vector `number` of columns at arbitrary strides. `all`: columns in total.
     pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Column<'c> {
-        let code = self.code;
         let first = number * self.count;
         let numbers = self.from(first);
         let mask = if all % self.count == 0 {
@@ -140,7 +138,7 @@ impl<'c> Lanes<'_, 'c> {
         };
         // Lanes without a column have the last one's places.
         let numbers = match mask {
-            Some(_) => code.same("arith.minui", &[numbers, self.splat(all - 1)]),
+            Some(_) => numbers.minui(self.splat(all - 1)),
             None => numbers,
         };
         let lanes = |tensor: usize| -> Ssa<'c> {
@@ -150,8 +148,8 @@ impl<'c> Lanes<'_, 'c> {
                     rest
                 } else {
                     let extent = self.splat(axis.extent);
-                    let here = code.same("arith.remui", &[rest, extent]);
-                    rest = code.same("arith.divui", &[rest, extent]);
+                    let here = rest.remui(extent);
+                    rest = rest.divui(extent);
                     here
                 };
                 let moved = here * self.splat(axis.strides[tensor]);
@@ -187,11 +185,8 @@ impl<'c> Lanes<'_, 'c> {
         if let Some(place) = column.left {
             return self.load(buffer, from, place, column.mask);
         }
-        let float = Type::float(self.code.context(), Float::F32);
-        let number = self
-            .code
-            .one("memref.load", &[buffer, self.code.index(from)], float, &[]);
-        self.code.one("vector.broadcast", &[number], self.vector(), &[])
+        let number = self.code.read(buffer, from);
+        number.broadcast(self.vector())
     }
 
     /// The elements of the right tensor, from a place on.
@@ -211,7 +206,7 @@ impl<'c> Lanes<'_, 'c> {
         let beside = |first: Int<'c>, mask: Option<Ssa<'c>>| {
             let first = code.index(first);
             match mask {
-                None => code.one("vector.load", &[buffer, first], vector, &[]),
+                None => code.read_vector(buffer, first, vector),
                 Some(mask) => {
                     let operands = [buffer, first, mask, code.zeros(vector)];
                     code.one("vector.maskedload", &operands, vector, &[])

@@ -182,14 +182,14 @@ impl<'c> Writer<'_, 'c> {
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
                 // The compiler crashes on a stack of indices.
                 let long = Type::integer(code.context(), 64);
-                let place = code.one("arith.index_cast", &[code.index(place[LEFT])], long, &[]);
+                let place = code.index(place[LEFT]).index_cast(long);
                 let operands = [place, table, code.index(term)];
                 code.op("memref.store", &operands, &[], &[], Vec::new());
             }
             let from = right + place[RIGHT];
             for (number, column) in (0..).zip(columns) {
                 let elements = self.lanes.right(self.buffers[RIGHT], from, column);
-                code.write_shared(elements, self.panel, self.in_panel(term, number, columns.len()));
+                code.write_vector(elements, self.panel, self.in_panel(term, number, columns.len()));
             }
             Vec::new()
         });
@@ -266,7 +266,7 @@ impl<'c> Writer<'_, 'c> {
             } else {
                 let panel = (0_i64..)
                     .zip(0..vectors)
-                    .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors), vector));
+                    .map(|(number, _)| code.read_vector(self.panel, self.in_panel(term, number, vectors), vector));
                 (self.moved(terms.first, term), panel.collect::<Vec<_>>())
             };
             let mut sums = sums.iter();
@@ -281,7 +281,7 @@ impl<'c> Writer<'_, 'c> {
                     };
                     number = Some(left);
                     let &sum = sums.next().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
-                    next.push(code.one("vector.fma", &[left, elements, sum], vector, &[]));
+                    next.push(left.vector_fma(elements, sum));
                 }
             }
             next
@@ -295,9 +295,8 @@ impl<'c> Writer<'_, 'c> {
             (Some(stride), _) => (first + term) * stride,
             (None, Some(table)) => {
                 let place = code.index(term);
-                let long = Type::integer(code.context(), 64);
-                let place = code.one("memref.load", &[table, place], long, &[]);
-                Int::Made(code.one("arith.index_cast", &[place], code.index_type(), &[]))
+                let place = code.read(table, place);
+                Int::Made(place.index_cast(code.index_type()))
             }
             (None, None) => unreachable!("terms without a table"),
         }

@@ -127,7 +127,7 @@ impl<'c> Writer<'_, 'c> {
         for (number, tensor) in self.rows.operands.iter().enumerate() {
             if tensor.is_same(true) {
                 let (buffer, place) = self.place(&row, number);
-                let loaded = code.one("memref.load", &[buffer, code.index(place)], tensor.element, &[]);
+                let loaded = code.read(buffer, place);
                 row.made.insert(Source::Operand(number), loaded);
             }
         }
@@ -218,7 +218,7 @@ impl<'c> Writer<'_, 'c> {
                 if !is_sum {
                     return combine(code, step, [so_far, found], Some(self.lanes));
                 }
-                let wide = code.one("arith.extf", &[found], so_far.r#type(), &[]);
+                let wide = found.extf(so_far.r#type());
                 so_far + wide
             };
             let so_far = if is_sum { constant(double, "0.0") } else { nothing };
@@ -258,11 +258,7 @@ impl<'c> Writer<'_, 'c> {
             };
         }
         let found = code.extract(found, 0, element);
-        if is_wide {
-            code.one("arith.truncf", &[found], single, &[])
-        } else {
-            found
-        }
+        if is_wide { found.truncf(single) } else { found }
     }
 
     /// How a row is cut: turns of [`PARTIAL`] vectors, and the vectors behind them, fewer than
@@ -302,7 +298,7 @@ impl<'c> Writer<'_, 'c> {
         }
         let code = &self.code;
         let value = if let Some(&one) = row.made.get(&source) {
-            code.one("vector.broadcast", &[one], one.r#type().vector(&[self.lanes]), &[])
+            one.broadcast(one.r#type().vector(&[self.lanes]))
         } else {
             match source {
                 Source::Operand(number) => {
@@ -337,7 +333,7 @@ impl<'c> Writer<'_, 'c> {
         let (buffer, first) = self.place(row, number);
         let place = code.index(first + spot.place);
         match spot.mask {
-            None => code.one("vector.load", &[buffer, place], vector, &[]),
+            None => code.read_vector(buffer, place, vector),
             Some(mask) => {
                 let operands = [buffer, place, mask, code.zeros(vector)];
                 code.one("vector.maskedload", &operands, vector, &[])
@@ -392,13 +388,7 @@ impl<'c> Writer<'_, 'c> {
         for (number, (source, _)) in outputs().filter(|(_, (_, tensor))| tensor.is_same(true)) {
             let value = row.made[source];
             let (buffer, place) = self.place(row, number);
-            code.op(
-                "memref.store",
-                &[value, buffer, code.index(place)],
-                &[],
-                &[],
-                Vec::new(),
-            );
+            code.write(value, buffer, place);
         }
     }
 }

@@ -71,14 +71,14 @@ pub(super) fn combine_all<'c>(
     };
     // The results of subgroups, through shared memory.
     let element = found.r#type();
-    let vector = code.one("vector.broadcast", &[found], element.vector(&[1]), &[]);
-    code.write_shared(vector, memory, lane);
+    let vector = found.broadcast(element.vector(&[1]));
+    code.write_vector(vector, memory, lane);
     code.barrier();
     let first = lane - within;
     let mut all: Option<Ssa<'c>> = None;
     for subgroup in 0..schedule.lanes / SUBGROUP {
         let place = first + (subgroup * SUBGROUP).cast_signed();
-        let one = code.one("memref.load", &[memory, code.index(place)], element, &[]);
+        let one = code.read(memory, place);
         all = Some(match all {
             Some(all) => combine(code, step, [all, one], None),
             None => one,

@@ -115,7 +115,7 @@ impl Pairs {
                 let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
                 let [own, next] = elements;
                 let own = is_last.select(last, own);
-                loaded = code.one("vector.from_elements", &[own, next], vector, &[]);
+                loaded = code.vector(&[own, next], vector);
             }
             pairs.push(loaded);
         }

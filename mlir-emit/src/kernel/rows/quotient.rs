@@ -91,14 +91,14 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
     };
     // The divisor times this power is from 1/2 to 1, so that no product is larger than the quotient; from 1 to 4 if the divisor is 2^126 or more, and
     // below 1/2 if it is subnormal. Zero, infinities and NaN stay.
-    let bits = code.one("arith.bitcast", &[divisor], word, &[]);
+    let bits = divisor.bitcast(word);
     let exponent = bits & number(EXPONENT);
     let power = number(GREATEST) - exponent;
-    let power = code.same("arith.maxsi", &[power, number(LEAST)]);
-    let power = code.one("arith.bitcast", &[power], float, &[]);
+    let power = power.maxsi(number(LEAST));
+    let power = power.bitcast(float);
     let scaled = divisor * power;
     let reciprocal = code.float("1.0", float) / scaled;
-    let all = |factor| code.one("vector.broadcast", &[factor], elements.r#type(), &[]);
+    let all = |factor: Ssa<'c>| factor.broadcast(elements.r#type());
     let scaled = elements * all(power);
     scaled * all(reciprocal)
 }

@@ -63,7 +63,7 @@ impl<'c> Writer<'_, 'c> {
         }
         let code = &self.code;
         let made = if let Some(&one) = self.row.made.get(&source) {
-            code.one("vector.broadcast", &[one], one.r#type().vector(&[RUN]), &[])
+            one.broadcast(one.r#type().vector(&[RUN]))
         } else {
             match source {
                 Source::Operand(number) => {
@@ -121,7 +121,7 @@ impl<'c> Writer<'_, 'c> {
         let condition = if self.extent % RUN == 0 {
             exists[0]
         } else {
-            code.one("vector.from_elements", &exists, bit.vector(&[RUN]), &[])
+            code.vector(&exists, bit.vector(&[RUN]))
         };
         condition.select(value, otherwise)
     }
