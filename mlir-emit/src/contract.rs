@@ -226,7 +226,7 @@ pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;
     for &axis in tensor.order.iter().rev() {
-        let extent = tensor.dims.get(axis).copied().unwrap_or(1);
+        let extent = tensor.dims[axis];
         if let Some(slot) = strides.get_mut(axis).filter(|_| extent > 1) {
             *slot = next;
         }
@@ -249,21 +249,18 @@ fn as_kernel<'c>(
         return None;
     };
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
-    let (batch, [rows, columns]) = (
-        out.get(..row).unwrap_or_default(),
-        [extent(out, row), extent(out, column)],
-    );
+    let (batch, [rows, columns]) = (&out[..row], [extent(out, row), extent(out, column)]);
     let terms = extent(&a.dims, column);
     let factor = |tensor: &Ordered<'c>, own: usize, sum: usize| {
         let strides = strides(tensor);
-        let along = |axis: usize| strides.get(axis).copied().unwrap_or(0);
+        let along = |axis: usize| strides[axis];
         Factor {
             tensor: tensor.ssa.id(),
             elements: tensor.dims.iter().product(),
             dtype: tensor.dtype,
             first: 0,
             strides: Strides {
-                batch: strides.get(..row).unwrap_or_default().to_vec(),
+                batch: strides[..row].to_vec(),
                 own: vec![along(own)],
                 other: Vec::new(),
                 sum: vec![along(sum)],

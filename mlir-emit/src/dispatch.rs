@@ -101,7 +101,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         let is_pointwise = matches!(node.op, Op::Pointwise(_));
         let data = data(&node.op);
         node.op.for_each_input(&mut |_, id| {
-            let depends = depends.get(id.index()).copied().unwrap_or(false);
+            let depends = depends[id.index()];
             any |= depends;
             let is_made = graph
                 .tensor(id)

@@ -204,7 +204,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
     /// Whether a tensor holds sums over loops, or copies of them.
     pub(crate) fn is_sum(&self, id: TensorId) -> bool {
-        self.sums.get(id.index()).copied().unwrap_or(false)
+        self.sums[id.index()]
     }
 
     /// Whether a node reads a tensor.
@@ -434,7 +434,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
 fn turn(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
-    let extent_of = |axis: &usize| tensor.dims.get(*axis).copied().unwrap_or(1);
+    let extent_of = |axis: &usize| tensor.dims[*axis];
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
     let (from, to) = (wide(&tensor.order), wide(order));
     let same = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
@@ -457,9 +457,7 @@ fn sums(graph: &NormalGraph) -> Vec<bool> {
     let mut sums = vec![false; graph.tensors().len()];
     for node in graph.nodes() {
         let is_sum = match &node.op {
-            Op::Pointwise(op) => {
-                op.mode == PointwiseMode::Identity && sums.get(op.in_0.index()).copied().unwrap_or(false)
-            }
+            Op::Pointwise(op) => op.mode == PointwiseMode::Identity && sums[op.in_0.index()],
             op => op.is_sum(),
         };
         node.op.for_each_output(&mut |_, id| {

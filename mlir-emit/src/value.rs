@@ -337,7 +337,7 @@ impl<'c> Ordered<'c> {
 
     /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
     pub(crate) fn lies_in(&self, order: &[usize]) -> bool {
-        let is_wide = |axis: &&usize| self.dims.get(**axis).copied().unwrap_or(1) > 1;
+        let is_wide = |axis: &&usize| self.dims[**axis] > 1;
         self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
     }
 

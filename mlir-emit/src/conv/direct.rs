@@ -228,7 +228,7 @@ fn input<'c>(
     let ssa = at.crop(ssa, &extents, &read, x.dtype);
     let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype));
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
-    let padding = padding.get(spatial..).unwrap_or_default();
+    let padding = &padding[spatial..];
     if is_padded && !may_fuse_padding(shape, [x.dtype, w], padding, at.quirks()) {
         at.barrier(padded)
     } else {
@@ -268,7 +268,7 @@ fn merge_groups<'c>(
     let mut axis = 0;
     while let Some(&extent) = from.get(axis) {
         if axis == group {
-            target.push(extent * from.get(axis + 1).copied().unwrap_or(1));
+            target.push(extent * from[axis + 1]);
             reassociation.push(vec![axis, axis + 1]);
             axis += 2;
         } else {

@@ -233,7 +233,7 @@ fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[u
     let windows = windows.collect();
     let own = [vec![extent(&from, 0)], image.steps].concat();
     let sum = [image.taps, vec![extent(&from, 1)]].concat();
-    let taps = [of_filter.get(2..).unwrap_or_default(), &[extent(&of_filter, 1)]].concat();
+    let taps = [&of_filter[2..], &[extent(&of_filter, 1)]].concat();
     let (batch, [of_x, of_w]) = groups(shape, [extent(&from, 1), extent(&of_filter, 0)]);
     Product {
         batch,
@@ -312,7 +312,7 @@ pub(super) fn wgrad<'c>(
     let windows = image.windows_of_taps();
     let own = [image.taps, vec![extent(&from, 1)]].concat();
     let sum = [vec![extent(&from, 0)], image.steps].concat();
-    let places = [&[extent(&of_dy, 0)], of_dy.get(2..).unwrap_or_default()].concat();
+    let places = [&[extent(&of_dy, 0)], &of_dy[2..]].concat();
     let order: Vec<usize> = [0].into_iter().chain(2..spatial + 2).chain([1]).collect();
     let (batch, [of_x, of_filters]) = groups(shape, [extent(&from, 1), extent(&of_dy, 1)]);
     let product = Product {
@@ -395,7 +395,7 @@ fn depthwise_wgrad<'c>(
     let image = Image::new(x, shape);
     let windows = image.windows_of_taps();
     let sum = [vec![extent(&from, 0)], image.steps].concat();
-    let places = [&[extent(&of_dy, 0)], of_dy.get(2..).unwrap_or_default()].concat();
+    let places = [&[extent(&of_dy, 0)], &of_dy[2..]].concat();
     let mut of_x = factor(x, image.first, [vec![0], image.taps, sum], windows);
     of_x.strides.other = vec![extent(&from, 1)];
     let mut product = Product {
@@ -443,9 +443,9 @@ pub(super) fn per_image(
 ) -> Product {
     let (from, of_filter) = (strides(image), strides(w));
     let along = |strides: &[i64], axis: usize| vec![extent(strides, axis)];
-    let spatial = from.get(2..).unwrap_or_default().to_vec();
+    let spatial = from[2..].to_vec();
     let (batch, rows) = (extent(&image.dims, 0), extent(&w.dims, own));
-    let columns = image.dims.get(2..).unwrap_or_default().to_vec();
+    let columns = image.dims[2..].to_vec();
     let positions = columns.iter().product::<i64>() * batch;
     let of_w = [vec![0], along(&of_filter, own), along(&of_filter, sum)];
     Product {

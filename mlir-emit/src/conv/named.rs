@@ -257,7 +257,7 @@ impl<'c> Tensor<'c> {
     /// The attributes of the slice at one index of the outermost axis, and its axes without that
     /// one.
     fn outermost_slice(&self, at: &Emitter<'c>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
-        let axes = self.axes.get(1..).unwrap_or_default().to_vec();
+        let axes = self.axes[1..].to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
         if let Some(offset) = offsets.first_mut() {

@@ -43,7 +43,7 @@ impl<'c> Frame<'c> {
     /// vary.
     fn moved(&self, steps: [Option<(usize, i64)>; 3]) -> [i64; 3] {
         let moved = |tensor: usize| match steps[tensor] {
-            Some((axis, steps)) => self.strides[tensor].get(axis).map_or(0, |stride| stride * steps),
+            Some((axis, steps)) => self.strides[tensor][axis] * steps,
             None => 0,
         };
         self.placed([moved(0), moved(1), moved(2)])
@@ -171,7 +171,7 @@ fn has_negative_padding(shape: &Shape<'_>) -> bool {
 /// Where the tap with this number along a spatial axis is in the filter, and how far away the next
 /// is.
 fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
-    let extent = shape.window.get(axis).copied().unwrap_or(1);
+    let extent = shape.window[axis];
     if shape.is_reversed() {
         (extent - 1 - number, -1)
     } else {

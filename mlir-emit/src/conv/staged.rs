@@ -348,7 +348,7 @@ fn convolution<'c>(
 fn reached<'c>(at: &Emitter<'c>, x: Tensor<'c>, shape: &Shape<'_>) -> Tensor<'c> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {
-        Axis::Spatial(index) => surplus.get(index).copied().unwrap_or_default(),
+        Axis::Spatial(index) => surplus[index],
         _ => 0,
     })
 }
@@ -446,7 +446,7 @@ impl Shape<'_> {
     /// Zeros to add before and after an axis of x.
     fn zeros(&self, axis: Axis) -> (i64, i64) {
         match axis {
-            Axis::Spatial(index) => self.padding().get(index).copied().unwrap_or_default(),
+            Axis::Spatial(index) => self.padding()[index],
             _ => (0, 0),
         }
     }

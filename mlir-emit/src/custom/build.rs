@@ -198,7 +198,7 @@ impl<'c> Builder<'_, 'c> {
         let init = at.one("tensor.empty", &[], tensor_type(at, dims, made), &[]);
         let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
         self.structured(&loops, &inputs, (init, all.as_slice(), made), |inner, elements| {
-            body(inner, elements.get(..from.len()).unwrap_or_default())
+            body(inner, &elements[..from.len()])
         })
     }
 

@@ -87,6 +87,7 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
         Axis::Column(index) => (columns, index),
         Axis::Group(_) => return 0,
     };
+    // A factor has no stride along an axis that only the other one has.
     strides.get(index).copied().unwrap_or(0)
 }
 
@@ -129,9 +130,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         };
         let mut along = Vec::new();
         for (number, window) in factor.windows.iter().enumerate() {
-            let steps = moved
-                .iter()
-                .map(|axis| axis.first * axis.along.get(number).copied().unwrap_or(0));
+            let steps = moved.iter().map(|axis| axis.first * axis.along[number]);
             let steps = steps.collect::<Vec<_>>();
             along.push(Int::sum(steps.into_iter().chain([Int::Known(window.start)])));
         }
@@ -365,7 +364,7 @@ fn sums<'c>(
                             .map(|&(axis, count)| count * step_of(window, axis, is_first))
                             .sum();
                         let (axis, step) = window.sum;
-                        own + step * indices.get(axis).copied().unwrap_or(0)
+                        own + step * indices[axis]
                     });
                     reader.element(factor.first + own + of_term, along.collect())
                 });

@@ -160,17 +160,16 @@ pub(super) fn write<'c>(
                 first,
                 extent,
                 step: if axis == last { cell } else { 1 },
-                stride: factor.strides.sum.get(axis).copied().unwrap_or(0),
+                stride: factor.strides.sum[axis],
                 along: factor.windows.iter().map(|window| step(window.sum, axis)).collect(),
             });
             [of_column].into_iter().chain(of_sum).collect::<Vec<_>>()
         };
-        let of_columns = [&first.strides.other, &second.strides.own].map(|strides| strides.last().copied());
-        let [of_a, of_b] = of_columns.map(|stride| stride.unwrap_or(0));
+        let [of_a, of_b] = [&first.strides.other, &second.strides.own].map(|strides| strides[strides.len() - 1]);
         let mut x = Elements::new(&code, first, a, &moved(first, of_a));
         let mut dy = Elements::new(&code, second, b, &moved(second, of_b));
         let mut sums = sums.to_vec();
-        let along_last = |factor: &Factor| factor.strides.sum.get(last).copied().unwrap_or(0);
+        let along_last = |factor: &Factor| factor.strides.sum[last];
         for term in 0..cell {
             let loaded = (0..width)
                 .map(|next| dy.element(second.first + term * along_last(second) + next * of_b, Vec::new()))
@@ -185,7 +184,7 @@ pub(super) fn write<'c>(
                     .sum();
                 let along = first.windows.iter().map(|window| {
                     let (axis, step_of_tap) = window.own;
-                    term * step(window.sum, last) + step_of_tap * indices.get(axis).copied().unwrap_or(0)
+                    term * step(window.sum, last) + step_of_tap * indices[axis]
                 });
                 let along: Vec<i64> = along.collect();
                 let from = first.first + term * along_last(first) + of_tap;

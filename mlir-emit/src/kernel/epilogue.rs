@@ -84,7 +84,12 @@ impl Tensor<'_> {
     }
 
     pub(super) fn bytes(&self) -> i64 {
-        i64::from(self.element.bits().unwrap_or(8).div_ceil(8))
+        i64::from(
+            self.element
+                .bits()
+                .unwrap_or_else(|| unreachable!("elements of {}", self.element))
+                .div_ceil(8),
+        )
     }
 
     /// Whether a run of elements is side by side in memory and aligned.

@@ -323,7 +323,7 @@ pub(crate) fn place<'c>(
             .iter()
             .position(is_own)
             .unwrap_or_else(|| unreachable!("a lost product"));
-        let &[sums] = operations.get(at).map_or(&[][..], Operation::results) else {
+        let &[sums] = operations[at].results() else {
             unreachable!("a product without sums");
         };
         let Fused {

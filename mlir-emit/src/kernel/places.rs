@@ -71,7 +71,7 @@ impl Side<'_> {
     pub(super) fn place<'c>(&self, number: Int<'c>, is_whole: bool) -> Place<'c> {
         let indices = coordinates(number, self.extents);
         let along = self.windows.iter().map(|&(axis, step)| {
-            let index = indices.get(axis).copied().unwrap_or(Int::Known(0));
+            let index = indices[axis];
             index * step
         });
         Place {
@@ -89,7 +89,7 @@ impl Side<'_> {
     /// elements.
     pub(super) fn further<'c>(&self, place: &Place<'c>, count: i64) -> Place<'c> {
         let last = self.extents.len().saturating_sub(1);
-        let stride = self.strides.last().copied().unwrap_or(0);
+        let stride = self.strides[last];
         let along = self.windows.iter().zip(&place.along).map(|(&(axis, step), &along)| {
             let moved = if axis == last { count * step } else { 0 };
             along + moved

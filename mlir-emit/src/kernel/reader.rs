@@ -15,7 +15,8 @@ use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
 use super::places::{BEYOND, Place, Side, is_there, offset, windows};
 use super::problem::{Factor, Product, Strides};
-use crate::counts::signed;
+use crate::counts::{signed, unsigned};
+use crate::kernel::problem::bytes;
 use crate::mlir::Type;
 use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 
@@ -127,7 +128,7 @@ impl<'c> Reader<'c> {
         (first, rows, batch): (Int<'c>, i64, &[Int<'c>]),
         (memory, workgroup): (Ssa<'c>, Workgroup<'c>),
     ) -> Self {
-        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(factor.dtype);
         let (factor, sum) = along_the_sum(factor, sum);
         let [own_windows, _] = windows(&factor);
         let side = Side {
@@ -139,7 +140,8 @@ impl<'c> Reader<'c> {
         let base = offset(batch, &strides.batch);
         let starts = factor.windows.iter().map(|window| {
             let (axis, step) = window.batch;
-            batch.get(axis).copied().unwrap_or(Int::Known(0)) * step
+            // Without a batch there is no index along it.
+            batch.get(axis).map_or(Int::Known(0), |&index| index * step)
         });
         let starts = starts.collect::<Vec<_>>();
         let batch = &strides.batch;
@@ -250,11 +252,11 @@ impl<'c> Reader<'c> {
         } else {
             self.depth
         };
-        usize::try_from(runs).unwrap_or(1)
+        unsigned(runs)
     }
 
     fn bytes(&self) -> i64 {
-        self.factor.dtype.bytes().unwrap_or(1).cast_signed()
+        bytes(self.factor.dtype)
     }
 
     /// Copies the terms from `step` on, below `end`, to registers.
@@ -265,7 +267,7 @@ impl<'c> Reader<'c> {
             strides: &self.factor.strides.sum,
             windows: &sum_windows,
         };
-        let last = self.factor.strides.sum.last().copied().unwrap_or(0);
+        let last = self.factor.strides.sum[self.sum.len() - 1];
         let shared = if self.is_uniform {
             Some(side.place(step, true))
         } else {

@@ -70,13 +70,12 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
     let indices = coordinates(line, &extents);
     let index = |axis: Axis| {
-        let position = others.iter().position(|&other| other == axis);
-        let other = position.and_then(|position| indices.get(position).copied());
         if axis == run {
-            first
-        } else {
-            other.unwrap_or(Int::Known(0))
+            return first;
         }
+        // An axis of extent 1 may be missing in the order of the result.
+        let position = others.iter().position(|&other| other == axis);
+        position.map_or(Int::Known(0), |position| indices[position])
     };
     let along = |count: usize, axis: fn(usize) -> Axis| -> Vec<Int<'c>> {
         (0..count).map(|number| index(axis(number))).collect()
@@ -148,7 +147,7 @@ fn sums<'c>(
     let vector = float.vector(&[RUN]);
     let load = |part: Int<'c>| {
         if extent % RUN == 0 && results % RUN == 0 {
-            let there = exists.first().copied().unwrap_or(Int::Known(1));
+            let there = exists[0];
             let lane = there.select(place, BEYOND / BYTES);
             return code.load(source, (lane, part), vector);
         }

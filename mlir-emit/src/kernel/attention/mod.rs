@@ -48,6 +48,7 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::RUN;
 use super::gemm::matrix;
 use super::places::BEYOND;
+use crate::kernel::problem::bytes;
 use crate::mlir::Type;
 use rotini_graph::DataType;
 use rotini_schedule::gemm::INTRINSIC;
@@ -110,7 +111,7 @@ impl Mask {
     /// so that no load of four ends in a word that is partly behind the buffer. With a left bound,
     /// a step may begin at any key.
     fn has_runs(&self, visible: &Visible) -> bool {
-        let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(self.dtype);
         let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
         let [others @ .., key] = self.strides;
         let begins_anywhere = visible.from.is_some() && bytes < 4;

@@ -12,6 +12,7 @@ use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{element, matrix};
 use crate::kernel::places::BEYOND;
+use crate::kernel::problem::bytes;
 use crate::mlir::Attribute;
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
@@ -121,11 +122,7 @@ impl<'c> Lanes<'_, 'c> {
         let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
         let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let run = element.vector(&[RUN]);
-        let bytes = mask
-            .dtype
-            .bytes()
-            .unwrap_or_else(|| unreachable!("{MISSING}"))
-            .cast_signed();
+        let bytes = bytes(mask.dtype);
         let load = |block: i64, own: Int<'c>| {
             let key = tile.quarter * RUN + block * SIXTEEN;
             let mut place = own + key * of_key;

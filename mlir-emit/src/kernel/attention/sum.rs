@@ -7,6 +7,7 @@ use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{Written, element};
 use crate::kernel::places::BEYOND;
+use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
@@ -83,7 +84,7 @@ impl Decode {
         }
         let [batch, head, query] = self.query(of_keys, column);
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
-        let bytes = self.of.out.0.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(self.of.out.0);
         code.store(quotient, code.argument(4), exists.select(place, BEYOND / bytes));
         // A row of the group has the order of heads and queries, and so has the statistics' memory.
         let is_first = first.is_below(1) & exists;

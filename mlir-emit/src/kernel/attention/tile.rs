@@ -11,6 +11,7 @@ use crate::counts::{signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
+use crate::kernel::problem::bytes;
 use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
@@ -274,7 +275,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let row = self.row(block);
         let exists = self.exists(row);
         let place = strides.place([batch, head, row]);
-        let bytes = dtype.bytes().unwrap_or_else(|| unreachable!("{MISSING}")).cast_signed();
+        let bytes = bytes(dtype);
         let element = crate::kernel::gemm::element(code.context(), dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let width = signed(sums.len());
         // As many elements as one instruction stores.

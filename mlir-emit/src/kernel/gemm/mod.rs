@@ -10,6 +10,7 @@ use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
 use crate::EmitError;
 use crate::counts::signed;
+use crate::kernel::problem::bytes;
 use crate::mlir::{Attribute, Block, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
@@ -145,7 +146,7 @@ pub(super) fn write<'c>(
         ) else {
             unreachable!("a factor too many");
         };
-        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(factor.dtype);
         let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
         let memory = code.shared(size, r#type);
         memories.push(memory);
@@ -162,13 +163,7 @@ pub(super) fn write<'c>(
     };
     let [first, second] = factors;
     let sums = kernel.sums([a, b], [first, second], &memories, (part, count));
-    kernel.store(
-        product,
-        epilogue,
-        (&batch, part),
-        &sums,
-        buffers.get(read..).unwrap_or_default(),
-    );
+    kernel.store(product, epilogue, (&batch, part), &sums, &buffers[read..]);
     code.finish(workgroups)
 }
 
@@ -237,7 +232,7 @@ impl<'c> Kernel<'_, 'c> {
 
     /// The subgroup's first row, or column, in the tile.
     fn first(&self, side: usize) -> Int<'c> {
-        let each = self.instructions().get(side).copied().unwrap_or(1) * INTRINSIC.cast_signed();
+        let each = self.instructions()[side] * INTRINSIC.cast_signed();
         let place = self.subgroup[side];
         place * each
     }

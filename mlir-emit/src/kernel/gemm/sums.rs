@@ -20,6 +20,7 @@ use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::problem::Factor;
+use crate::kernel::problem::bytes;
 use crate::kernel::reader::{Reader, place, terms};
 use crate::mlir::{Float, Type};
 use rotini_schedule::gemm::INTRINSIC;
@@ -59,7 +60,7 @@ impl<'c> Kernel<'_, 'c> {
         memories: &[Ssa<'c>],
         (part, count): (Int<'c>, Option<Int<'c>>),
     ) -> Vec<Ssa<'c>> {
-        let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(factors[0].dtype);
         let step = terms(bytes);
         let all: i64 = self.axes.sum.iter().product();
         let parts = self.schedule.parts.cast_signed();
@@ -98,7 +99,7 @@ impl<'c> Kernel<'_, 'c> {
         let sixteen = INTRINSIC.cast_signed();
         let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
         let first = self.first(side) + own;
-        let count = self.instructions().get(side).copied().unwrap_or(1);
+        let count = self.instructions()[side];
         let half = |half: i64| {
             let chunk = quarter + 4 * half;
             let rows = (0..count).map(|index| place(first + index * sixteen, chunk, bytes));
@@ -228,7 +229,7 @@ impl<'c> Steps<'_, 'c> {
         let dtype = self.factors[0].dtype;
         let element = element(code.context(), dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
         let float = Float::of_fnuz(dtype);
-        let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
+        let chunk = 16 / bytes(dtype);
         let vector = element.vector(&[chunk]);
         let read = |side: usize, half: usize| {
             const MISSING: &str = "a side that a kernel lacks";

@@ -247,7 +247,7 @@ impl<'c> Writer<'_, 'c> {
                 Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step),
                 Kind::Reduction(start) => {
                     let found = self.reduce(step, start, &mut kept);
-                    let turn = turns.next().unwrap_or(0);
+                    let turn = turns.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                     let memory = memory.and_then(|both| both.get(turn).copied());
                     combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])
                 }

@@ -130,7 +130,7 @@ impl<'c> Writer<'_, 'c> {
         Spot {
             batch: &[],
             rows: &self.row.indices,
-            columns: run.indices.first().map_or(&[], Vec::as_slice),
+            columns: &run.indices[0],
             run: &run.indices,
             goes_along_columns: true,
             exists: &run.exists,
