@@ -1,7 +1,9 @@
 //! Block scales: an axis that is cut into blocks becomes two axes, the blocks and the elements of a
 //! block. A scale has the first only.
 
-use crate::convert::{FloatPredicate as F, check_compute, compute_type};
+use crate::Unsupported;
+use crate::convert::{check_compute, compute_type};
+use crate::ir::FloatPredicate as F;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -10,7 +12,6 @@ use crate::narrow::{largest, power};
 use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, Layout, NormalGraph, NormalKind, TensorId};
 
 /// Says whether the operation can be lowered.
@@ -75,39 +76,35 @@ struct Blocks {
 
 impl Blocks {
     /// Blocks of a block's elements along an axis, the last ones perhaps incomplete.
-    fn count(&self, axis: usize, size: i64) -> Result<i64, EmitError> {
-        (extent(&self.dims, axis)? - 1)
+    fn count(&self, axis: usize, size: i64) -> i64 {
+        (extent(&self.dims, axis) - 1)
             .checked_div(size)
             .and_then(|count| count.checked_add(1))
-            .ok_or(EmitError::Internal("a block without elements"))
+            .unwrap_or_else(|| unreachable!("a block without elements"))
     }
 
     /// Replaces each axis by its parts: axes that are cut become two.
-    fn cut<T>(
-        &self,
-        axes: impl Iterator<Item = usize>,
-        mut part: impl FnMut(usize, Option<i64>) -> Result<Vec<T>, EmitError>,
-    ) -> Result<Vec<T>, EmitError> {
+    fn cut<T>(&self, axes: impl Iterator<Item = usize>, mut part: impl FnMut(usize, Option<i64>) -> Vec<T>) -> Vec<T> {
         let mut parts = Vec::new();
         for axis in axes {
-            parts.extend(part(axis, self.sizes.get(axis).copied().flatten())?);
+            parts.extend(part(axis, self.sizes.get(axis).copied().flatten()));
         }
-        Ok(parts)
+        parts
     }
 
     /// Extents once axes are cut.
-    fn dims(&self) -> Result<Vec<i64>, EmitError> {
+    fn dims(&self) -> Vec<i64> {
         self.cut(0..self.dims.len(), |axis, size| match size {
-            Some(size) => Ok(vec![self.count(axis, size)?, size]),
-            None => Ok(vec![extent(&self.dims, axis)?]),
+            Some(size) => vec![self.count(axis, size), size],
+            None => vec![extent(&self.dims, axis)],
         })
     }
 
     /// Extents of one element per block.
-    fn scale_dims(&self, scale: &[i64]) -> Result<Vec<i64>, EmitError> {
+    fn scale_dims(&self, scale: &[i64]) -> Vec<i64> {
         self.cut(0..self.dims.len(), |axis, size| match size {
-            Some(_) => Ok(vec![extent(scale, axis)?, 1]),
-            None => Ok(vec![extent(scale, axis)?]),
+            Some(_) => vec![extent(scale, axis), 1],
+            None => vec![extent(scale, axis)],
         })
     }
 
@@ -118,49 +115,49 @@ impl Blocks {
     }
 
     /// A memory order once axes are cut.
-    fn order(&self, order: &[usize]) -> Result<Vec<usize>, EmitError> {
+    fn order(&self, order: &[usize]) -> Vec<usize> {
         self.cut(order.iter().copied(), |axis, size| {
             let position = self.position(axis);
-            Ok(match size {
+            match size {
                 Some(_) => vec![position, position.saturating_add(1)],
                 None => vec![position],
-            })
+            }
         })
     }
 
     /// The physical extents with whole blocks, and for each of them the cut axes that it combines.
-    fn whole(&self, order: &[usize]) -> Result<(Vec<i64>, Vec<Vec<usize>>), EmitError> {
+    fn whole(&self, order: &[usize]) -> (Vec<i64>, Vec<Vec<usize>>) {
         let mut shape = Vec::new();
         let mut groups = Vec::new();
         let mut start: usize = 0;
         for &axis in order {
             let end = match self.sizes.get(axis).copied().flatten() {
                 Some(size) => {
-                    let whole = self.count(axis, size)?.checked_mul(size);
-                    shape.push(whole.ok_or(EmitError::Internal("an extent that overflows"))?);
+                    let whole = self.count(axis, size).checked_mul(size);
+                    shape.push(whole.unwrap_or_else(|| unreachable!("an extent that overflows")));
                     start.saturating_add(2)
                 }
                 None => {
-                    shape.push(extent(&self.dims, axis)?);
+                    shape.push(extent(&self.dims, axis));
                     start.saturating_add(1)
                 }
             };
             groups.push((start..end).collect());
             start = end;
         }
-        Ok((shape, groups))
+        (shape, groups)
     }
 
     /// x with axes cut; incomplete blocks are filled up with zeros.
-    fn split<'c, 'b>(&self, lowering: &Lowering<'_, 'c, 'b>, x: &Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    fn split<'c>(&self, lowering: &Lowering<'_, 'c>, x: &Value<'c>) -> Value<'c> {
         let at = lowering.emitter();
-        let x = x.materialise(&at)?;
-        let dims = self.dims()?;
-        let order = self.order(&x.order)?;
-        let (whole, groups) = self.whole(&x.order)?;
-        let own = extents(&x.dims, &x.order)?;
+        let x = x.materialise(&at);
+        let dims = self.dims();
+        let order = self.order(&x.order);
+        let (whole, groups) = self.whole(&x.order);
+        let own = extents(&x.dims, &x.order);
         let padding: Vec<_> = whole.iter().zip(&own).map(|(whole, own)| (0, whole - own)).collect();
-        let (ssa, _) = at.pad(x.ssa, &own, &padding, (0.0, x.dtype))?;
+        let (ssa, _) = at.pad(x.ssa, &own, &padding, (0.0, x.dtype));
         let ssa = if dims.len() == x.dims.len() {
             ssa
         } else {
@@ -169,79 +166,69 @@ impl Blocks {
                 "tensor.expand_shape",
                 ssa,
                 &groups,
-                &extents(&dims, &order)?,
+                &extents(&dims, &order),
                 x.dtype,
-            )?
+            )
         };
-        Ok(Value::of(Ordered {
+        Value::of(Ordered {
             ssa,
             order,
             dtype: x.dtype,
             dims,
-        }))
+        })
     }
 
     /// A tensor with axes cut, whose order is `order` once they are not, as one without.
-    fn merge<'c, 'b>(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        y: &Ordered<'c, 'b>,
-        order: &[usize],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    fn merge<'c>(&self, lowering: &Lowering<'_, 'c>, y: &Ordered<'c>, order: &[usize]) -> Value<'c> {
         let at = lowering.emitter();
-        let (whole, groups) = self.whole(order)?;
+        let (whole, groups) = self.whole(order);
         let ssa = if y.dims.len() == self.dims.len() {
             y.ssa
         } else {
-            reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)?
+            reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)
         };
-        Ok(Value::of(Ordered {
-            ssa: at.crop(ssa, &whole, &extents(&self.dims, order)?, y.dtype)?,
+        Value::of(Ordered {
+            ssa: at.crop(ssa, &whole, &extents(&self.dims, order), y.dtype),
             order: order.to_vec(),
             dtype: y.dtype,
             dims: self.dims.clone(),
-        }))
+        })
     }
 
     /// The tensor `id` made from x and the scale of its block.
-    fn finish<'c, 'b>(
+    fn finish<'c>(
         &self,
-        lowering: &mut Lowering<'_, 'c, 'b>,
+        lowering: &mut Lowering<'_, 'c>,
         id: TensorId,
         compute: DataType,
-        [x, scale]: [&Value<'c, 'b>; 2],
+        [x, scale]: [&Value<'c>; 2],
         order: &[usize],
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Result<(), EmitError> {
+        body: impl FnOnce(&Math<'c>, Ssa<'c>, Ssa<'c>) -> Scalar<'c>,
+    ) {
         let shape = Shape {
-            dims: &self.dims()?,
-            order: &self.order(order)?,
-            dtype: lowering.carried_type(id, compute)?,
+            dims: &self.dims(),
+            order: &self.order(order),
+            dtype: lowering.carried_type(id, compute),
         };
         let y = lowering.map(&[x, scale], &shape, compute, |math, elements| match elements {
             &[x, scale] => body(math, x, scale),
-            _ => Err(MISSING),
-        })?;
-        let y = self.merge(lowering, &y, order)?;
+            _ => unreachable!("{MISSING}"),
+        });
+        let y = self.merge(lowering, &y, order);
         lowering.define(id, y);
-        Ok(())
     }
 }
 
 /// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of
 /// hipDNN's test SDK).
-pub(crate) fn dequantize(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &BlockScaleDequantize,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let scales = lowering.tensor(op.scale)?;
+pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleDequantize) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let scales = lowering.tensor(op.scale);
     let has_gaps = scales.kind == NormalKind::Input && Layout::of(&scales.dims, &scales.strides) == Layout::Strided;
     if has_gaps && lowering.quirks().avoids(Quirk::GatheredScales) {
-        lowering.settle(op.scale)?;
+        lowering.settle(op.scale);
     }
-    let (x, scale) = (lowering.value(op.x)?.clone(), lowering.value(op.scale)?.clone());
+    let (x, scale) = (lowering.value(op.x).clone(), lowering.value(op.scale).clone());
     let leading = x.dims.len().saturating_sub(op.block_size.len());
     let sizes = std::iter::repeat_n(1, leading).chain(op.block_size.iter().copied().map(i64::from));
     let blocks = Blocks {
@@ -251,16 +238,16 @@ pub(crate) fn dequantize(
             .collect(),
         dims: x.dims.clone(),
     };
-    let order = lowering.result_order(op.y, &[&x])?;
-    let x = blocks.split(lowering, &x)?;
-    let scale_dims = blocks.scale_dims(&scale.dims)?;
-    let scale = scale.with_dims(&lowering.emitter(), &scale_dims)?;
+    let order = lowering.result_order(op.y, &[&x]);
+    let x = blocks.split(lowering, &x);
+    let scale_dims = blocks.scale_dims(&scale.dims);
+    let scale = scale.with_dims(&lowering.emitter(), &scale_dims);
     let is_negative = op.is_negative_scale;
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
         if is_negative {
-            math.mul(x, math.power_of_two(math.neg(scale)?)?)
+            x * math.power_of_two(-scale)
         } else {
-            math.mul(x, scale)
+            x * scale
         }
     })
 }
@@ -269,31 +256,26 @@ pub(crate) fn dequantize(
 /// largest number of y's type (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the
 /// quotient of the two in f64, rounded up to scale's type, but f32 to nearest; NaN has no
 /// magnitude; 0 where the scale is 0.
-pub(crate) fn quantize(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &BlockScaleQuantize,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let x = lowering.value(op.x)?.clone();
-    let (y, scale) = (lowering.tensor(op.y)?, lowering.tensor(op.scale)?);
-    let declined = EmitError::Internal("a type that check declines");
+pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleQuantize) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let x = lowering.value(op.x).clone();
+    let (y, scale) = (lowering.tensor(op.y), lowering.tensor(op.scale));
     let (Some(largest), Some(rounding)) = (largest_output(y.dtype), rounding(scale.dtype)) else {
-        return Err(declined);
+        unreachable!("a type that check declines");
     };
     let last = x.dims.len().saturating_sub(1);
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok()).unwrap_or(last);
     let size = i64::from(op.block_size);
-    let is_cut = size < extent(&x.dims, axis)?;
+    let is_cut = size < extent(&x.dims, axis);
     let blocks = Blocks {
         sizes: (0..x.dims.len())
             .map(|candidate| Some(size).filter(|_| is_cut && candidate == axis))
             .collect(),
         dims: x.dims.clone(),
     };
-    let order = lowering.result_order(op.y, &[&x])?;
+    let order = lowering.result_order(op.y, &[&x]);
     let scale_dims = scale.dims.clone();
-    let x = blocks.split(lowering, &x)?;
+    let x = blocks.split(lowering, &x);
     let reduced = blocks.position(axis).saturating_add(usize::from(is_cut));
     let shape = Shape {
         dims: &x.dims,
@@ -307,11 +289,11 @@ pub(crate) fn quantize(
         (Combiner::Greatest, 0.0),
         |math, elements| {
             let &[element] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
             math.abs(element)
         },
-    )?;
+    );
     let shape = Shape {
         dims: &magnitude.dims,
         order: &(0..magnitude.dims.len()).collect::<Vec<_>>(),
@@ -319,26 +301,25 @@ pub(crate) fn quantize(
     };
     let made = lowering.map(&[&magnitude], &shape, DataType::F64, |math, elements| {
         let &[magnitude] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        math.rounded_up(math.div(magnitude, math.constant(largest)?)?, &rounding)
-    })?;
+        math.rounded_up(magnitude / math.constant(largest), &rounding)
+    });
     let is_power = scale.dtype == DataType::F8E8M0;
     let scale = Value::of(made);
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
         if is_power {
             // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0
             // or NaN of the quotient.
-            let is_least = math.compare(F::Less, scale, math.constant(power(-126))?)?;
-            return math.select(is_least, math.scale(power(127), x)?, math.div(x, scale)?);
+            let is_least = math.compare(F::Less, scale, math.constant(power(-126)));
+            return is_least.select(math.scale(power(127), x), x / scale);
         }
-        let zero = math.constant(0.0)?;
-        let is_zero = math.compare(F::Equal, scale, zero)?;
-        math.select(is_zero, zero, math.div(x, scale)?)
-    })?;
-    let scale = scale.with_dims(&lowering.emitter(), &scale_dims)?;
+        let zero = math.constant(0.0);
+        let is_zero = math.compare(F::Equal, scale, zero);
+        is_zero.select(zero, x / scale)
+    });
+    let scale = scale.with_dims(&lowering.emitter(), &scale_dims);
     lowering.define(op.scale, scale);
-    Ok(())
 }
 
 /// How a scale is rounded to its type.
@@ -389,68 +370,64 @@ fn rounding(dtype: DataType) -> Option<Rounding> {
     })
 }
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// A number in f64 that is not negative, rounded to another type.
-    fn rounded_up(&self, value: Ssa<'c, 'r>, rounding: &Rounding) -> Scalar<'c, 'r> {
+    fn rounded_up(&self, value: Ssa<'c>, rounding: &Rounding) -> Scalar<'c> {
         if rounding.to_nearest {
-            let capped = self.min(value, self.constant(rounding.largest)?)?;
-            let narrow = self
-                .at
-                .one("arith.truncf", &[capped], self.at.element_type(DataType::F32)?, &[])?;
-            return self.at.one("arith.extf", &[narrow], self.ty, &[]);
+            let capped = self.min(value, self.constant(rounding.largest));
+            let narrow = capped.truncf(self.at.element_type(DataType::F32));
+            return narrow.extf(self.ty);
         }
-        let bits = self.at.element_type(DataType::I64)?;
+        let bits = self.at.element_type(DataType::I64);
         let cut = (1_i64 << (52 - rounding.fraction)) - 1;
-        let raised = self.at.one("arith.bitcast", &[value], bits, &[])?;
-        let raised = self.at.same("arith.addi", &[raised, self.at.integer(cut, bits)?])?;
-        let raised = self.at.same("arith.andi", &[raised, self.at.integer(!cut, bits)?])?;
-        let normal = self.at.one("arith.bitcast", &[raised], self.ty, &[])?;
+        let raised = value.bitcast(bits);
+        let raised = raised + self.at.integer(cut, bits);
+        let raised = raised & self.at.integer(!cut, bits);
+        let normal = raised.bitcast(self.ty);
         // Below the least normal number, whole multiples of the least one.
         let unit = rounding.least - rounding.fraction;
-        let count = self.function("math.ceil", self.scale(power(-unit), value)?)?;
-        let subnormal = self.scale(power(unit), count)?;
-        let is_subnormal = self.compare(F::Less, value, self.constant(power(rounding.least))?)?;
-        let rounded = self.select(is_subnormal, subnormal, normal)?;
-        let capped = self.min(rounded, self.constant(rounding.largest)?)?;
+        let count = self.function("math.ceil", self.scale(power(-unit), value));
+        let subnormal = self.scale(power(unit), count);
+        let is_subnormal = self.compare(F::Less, value, self.constant(power(rounding.least)));
+        let rounded = is_subnormal.select(subnormal, normal);
+        let capped = self.min(rounded, self.constant(rounding.largest));
         match rounding.overflow {
             Some(overflow) => {
-                let is_infinite = self.compare(F::GreaterEqual, value, self.constant(overflow)?)?;
-                self.select(is_infinite, self.constant(f64::INFINITY)?, capped)
+                let is_infinite = self.compare(F::GreaterEqual, value, self.constant(overflow));
+                is_infinite.select(self.constant(f64::INFINITY), capped)
             }
             // A scale that is a power of two is never 0.
-            None => self.max(capped, self.constant(power(rounding.least))?),
+            None => self.max(capped, self.constant(power(rounding.least))),
         }
     }
 
     /// 2 to a power, exactly where that is whole.
-    fn power_of_two(&self, exponent: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn power_of_two(&self, exponent: Ssa<'c>) -> Scalar<'c> {
         let (bits, fraction, bias) = if self.compute == DataType::F64 {
-            (self.at.element_type(DataType::I64)?, 52, 1023)
+            (self.at.element_type(DataType::I64), 52, 1023)
         } else {
-            (self.at.element_type(DataType::I32)?, 23, 127)
+            (self.at.element_type(DataType::I32), 23, 127)
         };
         // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is
         // still an exponent.
-        let limit = self.constant(2.0 * bias as f64)?;
-        let capped = self.min(self.max(exponent, self.neg(limit)?)?, limit)?;
-        let whole = self.function("math.floor", capped)?;
-        let rest = self.sub(capped, whole)?;
-        let is_whole = self.compare(F::Equal, rest, self.constant(0.0)?)?;
-        let between = self.select(is_whole, self.constant(1.0)?, self.function("math.exp2", rest)?)?;
-        let whole = self.at.one("arith.fptosi", &[whole], bits, &[])?;
-        let one = self.at.integer(1, bits)?;
-        let half = self.at.same("arith.shrsi", &[whole, one])?;
-        let other = self.at.same("arith.subi", &[whole, half])?;
+        let limit = self.constant(2.0 * bias as f64);
+        let capped = self.min(self.max(exponent, -limit), limit);
+        let whole = capped.floor();
+        let rest = capped - whole;
+        let is_whole = self.compare(F::Equal, rest, self.constant(0.0));
+        let between = is_whole.select(self.constant(1.0), rest.exp2());
+        let whole = whole.fptosi(bits);
+        let one = self.at.integer(1, bits);
+        let half = whole.shrsi(one);
+        let other = whole - half;
         let mut power = between;
         for part in [half, other] {
-            let biased = self.at.same("arith.addi", &[part, self.at.integer(bias, bits)?])?;
-            let shifted = self
-                .at
-                .same("arith.shli", &[biased, self.at.integer(fraction, bits)?])?;
-            power = self.mul(power, self.at.one("arith.bitcast", &[shifted], self.ty, &[])?)?;
+            let biased = part + self.at.integer(bias, bits);
+            let shifted = biased.shli(self.at.integer(fraction, bits));
+            power = power * shifted.bitcast(self.ty);
         }
         // NaN has no exponent.
-        let is_nan = self.compare(F::UnorderedNotEqual, exponent, exponent)?;
-        self.select(is_nan, exponent, power)
+        let is_nan = self.compare(F::UnorderedNotEqual, exponent, exponent);
+        is_nan.select(exponent, power)
     }
 }

@@ -1,6 +1,7 @@
 //! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of
 //! experts consist of them.
 
+use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::kernel::{Axis, Factor, Product, Strides};
@@ -10,7 +11,6 @@ use crate::mlir::Value as Ssa;
 use crate::narrow::{factor_types, multiplied};
 use crate::quirks::Quirk;
 use crate::value::{Operand, Ordered, Value, extent, extents};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, TensorId};
 use rotini_schedule::gemm;
 
@@ -29,44 +29,44 @@ pub(crate) fn check_product(
 
 /// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and
 /// column of `out`, in the memory order `order`. Batch axes of extent 1 are broadcast.
-pub(crate) fn contract<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+pub(crate) fn contract<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     out: &[i64],
     order: &[usize],
     compute: DataType,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     let rank = out.len();
     let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
-        return Err(EmitError::Internal("a matrix of low rank"));
+        unreachable!("a matrix of low rank");
     };
-    let inner = extent(&a.dims, column)?;
+    let inner = extent(&a.dims, column);
     let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
-    let types = if are_uneven(lowering, types, [extent(out, row)?, extent(out, column)?, inner]) {
+    let types = if are_uneven(lowering, types, [extent(out, row), extent(out, column), inner]) {
         [compute; 2]
     } else {
         types
     };
-    let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
-        own if own == dtype || own.is_integer() => Ok(factor.clone()),
+    let of_type = |factor: &Ordered<'c>, dtype: DataType| match factor.dtype {
+        own if own == dtype || own.is_integer() => factor.clone(),
         _ => lowering.converted(factor.clone(), dtype),
     };
-    let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
+    let factors = [of_type(a, types[0]), of_type(b, types[1])];
     let [a, b] = &factors;
-    if let Some(product) = as_kernel(lowering, [a, b], None, (out, order), compute)? {
-        return Ok(product);
+    if let Some(product) = as_kernel(lowering, [a, b], None, (out, order), compute) {
+        return product;
     }
-    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
-    let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
+    let [a, b] = lowering.summable(factors, [extent(out, row), extent(out, column)], &[inner], compute);
+    let (a, b) = (summed_last(lowering, a, column), summed_last(lowering, b, row));
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
-    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
+    let input = |operand: &Ordered<'c>, swap: usize| -> (Ssa<'c>, DataType, String) {
         // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
         // matrix's.
         let mut dims = operand.dims.clone();
@@ -88,110 +88,105 @@ pub(crate) fn contract<'c, 'b>(
             dtype: operand.dtype,
             dims,
         });
-        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)?
-            .input(&loops)?
-            .ok_or(EmitError::Internal("a constant matrix"))?;
-        Ok((multiplied(&at, ssa, dtype)?, dtype, map))
+        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)
+            .input(&loops)
+            .unwrap_or_else(|| unreachable!("a constant matrix"));
+        (multiplied(&at, ssa, dtype), dtype, map)
     };
-    let inputs = [input(&a, column)?, input(&b, row)?];
-    let init = at.zeros(&extents(out, order)?, compute)?;
+    let inputs = [input(&a, column), input(&b, row)];
+    let init = at.zeros(&extents(out, order), compute);
     let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
         let [x, y, so_far] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
-    })?;
-    Ok(Ordered {
+    });
+    Ordered {
         ssa,
         order: order.to_vec(),
         dtype: compute,
         dims: out.to_vec(),
-    })
+    }
 }
 
 /// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
 /// which no index map can express.
-pub(crate) fn repeated<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operand: Ordered<'c, 'b>,
-    out: &[i64],
-    axes: usize,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+pub(crate) fn repeated<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, out: &[i64], axes: usize) -> Ordered<'c> {
     let mut dims = operand.dims.clone();
     let mut divisors = vec![1; out.len()];
     for axis in 0..axes {
-        let (have, want) = (extent(&operand.dims, axis)?, extent(out, axis)?);
+        let (have, want) = (extent(&operand.dims, axis), extent(out, axis));
         if have != 1 && have != want {
             let divisor = want.checked_div(have).filter(|divisor| *divisor > 0);
             let (Some(slot), Some(dim), Some(divisor)) = (divisors.get_mut(axis), dims.get_mut(axis), divisor) else {
-                return Err(EmitError::Internal("a batch that does not divide"));
+                unreachable!("a batch that does not divide");
             };
             *slot = divisor;
             *dim = want;
         }
     }
     if dims == operand.dims {
-        return Ok(operand);
+        return operand;
     }
     let at = lowering.emitter();
     let source = operand.clone();
-    let ssa = at.tabulate(&extents(&dims, &operand.order)?, operand.dtype, |body| {
+    let ssa = at.tabulate(&extents(&dims, &operand.order), operand.dtype, |body| {
         let mut indices = Vec::new();
         for (position, &axis) in source.order.iter().enumerate() {
-            let index = body.loop_index(position)?;
-            let divisor = extent(&divisors, axis)?;
+            let index = body.loop_index(position);
+            let divisor = extent(&divisors, axis);
             indices.push(if divisor == 1 {
                 index
             } else {
-                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())?])?
+                index.divui(body.integer(divisor, body.index_type()))
             });
         }
-        body.extract(at.captured(source.ssa), &indices, source.dtype)
-    })?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+        body.extract(source.ssa, &indices, source.dtype)
+    });
+    Ordered {
+        ssa: at.barrier(ssa),
         dims,
         ..operand
-    })
+    }
 }
 
 /// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
 /// `None` if rotini has no kernel for it: only its kernels read matrices in place.
-pub(crate) fn contract_chosen<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    (b, chosen): (&Ordered<'c, 'b>, Ssa<'c, 'b>),
+pub(crate) fn contract_chosen<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    (b, chosen): (&Ordered<'c>, Ssa<'c>),
     out: &[i64],
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
 }
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these
     /// `summed` extents, in types in which the compiler can sum them. Where there are few rows or
     /// columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
     pub(crate) fn summable(
         &self,
-        factors: [Ordered<'c, 'b>; 2],
+        factors: [Ordered<'c>; 2],
         [rows, columns]: [i64; 2],
         summed: &[i64],
         compute: DataType,
-    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+    ) -> [Ordered<'c>; 2] {
         let are = |is: fn(DataType) -> bool| factors.iter().all(|factor| is(factor.dtype)) && compute != DataType::F16;
         let (quirk, is_met) = if are(|dtype| dtype == DataType::F16) {
             (Quirk::OddHalves, sums_oddly([rows, columns], summed))
         } else if are(DataType::is_fnuz) {
             (Quirk::ThinFnuz, sums_uneven_codes([rows, columns], summed))
         } else {
-            return Ok(factors);
+            return factors;
         };
         if !is_met || !self.quirks().avoids(quirk) {
-            return Ok(factors);
+            return factors;
         }
         let [a, b] = factors;
-        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
+        [self.converted(a, compute), self.converted(b, compute)]
     }
 }
 
@@ -214,7 +209,7 @@ fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
 /// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
 /// instruction has factors of both, and none is used if the compiler has to widen one of them. The
 /// extents: rows, columns and terms.
-fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
+fn are_uneven(lowering: &Lowering<'_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
     let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
     let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
@@ -227,11 +222,11 @@ pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
 }
 
 /// The stride along each logical axis; zero where there is one element, which is broadcast.
-pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
+pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;
     for &axis in tensor.order.iter().rev() {
-        let extent = tensor.dims.get(axis).copied().unwrap_or(1);
+        let extent = tensor.dims[axis];
         if let Some(slot) = strides.get_mut(axis).filter(|_| extent > 1) {
             *slot = next;
         }
@@ -241,34 +236,31 @@ pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
 }
 
 /// Appends the product as a kernel of rotini, if there is one for these types and extents.
-fn as_kernel<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [a, b]: [&Ordered<'c, 'b>; 2],
-    chosen: Option<Ssa<'c, 'b>>,
+fn as_kernel<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [a, b]: [&Ordered<'c>; 2],
+    chosen: Option<Ssa<'c>>,
     (out, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
     let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
     let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
-        return Ok(None);
+        return None;
     };
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
-    let (batch, [rows, columns]) = (
-        out.get(..row).unwrap_or_default(),
-        [extent(out, row)?, extent(out, column)?],
-    );
-    let terms = extent(&a.dims, column)?;
-    let factor = |tensor: &Ordered<'c, 'b>, own: usize, sum: usize| {
+    let (batch, [rows, columns]) = (&out[..row], [extent(out, row), extent(out, column)]);
+    let terms = extent(&a.dims, column);
+    let factor = |tensor: &Ordered<'c>, own: usize, sum: usize| {
         let strides = strides(tensor);
-        let along = |axis: usize| strides.get(axis).copied().unwrap_or(0);
+        let along = |axis: usize| strides[axis];
         Factor {
             tensor: tensor.ssa.id(),
             elements: tensor.dims.iter().product(),
             dtype: tensor.dtype,
             first: 0,
             strides: Strides {
-                batch: strides.get(..row).unwrap_or_default().to_vec(),
+                batch: strides[..row].to_vec(),
                 own: vec![along(own)],
                 other: Vec::new(),
                 sum: vec![along(sum)],
@@ -297,15 +289,15 @@ fn as_kernel<'c, 'b>(
         is_direct: false,
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
-    let Some(ssa) = lowering.kernel(machine, product)? else {
-        return Ok(None);
+    let Some(ssa) = lowering.kernel(machine, product) else {
+        return None;
     };
-    Ok(Some(Ordered {
+    Some(Ordered {
         ssa,
         order: order.to_vec(),
         dtype: compute,
         dims: out.to_vec(),
-    }))
+    })
 }
 
 /// An operand of several matrices in an order with the summed axis last, if a matrix core's step
@@ -313,16 +305,12 @@ fn as_kernel<'c, 'b>(
 ///
 /// The compiler fills the last step up with zeros, by masks that it loses otherwise
 /// ([`Quirk::MaskedBatches`]).
-fn summed_last<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operand: Ordered<'c, 'b>,
-    summed: usize,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn summed_last<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, summed: usize) -> Ordered<'c> {
     /// The longest step, that of bytes; those of wider types divide it.
     const STEP: i64 = 32;
     let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
-    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed)? % STEP == 0 {
-        return Ok(operand);
+    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed) % STEP == 0 {
+        return operand;
     }
     let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
     order.push(summed);

@@ -7,11 +7,11 @@
 //! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless
 //! it is 0: NaN is true, as in C.
 
-use crate::ir::Emitter;
+use crate::Unsupported;
+use crate::ir::{Emitter, FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value};
 use crate::narrow::convert_code;
 use crate::quirks::Quirk;
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
@@ -78,14 +78,9 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
 }
 
 /// Converts an element.
-pub(crate) fn convert<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+pub(crate) fn convert<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     if from == to {
-        return Ok(value);
+        return value;
     }
     if from == DataType::Bool {
         return from_truth(at, value, to);
@@ -112,48 +107,48 @@ pub(crate) fn convert<'c, 'b>(
 }
 
 /// Whether a byte in memory stands for true, as an i1.
-pub(crate) fn is_true<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
-    let zero = at.integer(0, at.element_type(DataType::Bool)?)?;
-    compare_integer(at, IntegerPredicate::NotEqual, byte, zero)
+pub(crate) fn is_true<'c>(at: &Emitter<'c>, byte: Value<'c>) -> Value<'c> {
+    let zero = at.integer(0, at.element_type(DataType::Bool));
+    at.compare_integers(IntegerPredicate::NotEqual, byte, zero)
 }
 
 /// A truth value as 0 or 1 of another type.
-fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
-    let flag = is_true(at, byte)?;
+fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> {
+    let flag = is_true(at, byte);
     if to.is_code() {
-        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32)?;
+        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32);
         return convert_code(at, number, DataType::F32, to);
     }
     if to.is_float() {
         return integer_to_float(at, "arith.uitofp", (flag, 1), to);
     }
-    at.one("arith.extui", &[flag], at.element_type(to)?, &[])
+    flag.extui(at.element_type(to))
 }
 
 /// Whether a number is not 0, as the byte 0 or 1.
-fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) -> Result<Value<'c, 'b>, EmitError> {
+fn to_truth<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType) -> Value<'c> {
     let flag = if from.is_integer() {
-        let zero = at.integer(0, at.element_type(from)?)?;
-        compare_integer(at, IntegerPredicate::NotEqual, value, zero)?
+        let zero = at.integer(0, at.element_type(from));
+        at.compare_integers(IntegerPredicate::NotEqual, value, zero)
     } else {
         let compared = match from {
             DataType::F64 => DataType::F64,
             _ => DataType::F32,
         };
-        let number = convert(at, value, from, compared)?;
-        let zero = at.float(0.0, at.element_type(compared)?)?;
-        compare_float(at, FloatPredicate::UnorderedNotEqual, number, zero)?
+        let number = convert(at, value, from, compared);
+        let zero = at.float(0.0, at.element_type(compared));
+        at.compare_floats(FloatPredicate::UnorderedNotEqual, number, zero)
     };
-    at.one("arith.extui", &[flag], at.element_type(DataType::Bool)?, &[])
+    flag.extui(at.element_type(DataType::Bool))
 }
 
 /// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
-pub(crate) fn integer_to_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(crate) fn integer_to_float<'c>(
+    at: &Emitter<'c>,
     name: &str,
-    (value, bits): (Value<'c, 'b>, u32),
+    (value, bits): (Value<'c>, u32),
     to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c> {
     let is_folded = at.quirks().avoids(Quirk::FoldedBf16);
     let made = match to {
         // Through f32, which loses digits of these, there would be two roundings.
@@ -161,97 +156,82 @@ pub(crate) fn integer_to_float<'c, 'b>(
         DataType::Bf16 if is_folded => DataType::F32,
         other => other,
     };
-    let float = at.element_type(made)?;
-    let mut number = at.one(name, &[value], float, &[])?;
+    let float = at.element_type(made);
+    let mut number = at.one(name, &[value], float, &[]);
     if is_folded && made == DataType::F32 {
         // No integer is -0, so this changes nothing.
-        number = at.same("arith.addf", &[number, at.float(0.0, float)?])?;
+        number = number + at.float(0.0, float);
     }
     convert(at, number, made, to)
 }
 
-fn float_to_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let target = at.element_type(to)?;
+fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
+    let target = at.element_type(to);
     if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
         f64_to_half(at, value, to)
     } else if from.bits() < to.bits() {
-        at.one("arith.extf", &[value], target, &[])
+        value.extf(target)
     } else if from.bits() > to.bits() {
-        at.one("arith.truncf", &[value], target, &[])
+        value.truncf(target)
     } else {
         // f16 and bf16: neither holds the other, f32 holds both.
-        let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32)?, &[])?;
-        at.one("arith.truncf", &[wide], target, &[])
+        let wide = value.extf(at.element_type(DataType::F32));
+        wide.truncf(target)
     }
 }
 
 /// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first is to odd,
 /// which leaves nothing halfway between two numbers of the second type: that its neighbour is even
 /// says that there was a rest.
-fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
+fn f64_to_half<'c>(at: &Emitter<'c>, value: Value<'c>, to: DataType) -> Value<'c> {
     if !at.quirks().avoids(Quirk::RoundedTwice) {
-        return at.one("arith.truncf", &[value], at.element_type(to)?, &[]);
+        return value.truncf(at.element_type(to));
     }
-    let (f32, f64) = (at.element_type(DataType::F32)?, at.element_type(DataType::F64)?);
-    let bits = at.element_type(DataType::I32)?;
-    let nearest = at.one("arith.truncf", &[value], f32, &[])?;
-    let back = at.one("arith.extf", &[nearest], f64, &[])?;
-    let magnitude = at.same("math.absf", &[back])?;
-    let own = at.same("math.absf", &[value])?;
-    let is_larger = compare_float(at, FloatPredicate::Greater, magnitude, own)?;
-    let is_smaller = compare_float(at, FloatPredicate::Less, magnitude, own)?;
-    let is_inexact = at.same("arith.ori", &[is_larger, is_smaller])?;
-    let odd = at.one("arith.bitcast", &[nearest], bits, &[])?;
-    let odd = at.same("arith.subi", &[odd, at.one("arith.extui", &[is_larger], bits, &[])?])?;
-    let odd = at.same("arith.ori", &[odd, at.one("arith.extui", &[is_inexact], bits, &[])?])?;
-    let odd = at.one("arith.bitcast", &[odd], f32, &[])?;
-    at.one("arith.truncf", &[odd], at.element_type(to)?, &[])
+    let (f32, f64) = (at.element_type(DataType::F32), at.element_type(DataType::F64));
+    let bits = at.element_type(DataType::I32);
+    let nearest = value.truncf(f32);
+    let back = nearest.extf(f64);
+    let magnitude = back.absf();
+    let own = value.absf();
+    let is_larger = at.compare_floats(FloatPredicate::Greater, magnitude, own);
+    let is_smaller = at.compare_floats(FloatPredicate::Less, magnitude, own);
+    let is_inexact = is_larger | is_smaller;
+    let odd = nearest.bitcast(bits);
+    let odd = odd - is_larger.extui(bits);
+    let odd = odd | is_inexact.extui(bits);
+    let odd = odd.bitcast(f32);
+    odd.truncf(at.element_type(to))
 }
 
-fn float_to_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let (source, target) = (at.element_type(from)?, at.element_type(to)?);
+fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
+    let (source, target) = (at.element_type(from), at.element_type(to));
     let (least, largest) = to.whole_range();
     // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is
     // just out of range.
-    let lower = at.float(least as f64, source)?;
-    let upper = at.float(largest as f64 + 1.0, source)?;
-    let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper)?;
-    let below = compare_float(at, FloatPredicate::Less, value, lower)?;
-    let ordered = compare_float(at, FloatPredicate::Ordered, value, value)?;
-    let outside = at.same("arith.ori", &[above, below])?;
-    let zero = at.float(0.0, source)?;
-    let clean = at.one("arith.select", &[ordered, value, zero], source, &[])?;
-    let safe = at.one("arith.select", &[outside, zero, clean], source, &[])?;
+    let lower = at.float(least as f64, source);
+    let upper = at.float(largest as f64 + 1.0, source);
+    let above = at.compare_floats(FloatPredicate::GreaterEqual, value, upper);
+    let below = at.compare_floats(FloatPredicate::Less, value, lower);
+    let ordered = at.compare_floats(FloatPredicate::Ordered, value, value);
+    let outside = above | below;
+    let zero = at.float(0.0, source);
+    let clean = ordered.select(value, zero);
+    let safe = outside.select(zero, clean);
     let name = if to == DataType::U8 {
         "arith.fptoui"
     } else {
         "arith.fptosi"
     };
-    let truncated = at.one(name, &[safe], target, &[])?;
-    let (least, largest) = (at.integer(least, target)?, at.integer(signless(largest, to), target)?);
-    let capped = at.one("arith.select", &[above, largest, truncated], target, &[])?;
-    at.one("arith.select", &[below, least, capped], target, &[])
+    let truncated = at.one(name, &[safe], target, &[]);
+    let (least, largest) = (at.integer(least, target), at.integer(signless(largest, to), target));
+    let capped = above.select(largest, truncated);
+    below.select(least, capped)
 }
 
-fn integer_to_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     // An int4 is a byte with one of 16 values.
     if (from, to) == (DataType::I4, DataType::I8) {
-        return Ok(value);
+        return value;
     }
     // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of
     // narrow integers.
@@ -261,21 +241,21 @@ fn integer_to_integer<'c, 'b>(
         } else {
             "arith.extsi"
         };
-        return at.one(name, &[value], at.element_type(to)?, &[]);
+        return at.one(name, &[value], at.element_type(to), &[]);
     }
     // Through i64, which holds every value of every type; what the target cannot hold saturates.
-    let wide_type: Type = at.element_type(DataType::I64)?;
+    let wide_type: Type = at.element_type(DataType::I64);
     let wide = match from {
         DataType::I64 => value,
-        DataType::U8 => at.one("arith.extui", &[value], wide_type, &[])?,
-        _ => at.one("arith.extsi", &[value], wide_type, &[])?,
+        DataType::U8 => value.extui(wide_type),
+        _ => value.extsi(wide_type),
     };
     let (least, largest) = to.whole_range();
-    let least = at.integer(least, wide_type)?;
-    let largest = at.integer(largest, wide_type)?;
-    let raised = at.same("arith.maxsi", &[wide, least])?;
-    let capped = at.same("arith.minsi", &[raised, largest])?;
-    at.one("arith.trunci", &[capped], at.element_type(to)?, &[])
+    let least = at.integer(least, wide_type);
+    let largest = at.integer(largest, wide_type);
+    let raised = wide.maxsi(least);
+    let capped = raised.minsi(largest);
+    capped.trunci(at.element_type(to))
 }
 
 /// The bits of an unsigned value as MLIR's signless attribute wants them.
@@ -284,58 +264,4 @@ const fn signless(value: i64, dtype: DataType) -> i64 {
         DataType::U8 => value as u8 as i8 as i64,
         _ => value,
     }
-}
-
-/// A comparison of floats; ordered ones are false if an operand is NaN. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FloatPredicate {
-    Equal = 1,
-    Greater = 2,
-    GreaterEqual = 3,
-    Less = 4,
-    LessEqual = 5,
-    Ordered = 7,
-    UnorderedNotEqual = 13,
-}
-
-/// A comparison of signed integers. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IntegerPredicate {
-    Equal = 0,
-    NotEqual = 1,
-    Less = 2,
-    LessEqual = 3,
-    Greater = 4,
-    GreaterEqual = 5,
-}
-
-/// Compares floats.
-pub(crate) fn compare_float<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    predicate: FloatPredicate,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    compare(at, "arith.cmpf", predicate as i64, lhs, rhs)
-}
-
-/// Compares signed integers.
-pub(crate) fn compare_integer<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    predicate: IntegerPredicate,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    compare(at, "arith.cmpi", predicate as i64, lhs, rhs)
-}
-
-fn compare<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    name: &str,
-    predicate: i64,
-    lhs: Value<'c, 'b>,
-    rhs: Value<'c, 'b>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let predicate = at.attribute(&format!("{predicate} : i64"))?;
-    at.one(name, &[lhs, rhs], at.bool_type(), &[("predicate", predicate)])
 }

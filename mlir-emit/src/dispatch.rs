@@ -2,16 +2,14 @@
 
 use crate::bindings::crowded;
 use crate::cost::workspace_limit;
-use crate::ir::{Emitter, argument};
+use crate::ir::Emitter;
 use crate::kernel::Kernels;
 use crate::lowering::Lowering;
-use crate::mlir::{Block, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::narrow::contracted;
 use crate::target::Target;
 use crate::value::{Data, Value};
-use crate::{
-    EmitError, Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample,
-};
+use crate::{Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
 /// Says whether a graph can be lowered, compiled and executed for the target; if not, why and
@@ -103,7 +101,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         let is_pointwise = matches!(node.op, Op::Pointwise(_));
         let data = data(&node.op);
         node.op.for_each_input(&mut |_, id| {
-            let depends = depends.get(id.index()).copied().unwrap_or(false);
+            let depends = depends[id.index()];
             any |= depends;
             let is_made = graph
                 .tensor(id)
@@ -192,27 +190,27 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
-/// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the
+/// Lowers the graph to where `at` is, and gives its results. `arguments` are the
 /// signature's inputs and scalars followed by the old contents of the outputs that have gaps.
-pub(crate) fn run<'c, 'b>(
+pub(crate) fn run<'c>(
     graph: &NormalGraph,
     target: &Target,
-    at: Emitter<'c, 'b>,
+    at: Emitter<'c>,
     kernels: &Kernels,
-    block: &'b Block<'c>,
-) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+    arguments: &[Ssa<'c>],
+) -> Vec<Ssa<'c>> {
     let mut lowering = Lowering::new(graph, target, at, kernels);
     let mut next_argument = 0;
     let mut take = || {
-        let value = argument(block, next_argument);
+        let value = arguments[next_argument];
         next_argument += 1;
         value
     };
     for (id, tensor, role) in graph.slots() {
         let value = match role {
-            SlotRole::Input => lowering.load(tensor, take()?)?,
+            SlotRole::Input => lowering.load(tensor, take()),
             SlotRole::Scalar => Value {
-                data: Data::Scalar(take()?),
+                data: Data::Scalar(take()),
                 dtype: tensor.dtype,
                 dims: tensor.dims.clone(),
             },
@@ -238,43 +236,43 @@ pub(crate) fn run<'c, 'b>(
     let crowded = crowded(graph, lowering.target());
     for (position, node) in graph.nodes().iter().enumerate() {
         match &node.op {
-            Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
-            Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
-            Op::Sdpa(op) => attention::lower(&mut lowering, node.compute, op)?,
-            Op::SdpaBackward(op) => attention::lower_backward(&mut lowering, node.compute, op)?,
-            Op::ConvDgrad(op) => conv::lower_dgrad(&mut lowering, node.compute, op)?,
-            Op::ConvWgrad(op) => conv::lower_wgrad(&mut lowering, node.compute, op)?,
-            Op::Matmul(op) => matmul::lower(&mut lowering, node.compute, op)?,
-            Op::Reduction(op) => reduction::lower(&mut lowering, node.compute, op)?,
-            Op::BatchnormInference(op) => norm::batchnorm_inference(&mut lowering, node.compute, op)?,
+            Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op),
+            Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op),
+            Op::Sdpa(op) => attention::lower(&mut lowering, node.compute, op),
+            Op::SdpaBackward(op) => attention::lower_backward(&mut lowering, node.compute, op),
+            Op::ConvDgrad(op) => conv::lower_dgrad(&mut lowering, node.compute, op),
+            Op::ConvWgrad(op) => conv::lower_wgrad(&mut lowering, node.compute, op),
+            Op::Matmul(op) => matmul::lower(&mut lowering, node.compute, op),
+            Op::Reduction(op) => reduction::lower(&mut lowering, node.compute, op),
+            Op::BatchnormInference(op) => norm::batchnorm_inference(&mut lowering, node.compute, op),
             Op::BatchnormInferenceVariance(op) => {
-                norm::batchnorm_inference_variance(&mut lowering, node.compute, op)?;
+                norm::batchnorm_inference_variance(&mut lowering, node.compute, op);
             }
-            Op::Batchnorm(op) => norm::batchnorm(&mut lowering, node.compute, op)?,
-            Op::BatchnormBackward(op) => norm::batchnorm_backward(&mut lowering, node.compute, op)?,
-            Op::Layernorm(op) => norm::layernorm(&mut lowering, node.compute, op)?,
-            Op::LayernormBackward(op) => norm::layernorm_backward(&mut lowering, node.compute, op)?,
-            Op::RmsNorm(op) => norm::rms_norm(&mut lowering, node.compute, op)?,
-            Op::RmsNormBackward(op) => norm::rms_norm_backward(&mut lowering, node.compute, op)?,
-            Op::ResampleFwd(op) => resample::lower(&mut lowering, node.compute, op)?,
-            Op::ResampleBwd(op) => resample::lower_backward(&mut lowering, node.compute, op)?,
-            Op::MoeGroupedMatmul(op) => moe::lower(&mut lowering, node.compute, op)?,
-            Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op)?,
-            Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
-            Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
-            Op::CustomOp(op) => custom::lower(&mut lowering, position, op)?,
+            Op::Batchnorm(op) => norm::batchnorm(&mut lowering, node.compute, op),
+            Op::BatchnormBackward(op) => norm::batchnorm_backward(&mut lowering, node.compute, op),
+            Op::Layernorm(op) => norm::layernorm(&mut lowering, node.compute, op),
+            Op::LayernormBackward(op) => norm::layernorm_backward(&mut lowering, node.compute, op),
+            Op::RmsNorm(op) => norm::rms_norm(&mut lowering, node.compute, op),
+            Op::RmsNormBackward(op) => norm::rms_norm_backward(&mut lowering, node.compute, op),
+            Op::ResampleFwd(op) => resample::lower(&mut lowering, node.compute, op),
+            Op::ResampleBwd(op) => resample::lower_backward(&mut lowering, node.compute, op),
+            Op::MoeGroupedMatmul(op) => moe::lower(&mut lowering, node.compute, op),
+            Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op),
+            Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op),
+            Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op),
+            Op::CustomOp(op) => custom::lower(&mut lowering, position, op),
         }
         let mut outputs = Vec::new();
         node.op.for_each_output(&mut |_, id| outputs.push(id));
         for id in outputs.into_iter().filter(|id| crowded.get(id.index()) == Some(&true)) {
-            lowering.settle(id)?;
+            lowering.settle(id);
         }
     }
     let mut results = Vec::new();
     for (id, tensor, role) in graph.slots() {
         if role == SlotRole::Output {
-            results.push(lowering.store(id, tensor, &mut take)?);
+            results.push(lowering.store(id, tensor, &mut take));
         }
     }
-    Ok(results)
+    results
 }

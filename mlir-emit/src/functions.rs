@@ -5,132 +5,131 @@
 //! `functions_are_right_everywhere` decides that. Otherwise the function is built here from others.
 //! `docs/semantics.md` has the bounds.
 
-use crate::EmitError;
-use crate::convert::FloatPredicate as F;
+use crate::ir::FloatPredicate as F;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use std::f64::consts::FRAC_PI_2;
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// 1 / (1 + exp(-x)).
-    pub(crate) fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let one = self.constant(1.0)?;
-        let exp = self.function("math.exp", self.neg(x)?)?;
-        self.div(one, self.add(one, exp)?)
+    pub(crate) fn sigmoid(&self, x: Ssa<'c>) -> Scalar<'c> {
+        let one = self.constant(1.0);
+        let exp = (-x).exp();
+        one / (one + exp)
     }
 
     /// σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which loses nothing where σ is near 1.
-    fn sigmoid_slope(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let exp = self.function("math.exp", self.neg(self.abs(x)?)?)?;
-        let sum = self.add(self.constant(1.0)?, exp)?;
-        self.div(exp, self.mul(sum, sum)?)
+    fn sigmoid_slope(&self, x: Ssa<'c>) -> Scalar<'c> {
+        let exp = (-self.abs(x)).exp();
+        let sum = self.constant(1.0) + exp;
+        exp / (sum * sum)
     }
 
     /// erf(x): that of |x| with the sign of x where the function must copy no sign
     /// (`Quirk::CopiedSign`).
-    pub(crate) fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn erf(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.copies_no_sign {
-            return self.of_zero(x, self.function("math.erf", x)?);
+            return self.of_zero(x, self.function("math.erf", x));
         }
-        let of_magnitude = self.function("math.erf", self.abs(x)?)?;
-        let zero = self.constant(0.0)?;
-        let result = self.select(self.compare(F::Less, x, zero)?, self.neg(of_magnitude)?, of_magnitude)?;
+        let of_magnitude = self.function("math.erf", self.abs(x));
+        let zero = self.constant(0.0);
+        let result = self.compare(F::Less, x, zero).select(-of_magnitude, of_magnitude);
         self.of_zero(x, result)
     }
 
     /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
-    fn of_zero(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.select(self.equal(x, self.constant(0.0)?)?, x, result)
+    fn of_zero(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
+        self.equal(x, self.constant(0.0)).select(x, result)
     }
 
     /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a
     /// function that falls like 1 / |x|. That one is approximated: times |x| + 4 it is a polynomial
     /// of (|x| - 4) / (|x| + 4).
-    pub(crate) fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn normal_cdf(&self, x: Ssa<'c>) -> Scalar<'c> {
         let [four, most] = [4.0, 64.0].map(|value| self.constant(value));
-        let (four, most) = (four?, most?);
-        let magnitude = self.abs(x)?;
+        let (four, most) = (four, most);
+        let magnitude = self.abs(x);
         // Beyond, the exponential is 0 (or NaN).
-        let magnitude = self.select(self.compare(F::Less, magnitude, most)?, magnitude, most)?;
-        let sum = self.add(magnitude, four)?;
-        let ratio = self.div(self.sub(magnitude, four)?, sum)?;
+        let magnitude = self.compare(F::Less, magnitude, most).select(magnitude, most);
+        let sum = magnitude + four;
+        let ratio = (magnitude - four) / sum;
         let coefficients: &[f64] = if self.compute == DataType::F64 {
             &TAIL_F64
         } else {
             &TAIL_F32
         };
-        let falling = self.div(self.polynomial(coefficients, ratio)?, sum)?;
-        let tail = self.mul(self.normal_exp(x)?, falling)?;
-        let rest = self.sub(self.constant(1.0)?, tail)?;
-        self.select(self.compare(F::Greater, x, self.constant(0.0)?)?, rest, tail)
+        let falling = self.polynomial(coefficients, ratio) / sum;
+        let tail = self.normal_exp(x) * falling;
+        let rest = self.constant(1.0) - tail;
+        self.compare(F::Greater, x, self.constant(0.0)).select(rest, tail)
     }
 
     /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
-    fn normal_exp(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let square = self.mul(x, x)?;
-        let lost = self.at.same("math.fma", &[x, x, self.neg(square)?])?;
-        let exp = self.function("math.exp", self.scale(-0.5, square)?)?;
-        let right = self.sub(exp, self.mul(exp, self.scale(0.5, lost)?)?)?;
+    fn normal_exp(&self, x: Ssa<'c>) -> Scalar<'c> {
+        let square = x * x;
+        let lost = x.fma(x, -square);
+        let exp = self.scale(-0.5, square).exp();
+        let right = exp - exp * self.scale(0.5, lost);
         // Where the square is infinite, there is no rounding error to correct.
-        let is_zero = self.equal(exp, self.constant(0.0)?)?;
-        self.select(is_zero, exp, right)
+        let is_zero = self.equal(exp, self.constant(0.0));
+        is_zero.select(exp, right)
     }
 
     /// A polynomial with these coefficients, that of 1 first.
-    fn polynomial(&self, coefficients: &[f64], x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn polynomial(&self, coefficients: &[f64], x: Ssa<'c>) -> Scalar<'c> {
         let r#type = x.r#type();
         let mut rest = coefficients.iter().rev();
         let last = rest
             .next()
-            .ok_or(EmitError::Internal("a polynomial without coefficients"))?;
-        rest.try_fold(self.at.float(*last, r#type)?, |sum, &coefficient| {
-            let coefficient = self.at.float(coefficient, r#type)?;
-            self.at.same("math.fma", &[sum, x, coefficient])
+            .unwrap_or_else(|| unreachable!("a polynomial without coefficients"));
+        rest.fold(self.at.float(*last, r#type), |sum, &coefficient| {
+            let coefficient = self.at.float(coefficient, r#type);
+            sum.fma(x, coefficient)
         })
     }
 
     /// sin(x).
-    pub(crate) fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn sin(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function("math.sin", x);
         }
-        let angle = self.reduced(x)?;
-        let [sin, cos] = self.sin_and_cos(angle.rest)?;
-        let magnitude = self.select(angle.is_odd, cos, sin)?;
-        let result = self.select(angle.is_beyond_half, self.neg(magnitude)?, magnitude)?;
+        let angle = self.reduced(x);
+        let [sin, cos] = self.sin_and_cos(angle.rest);
+        let magnitude = angle.is_odd.select(cos, sin);
+        let result = angle.is_beyond_half.select(-magnitude, magnitude);
         self.of_angle(x, result)
     }
 
     /// cos(x).
-    pub(crate) fn cos(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn cos(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function("math.cos", x);
         }
-        let angle = self.reduced(x)?;
-        let [sin, cos] = self.sin_and_cos(angle.rest)?;
-        let magnitude = self.select(angle.is_odd, sin, cos)?;
+        let angle = self.reduced(x);
+        let [sin, cos] = self.sin_and_cos(angle.rest);
+        let magnitude = angle.is_odd.select(sin, cos);
         // One quarter turn ahead of the sine.
-        let is_negative = self.at.same("arith.xori", &[angle.is_odd, angle.is_beyond_half])?;
-        let result = self.select(is_negative, self.neg(magnitude)?, magnitude)?;
-        self.at.one("arith.truncf", &[result], self.ty, &[])
+        let is_negative = angle.is_odd ^ angle.is_beyond_half;
+        let result = is_negative.select(-magnitude, magnitude);
+        result.truncf(self.ty)
     }
 
     /// tan(x).
-    pub(crate) fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn tan(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
-            return self.div(self.function("math.sin", x)?, self.function("math.cos", x)?);
+            return self.function("math.sin", x) / self.function("math.cos", x);
         }
-        let angle = self.reduced(x)?;
-        let [sin, cos] = self.sin_and_cos(angle.rest)?;
-        let above = self.select(angle.is_odd, self.neg(cos)?, sin)?;
-        let below = self.select(angle.is_odd, sin, cos)?;
-        self.of_angle(x, self.div(above, below)?)
+        let angle = self.reduced(x);
+        let [sin, cos] = self.sin_and_cos(angle.rest);
+        let above = angle.is_odd.select(-cos, sin);
+        let below = angle.is_odd.select(sin, cos);
+        self.of_angle(x, above / below)
     }
 
     /// A result in f64, rounded.
-    fn of_angle(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.of_zero(x, self.at.one("arith.truncf", &[result], self.ty, &[])?)
+    fn of_angle(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
+        self.of_zero(x, result.truncf(self.ty))
     }
 
     /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos
@@ -140,93 +139,87 @@ impl<'c, 'r> Math<'c, 'r> {
     /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short
     /// that f64 has each product exactly; of each, whole turns are left out before they are added,
     /// exactly too.
-    fn reduced(&self, x: Ssa<'c, 'r>) -> Result<Angle<'c, 'r>, EmitError> {
-        let wide = self.at.element_type(DataType::F64)?;
+    fn reduced(&self, x: Ssa<'c>) -> Angle<'c> {
+        let wide = self.at.element_type(DataType::F64);
         let constant = |value: f64| self.at.float(value, wide);
-        let (quarter, half, less) = (constant(0.25)?, constant(0.5)?, constant(-4.0)?);
+        let (quarter, half, less) = (constant(0.25), constant(0.5), constant(-4.0));
         // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
         // twenty operations on CPUs.
-        let nearest = |value| {
-            self.at
-                .same("math.floor", &[self.at.same("arith.addf", &[value, half])?])
-        };
-        let x = self.at.one("arith.extf", &[x], wide, &[])?;
+        let nearest = |value: Ssa<'c>| (value + half).floor();
+        let x = x.extf(wide);
         let mut products = Vec::new();
         for (position, piece) in (1_i32..).zip(TWO_OVER_PI) {
-            let product = self.mul_wide(x, constant(piece * 2.0_f64.powi(-29 * position))?)?;
-            let turns = nearest(self.mul_wide(product, quarter)?)?;
-            products.push(self.at.same("math.fma", &[turns, less, product])?);
+            let product = self.mul_wide(x, constant(piece * 2.0_f64.powi(-29 * position)));
+            let turns = nearest(self.mul_wide(product, quarter));
+            products.push(turns.fma(less, product));
         }
-        let add = |a, b| self.at.same("arith.addf", &[a, b]);
+        let add = |a, b| a + b;
         let mut terms = products.iter().copied();
-        let first = terms.next().ok_or(EmitError::Internal("an angle without pieces"))?;
-        let quarters = nearest(terms.try_fold(first, add)?)?;
+        let first = terms.next().unwrap_or_else(|| unreachable!("an angle without pieces"));
+        let quarters = nearest(terms.fold(first, add));
         // From the largest to the smallest: terms that cancel do so exactly.
-        let first = self.at.same("arith.subf", &[first, quarters])?;
-        let rest = products.into_iter().skip(1).try_fold(first, add)?;
+        let first = first - quarters;
+        let rest = products.into_iter().skip(1).fold(first, add);
         // Less whole turns: -2 to 2.
-        let turns = nearest(self.mul_wide(quarters, quarter)?)?;
-        let quarters = self.at.same("math.fma", &[turns, less, quarters])?;
-        let is = |value: Ssa<'c, 'r>, wanted: f64| self.compare(F::Equal, value, constant(wanted)?);
-        let is_negative = self.compare(F::Less, quarters, constant(0.0)?)?;
-        Ok(Angle {
-            rest: self.mul_wide(rest, constant(FRAC_PI_2)?)?,
-            is_odd: is(self.at.same("math.absf", &[quarters])?, 1.0)?,
-            is_beyond_half: self.at.same("arith.ori", &[is_negative, is(quarters, 2.0)?])?,
-        })
+        let turns = nearest(self.mul_wide(quarters, quarter));
+        let quarters = turns.fma(less, quarters);
+        let is = |value: Ssa<'c>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
+        let is_negative = self.compare(F::Less, quarters, constant(0.0));
+        Angle {
+            rest: self.mul_wide(rest, constant(FRAC_PI_2)),
+            is_odd: is(quarters.absf(), 1.0),
+            is_beyond_half: is_negative | is(quarters, 2.0),
+        }
     }
 
-    fn mul_wide(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.mulf", &[x, y])
+    fn mul_wide(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        x * y
     }
 
     /// Sine and cosine of an eighth of a turn at most, in f64, to more digits than f32 has.
-    fn sin_and_cos(&self, x: Ssa<'c, 'r>) -> Result<[Ssa<'c, 'r>; 2], EmitError> {
-        let one = self.at.float(1.0, x.r#type())?;
-        let square = self.mul_wide(x, x)?;
-        let sin = self.mul_wide(square, self.polynomial(&SIN, square)?)?;
-        let cos = self.polynomial(&COS, square)?;
-        Ok([
-            self.at.same("math.fma", &[sin, x, x])?,
-            self.at.same("math.fma", &[cos, square, one])?,
-        ])
+    fn sin_and_cos(&self, x: Ssa<'c>) -> [Ssa<'c>; 2] {
+        let one = self.at.float(1.0, x.r#type());
+        let square = self.mul_wide(x, x);
+        let sin = self.mul_wide(square, self.polynomial(&SIN, square));
+        let cos = self.polynomial(&COS, square);
+        [sin.fma(x, x), cos.fma(square, one)]
     }
 
     /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
     /// its rounding error.
-    pub(crate) fn expm1(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn expm1(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
-            return self.of_zero(x, self.function("math.expm1", x)?);
+            return self.of_zero(x, self.function("math.expm1", x));
         }
-        let one = self.constant(1.0)?;
-        let exp = self.function("math.exp", x)?;
-        let plain = self.sub(exp, one)?;
-        let near = self.mul(plain, self.div(x, self.function("math.log", exp)?)?)?;
-        let near = self.select(self.equal(exp, one)?, x, near)?;
-        let is_near = self.compare(F::Less, self.abs(x)?, one)?;
-        self.select(is_near, near, plain)
+        let one = self.constant(1.0);
+        let exp = x.exp();
+        let plain = exp - one;
+        let near = plain * (x / self.function("math.log", exp));
+        let near = self.equal(exp, one).select(x, near);
+        let is_near = self.compare(F::Less, self.abs(x), one);
+        is_near.select(near, plain)
     }
 
     /// log(1 + x) for x that is at least 0 and not large.
-    pub(crate) fn log1p(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn log1p(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function("math.log1p", x);
         }
-        let one = self.constant(1.0)?;
-        let sum = self.add(one, x)?;
-        let near = self.mul(x, self.div(self.function("math.log", sum)?, self.sub(sum, one)?)?)?;
-        self.select(self.equal(sum, one)?, x, near)
+        let one = self.constant(1.0);
+        let sum = one + x;
+        let near = x * (self.function("math.log", sum) / (sum - one));
+        self.equal(sum, one).select(x, near)
     }
 
     /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
     /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
-    pub(crate) fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function("math.tanh", x);
         }
-        let e = self.expm1(self.scale(-2.0, self.abs(x)?)?)?;
-        let tanh = self.div(self.neg(e)?, self.add(self.constant(2.0)?, e)?)?;
-        self.at.same("math.copysign", &[tanh, x])
+        let e = self.expm1(self.scale(-2.0, self.abs(x)));
+        let tanh = -e / (self.constant(2.0) + e);
+        tanh.copysign(x)
     }
 
     fn lacks_f64_functions(&self) -> bool {
@@ -235,72 +228,72 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its
     /// sigmoid.
-    pub(crate) fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let cube = self.mul(x, self.mul(x, x)?)?;
-        let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
+    pub(crate) fn gelu_tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
+        let cube = x * (x * x);
+        let inner = x + self.scale(GELU_CUBIC, cube);
         self.scale(2.0 * SQRT_2_OVER_PI, inner)
     }
 
     /// The derivative of an activation at x.
-    pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let zero = self.constant(0.0)?;
-        let one = self.constant(1.0)?;
+    pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
+        let zero = self.constant(0.0);
+        let one = self.constant(1.0);
         match op.mode {
             M::EluBwd => {
-                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.exp", x)?)?;
-                self.select(self.compare(F::Greater, x, zero)?, one, below)
+                let below = self.scale(parameter(op.elu_alpha, 1.0), x.exp());
+                self.compare(F::Greater, x, zero).select(one, below)
             }
             M::ReluBwd => {
-                let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0))?;
-                let lower = self.constant(parameter(op.relu_lower_clip, 0.0))?;
+                let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0));
+                let lower = self.constant(parameter(op.relu_lower_clip, 0.0));
                 let inside = match op.relu_upper_clip {
                     Some(upper) => {
-                        let above = self.compare(F::Greater, x, self.constant(f64::from(upper))?)?;
-                        self.select(above, zero, one)?
+                        let above = self.compare(F::Greater, x, self.constant(f64::from(upper)));
+                        above.select(zero, one)
                     }
                     None => one,
                 };
-                self.select(self.compare(F::LessEqual, x, lower)?, slope, inside)
+                self.compare(F::LessEqual, x, lower).select(slope, inside)
             }
             M::SigmoidBwd => self.sigmoid_slope(x),
             // 1 - tanh².
-            M::TanhBwd => self.scale(4.0, self.sigmoid_slope(self.scale(2.0, x)?)?),
-            M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)?),
+            M::TanhBwd => self.scale(4.0, self.sigmoid_slope(self.scale(2.0, x))),
+            M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)),
             M::SwishBwd => {
                 // σ + t σ (1 - σ) with t = beta x.
-                let t = self.scale(parameter(op.swish_beta, 1.0), x)?;
-                self.add(self.sigmoid(t)?, self.mul(t, self.sigmoid_slope(t)?)?)
+                let t = self.scale(parameter(op.swish_beta, 1.0), x);
+                self.sigmoid(t) + t * self.sigmoid_slope(t)
             }
             M::GeluBwd => {
                 // Φ(x) + x φ(x).
-                let density = self.scale(INV_SQRT_2_PI, self.normal_exp(x)?)?;
-                self.add(self.normal_cdf(x)?, self.mul(x, density)?)
+                let density = self.scale(INV_SQRT_2_PI, self.normal_exp(x));
+                self.normal_cdf(x) + x * density
             }
             M::GeluApproxTanhBwd => {
                 // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the
                 // slope is 0 long since.
-                let t = self.gelu_tanh(x)?;
-                let magnitude = self.abs(x)?;
-                let far = self.constant(1024.0)?;
-                let near = self.select(self.compare(F::Less, magnitude, far)?, magnitude, far)?;
-                let square = self.scale(3.0 * GELU_CUBIC, self.mul(near, near)?)?;
-                let inner = self.scale(2.0 * SQRT_2_OVER_PI, self.add(one, square)?)?;
-                let rest = self.mul(x, self.mul(self.sigmoid_slope(t)?, inner)?)?;
-                self.add(self.sigmoid(t)?, rest)
+                let t = self.gelu_tanh(x);
+                let magnitude = self.abs(x);
+                let far = self.constant(1024.0);
+                let near = self.compare(F::Less, magnitude, far).select(magnitude, far);
+                let square = self.scale(3.0 * GELU_CUBIC, near * near);
+                let inner = self.scale(2.0 * SQRT_2_OVER_PI, one + square);
+                let rest = x * (self.sigmoid_slope(t) * inner);
+                self.sigmoid(t) + rest
             }
-            _ => Err(EmitError::Internal("not a gradient")),
+            _ => unreachable!("not a gradient"),
         }
     }
 }
 
 /// An angle less whole turns.
-struct Angle<'c, 'r> {
+struct Angle<'c> {
     /// What is left after the nearest quarter turn, in radians: at most an eighth of a turn.
-    rest: Ssa<'c, 'r>,
+    rest: Ssa<'c>,
     /// Whether one or three quarters were taken away.
-    is_odd: Ssa<'c, 'r>,
+    is_odd: Ssa<'c>,
     /// Whether two or three were.
-    is_beyond_half: Ssa<'c, 'r>,
+    is_beyond_half: Ssa<'c>,
 }
 
 /// 29 bits of 2/π each.

@@ -10,7 +10,7 @@ use crate::value::{Data, Value};
 
 /// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is
 /// computed from, is repeated along one of them.
-pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]) -> bool {
+pub(crate) fn is_repeated(value: &Value<'_>, dims: &[i64], reduced: &[usize]) -> bool {
     let Data::Tensor { ssa, order } = &value.data else {
         return false;
     };
@@ -24,7 +24,7 @@ pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]
 
 /// Whether something in the chain that computes a tensor is repeated along one of the `reduced`
 /// axes of the tensor.
-fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
+fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
     // Each tensor with its axes, or without them if there is a reshape in between.
     let mut next = vec![(tensor, Some(reduced.to_vec()))];
     let mut seen = Vec::new();

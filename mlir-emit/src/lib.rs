@@ -26,6 +26,7 @@ mod contract;
 mod conv;
 mod convert;
 mod cost;
+mod counts;
 mod custom;
 mod dispatch;
 mod error;
@@ -68,7 +69,7 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
 use ir::Emitter;
 use kernel::Kernels;
-use mlir::{Block, Context, Region, Type, function_text};
+use mlir::{Block, Context, Region, Type, Value, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
@@ -162,36 +163,35 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
         &Kernels::default(),
         &signature(graph)?,
     )?;
-    let bound = workspace::bound(&context, &block.take(), target);
+    let bound = workspace::bound(&context, &block.operations, target);
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
 }
 
 /// Writes the whole graph as one dispatch if IREE would split it and it has no kernel of rotini.
 /// Returns whether it did.
-fn write_as_one_dispatch<'c, 'b>(
-    inside: &Emitter<'c, 'b>,
+fn write_as_one_dispatch<'c>(
+    at: Emitter<'c>,
     graph: &NormalGraph,
-    (target, quirks): (&Target, Quirks),
-    (block, results): (&'b Block<'c>, &[Type<'c>]),
-) -> Result<bool, EmitError> {
-    if !attention::is_one_dispatch(graph, target, quirks) {
-        return Ok(false);
+    target: &Target,
+    (arguments, results): (&[Value<'c>], &[Type<'c>]),
+) -> bool {
+    if !attention::is_one_dispatch(graph, target, at.quirks()) {
+        return false;
     }
-    let (dispatch, kernels) = (Block::new(&[]), Kernels::default());
-    {
-        let at = inside.inside(&dispatch);
-        let values = dispatch::run(graph, target, at, &kernels, block)?;
-        at.terminate("flow.return", &values)?;
-    }
+    let kernels = Kernels::default();
+    let dispatch = at.block(&[], |_| {
+        let values = dispatch::run(graph, target, at, &kernels, arguments);
+        at.terminate("flow.return", &values);
+    });
     if !kernels.is_empty() {
-        return Ok(false);
+        return false;
     }
     // Neither extents nor a workload are given.
-    let attributes = [("operandSegmentSizes", inside.segments(&[0, 0]))];
+    let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
     let regions = vec![dispatch.into(), Region::empty()];
-    let values = inside.op("flow.dispatch.region", &[], results, &attributes, regions)?;
-    inside.terminate("func.return", &values)?;
-    Ok(true)
+    let values = at.op("flow.dispatch.region", &[], results, &attributes, regions);
+    at.terminate("func.return", &values);
+    true
 }
 
 /// The text of the function `@compute`, behind those of the kernels that it dispatches.
@@ -203,7 +203,7 @@ fn computation(
     signature: &Signature,
 ) -> Result<Vec<String>, EmitError> {
     let (mut texts, block, results) = lowered(context, graph, target, kernels, signature)?;
-    texts.push(function_text(context, "compute", &results, block)?);
+    texts.push(function_text(context, "compute", &results, &block));
     Ok(texts)
 }
 
@@ -215,15 +215,16 @@ fn lowered<'c>(
     (target, quirks): (&Target, Quirks),
     kernels: &Kernels,
     signature: &Signature,
-) -> Result<(Vec<String>, Block<'c>, Vec<Type<'c>>), EmitError> {
-    let outer = Block::new(&[]);
-    let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
-    let block = Block::new(&arguments);
-    let inside = Emitter::new(context, quirks, &block);
-    if !write_as_one_dispatch(&inside, graph, (target, quirks), (&block, &results))? {
-        let values = dispatch::run(graph, target, inside, kernels, &block)?;
-        inside.terminate("func.return", &values)?;
-    }
-    let texts = kernel::place(context, &block, kernels, target)?;
+) -> Result<(Vec<String>, Block, Vec<Type<'c>>), EmitError> {
+    let at = Emitter::new(context, quirks);
+    let (arguments, results) = shell::function_types(&at, signature);
+    let mut block = context.block(&arguments, |arguments| {
+        if !write_as_one_dispatch(at, graph, target, (arguments, &results)) {
+            let values = dispatch::run(graph, target, at, kernels, arguments);
+            at.terminate("func.return", &values);
+        }
+    });
+    let texts = kernel::place(context, &mut block.operations, kernels, target)?;
+    verified(context, &block)?;
     Ok((texts, block, results))
 }

@@ -3,9 +3,8 @@
 //! Inputs are values from the beginning. Each family defines the values of the tensors that it writes. Stored tensors are rounded, put into
 //! their memory order and returned. The file `dispatch` knows the families; this file knows none of them.
 
-use crate::EmitError;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
@@ -17,19 +16,19 @@ use rotini_schedule::{Machine, gemm};
 use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
-pub(crate) struct Lowering<'g, 'c, 'b> {
+pub(crate) struct Lowering<'g, 'c> {
     graph: &'g NormalGraph,
     target: &'g Target,
-    at: Emitter<'c, 'b>,
+    at: Emitter<'c>,
     kernels: &'g Kernels,
-    values: Vec<Option<Value<'c, 'b>>>,
+    values: Vec<Option<Value<'c>>>,
     /// Whether each tensor holds sums over loops.
     sums: Vec<bool>,
 }
 
-impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
+impl<'g, 'c> Lowering<'g, 'c> {
     /// Begins to lower a graph: none of its tensors has a value yet.
-    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>, kernels: &'g Kernels) -> Self {
+    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c>, kernels: &'g Kernels) -> Self {
         Lowering {
             graph,
             target,
@@ -40,27 +39,27 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
     }
 
-    pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
+    pub(crate) fn emitter(&self) -> Emitter<'c> {
         self.at
     }
 
     /// Returns the sums of a product as a kernel of rotini, with the schedule that is estimated to
     /// be the fastest; `None` if there is no such kernel.
-    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Option<Ssa<'c>> {
         if !product.can_be_addressed() {
-            return Ok(None);
+            return None;
         }
         if product.is_direct {
-            return self.at.product(self.kernels, product).map(Some);
+            return Some(self.at.product(self.kernels, product));
         }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
         let Some(schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
-            return Ok(None);
+            return None;
         };
         product.schedule = fitted(&product, schedule);
         product.name = format!("{}_{}", product.name, product.schedule.word());
-        self.at.product(self.kernels, product).map(Some)
+        Some(self.at.product(self.kernels, product))
     }
 
     /// Whether rotini has a kernel for a product on a CPU.
@@ -70,67 +69,53 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
     /// [exist](Self::has_cpu_matmul).
-    pub(crate) fn dots(
-        &self,
-        dots: &CpuMatmul,
-        [a, b]: [Ssa<'c, 'b>; 2],
-        shape: &[i64],
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn dots(&self, dots: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
-    pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c, 'b>; 2]) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c>; 2]) -> Ssa<'c> {
         self.at.scatter(self.kernels, scatter, values)
     }
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
     /// no kernel fits.
-    pub(crate) fn own(
-        &self,
-        own: &Own,
-        values: &[Ssa<'c, 'b>],
-        shape: &[i64],
-    ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+    pub(crate) fn own(&self, own: &Own, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
         if !own.is_possible() {
-            return Ok(None);
+            return None;
         }
         let values: Vec<usize> = values.iter().map(|value| value.id()).collect();
-        self.at.own(self.kernels, (own, &values), shape).map(Some)
+        Some(self.at.own(self.kernels, (own, &values), shape))
     }
 
     /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.
-    pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+    pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Ssa<'c>> {
         self.at.attention(self.kernels, attention, shapes)
     }
 
     /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
     /// is one.
-    pub(crate) fn in_order(&self, tensor: &Ordered<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn in_order(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
         let turn = self.target.machine().and_then(|_| turn(tensor, order));
         let Some(turn) = turn.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
         };
-        Ok(Ordered {
-            ssa: self.at.transpose(self.kernels, &turn, &extents(&tensor.dims, order)?)?,
+        Ordered {
+            ssa: self.at.transpose(self.kernels, &turn, &extents(&tensor.dims, order)),
             order: order.to_vec(),
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
-        })
+        }
     }
 
     /// Returns the tensor with axis 1 innermost and padded by zeros to `channels` elements; `None`
     /// if no kernel makes this copy.
-    pub(crate) fn channels_padded(
-        &self,
-        tensor: &Ordered<'c, 'b>,
-        channels: i64,
-    ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    pub(crate) fn channels_padded(&self, tensor: &Ordered<'c>, channels: i64) -> Option<Ordered<'c>> {
         let rank = tensor.dims.len();
         let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
         let mut dims = tensor.dims.clone();
         let (Some(slot), &[images, moved, ref image @ ..]) = (dims.get_mut(1), tensor.dims.as_slice()) else {
-            return Ok(None);
+            return None;
         };
         *slot = channels;
         let image: i64 = image.iter().product();
@@ -139,7 +124,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         } else if tensor.lies_in(&(0..rank).collect::<Vec<_>>()) {
             (images, image)
         } else {
-            return Ok(None);
+            return None;
         };
         let turn = Transpose {
             tensor: tensor.ssa.id(),
@@ -150,14 +135,14 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             padded: channels,
         };
         if !turn.is_possible() {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(Ordered {
-            ssa: self.at.transpose(self.kernels, &turn, &extents(&dims, &order)?)?,
+        Some(Ordered {
+            ssa: self.at.transpose(self.kernels, &turn, &extents(&dims, &order)),
             order,
             dtype: tensor.dtype,
             dims,
-        }))
+        })
     }
 
     pub(crate) fn graph(&self) -> &'g NormalGraph {
@@ -172,60 +157,54 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.quirks()
     }
 
-    pub(crate) fn tensor(&self, id: TensorId) -> Result<&'g NormalTensor, EmitError> {
-        self.graph.tensor(id).ok_or(EmitError::Internal("an unknown tensor"))
+    pub(crate) fn tensor(&self, id: TensorId) -> &'g NormalTensor {
+        self.graph
+            .tensor(id)
+            .unwrap_or_else(|| unreachable!("an unknown tensor"))
     }
 
-    pub(crate) fn value(&self, id: TensorId) -> Result<&Value<'c, 'b>, EmitError> {
+    pub(crate) fn value(&self, id: TensorId) -> &Value<'c> {
         self.values
             .get(id.index())
             .and_then(Option::as_ref)
-            .ok_or(EmitError::Internal("a value before its definition"))
+            .unwrap_or_else(|| unreachable!("a value before its definition"))
     }
 
-    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c, 'b>) {
+    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c>) {
         if let Some(slot) = self.values.get_mut(id.index()) {
             *slot = Some(value);
         }
     }
 
     /// Computes a tensor apart from what reads it.
-    pub(crate) fn settle(&mut self, id: TensorId) -> Result<(), EmitError> {
-        let mut value = self.value(id)?.clone();
+    pub(crate) fn settle(&mut self, id: TensorId) {
+        let mut value = self.value(id).clone();
         if let Data::Tensor { ssa, .. } = &mut value.data {
-            *ssa = self.at.barrier(*ssa)?;
+            *ssa = self.at.barrier(*ssa);
         }
         self.define(id, value);
-        Ok(())
     }
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.
     ///
     /// Where the sums themselves are stored and so is more than one tensor computed from them, or
     /// tensors in several memory orders, nothing is fused with the sums ([`Quirk::StoredSums`]).
-    pub(crate) fn define_sums(
-        &mut self,
-        id: TensorId,
-        sums: Ordered<'c, 'b>,
-        compute: DataType,
-    ) -> Result<(), EmitError> {
-        let carried_type = self.carried_type(id, compute)?;
-        let is_stored = self
-            .tensor(id)
-            .is_ok_and(|tensor| tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype);
+    pub(crate) fn define_sums(&mut self, id: TensorId, sums: Ordered<'c>, compute: DataType) {
+        let carried_type = self.carried_type(id, compute);
+        let tensor = self.tensor(id);
+        let is_stored = tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype;
         let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
-        let mut carried = self.carry(sums, carried_type)?;
+        let mut carried = self.carry(sums, carried_type);
         let is_spilled = escapes && self.stores_on_the_way(id) || self.is_stored_variously(id);
         if is_spilled && self.quirks().avoids(Quirk::StoredSums) {
-            carried.ssa = self.at.barrier(carried.ssa)?;
+            carried.ssa = self.at.barrier(carried.ssa);
         }
         self.define(id, Value::of(carried));
-        Ok(())
     }
 
     /// Whether a tensor holds sums over loops, or copies of them.
     pub(crate) fn is_sum(&self, id: TensorId) -> bool {
-        self.sums.get(id.index()).copied().unwrap_or(false)
+        self.sums[id.index()]
     }
 
     /// Whether a node reads a tensor.
@@ -249,9 +228,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         while let Some(id) = next.pop() {
             for reader in self.readers(id) {
                 let Op::Pointwise(op) = &reader.op else { return true };
-                let is_stored = self
-                    .tensor(op.out_0)
-                    .is_ok_and(|tensor| tensor.kind == NormalKind::Output);
+                let is_stored = self.tensor(op.out_0).kind == NormalKind::Output;
                 match self.readers(op.out_0).count() {
                     0 => {}
                     1 if !is_stored => next.push(op.out_0),
@@ -272,9 +249,9 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             if !seen.insert(id) {
                 continue;
             }
-            stored += usize::from(self.tensor(id).is_ok_and(|tensor| tensor.kind == NormalKind::Output));
+            stored += usize::from(self.tensor(id).kind == NormalKind::Output);
             if let Some(mut order) = self.stored_order(id) {
-                order.retain(|&axis| self.tensor(id).is_ok_and(|tensor| tensor.dims.get(axis) != Some(&1)));
+                order.retain(|&axis| self.tensor(id).dims.get(axis) != Some(&1));
                 orders.insert(order);
             }
             for reader in self.readers(id) {
@@ -290,85 +267,85 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but
     /// its own type if that is an integer type or one of few bits, because there the conversion is what the tensor is for.
-    pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
-        let dtype = self.tensor(id)?.dtype;
-        Ok(if dtype.is_integer() || dtype.is_code() {
+    pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> DataType {
+        let dtype = self.tensor(id).dtype;
+        if dtype.is_integer() || dtype.is_code() {
             dtype
         } else {
             compute
-        })
+        }
     }
 
     /// The value of a tensor as an operand that an operation reads many times over: with all its
     /// axes, and settled. Its producers are in a separate dispatch ([`Quirk::UnsettledFactors`]).
-    pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
-        self.settled_as(id, contracted(self.value(id)?.dtype, self.quirks()))
+    pub(crate) fn settled(&self, id: TensorId) -> Ordered<'c> {
+        self.settled_as(id, contracted(self.value(id).dtype, self.quirks()))
     }
 
     /// Both factors of a contraction, in the types in which they can be multiplied.
-    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-        let types = [self.factor_type(a, compute)?, self.factor_type(b, compute)?];
+    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> [Ordered<'c>; 2] {
+        let types = [self.factor_type(a, compute), self.factor_type(b, compute)];
         let mut read = factor_types(types, compute, self.target, self.quirks());
-        let is_single = |id: TensorId| Ok::<_, EmitError>(self.tensor(id)?.dims.iter().all(|&dim| dim == 1));
-        let has_single = is_single(a)? || is_single(b)?;
+        let is_single = |id: TensorId| self.tensor(id).dims.iter().all(|&dim| dim == 1);
+        let has_single = is_single(a) || is_single(b);
         if has_single && read.iter().any(|dtype| dtype.is_fnuz()) && self.quirks().avoids(Quirk::SingleFnuz) {
             read = read.map(|dtype| if dtype.is_fnuz() { DataType::F16 } else { dtype });
         }
         let [of_a, of_b] = read;
-        Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
+        [self.settled_as(a, of_a), self.settled_as(b, of_b)]
     }
 
     /// The type that a factor is converted to before the product: where rotini's kernels multiply
     /// 16-bit floats, a tensor that is carried in the compute type is rounded to its declared type,
     /// as matrix instructions need it.
-    fn factor_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
-        let (carried, own) = (self.value(id)?.dtype, self.tensor(id)?.dtype);
+    fn factor_type(&self, id: TensorId, compute: DataType) -> DataType {
+        let (carried, own) = (self.value(id).dtype, self.tensor(id).dtype);
         let is_half = matches!(own, DataType::F16 | DataType::Bf16);
         let is_rounded = is_half && carried == DataType::F32 && compute == DataType::F32;
-        Ok(if is_rounded && self.target.machine().is_some() {
+        if is_rounded && self.target.machine().is_some() {
             own
         } else {
             carried
-        })
+        }
     }
 
     /// Converts the elements of a tensor, in a separate dispatch.
-    pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
-        let value = self.carry(value, dtype)?;
-        Ok(Ordered {
-            ssa: self.at.barrier(value.ssa)?,
+    pub(crate) fn converted(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
+        let value = self.carry(value, dtype);
+        Ordered {
+            ssa: self.at.barrier(value.ssa),
             ..value
-        })
+        }
     }
 
     /// [`settled`](Self::settled) with its elements converted.
-    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
-        let value = self.value(id)?.materialise(&self.at)?;
-        let tensor = self.tensor(id)?;
+    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Ordered<'c> {
+        let value = self.value(id).materialise(&self.at);
+        let tensor = self.tensor(id);
         let is_argument = tensor.kind == NormalKind::Input
             && !tensor.dtype.is_packed()
             && matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
         if is_argument && value.dtype == dtype {
-            return Ok(value);
+            return value;
         }
-        let value = self.carry(value, dtype)?;
-        Ok(Ordered {
-            ssa: self.at.barrier_against(Quirk::UnsettledFactors, value.ssa)?,
+        let value = self.carry(value, dtype);
+        Ordered {
+            ssa: self.at.barrier_against(Quirk::UnsettledFactors, value.ssa),
             ..value
-        })
+        }
     }
 
     /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
-    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c>) -> Ssa<'c> {
         if self.quirks().avoids(quirk) {
             self.apart_from_contractions(ssa)
         } else {
-            Ok(ssa)
+            ssa
         }
     }
 
     /// Puts a barrier behind a tensor if the graph has a contraction that it could be fused with.
-    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c>) -> Ssa<'c> {
         let contracts = self.graph.nodes().iter().any(|node| {
             matches!(
                 node.op,
@@ -382,7 +359,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     | Op::SdpaBackward(_)
             )
         });
-        if contracts { self.at.barrier(ssa) } else { Ok(ssa) }
+        if contracts { self.at.barrier(ssa) } else { ssa }
     }
 
     /// The memory order of an output without gaps.
@@ -416,12 +393,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// A value in another type and order, as one elementwise operation that fuses with what made it.
-    pub(crate) fn round(
-        &self,
-        value: &Ordered<'c, 'b>,
-        dtype: DataType,
-        order: Vec<usize>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
         let at = &self.at;
         let rank = order.len();
         let results = value
@@ -429,31 +401,31 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             .iter()
             .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
             .collect::<Option<Vec<_>>>()
-            .ok_or(EmitError::Internal("orders over different axes"))?;
+            .unwrap_or_else(|| unreachable!("orders over different axes"));
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
-        let init = at.empty(&extents(&value.dims, &order)?, dtype)?;
+        let init = at.empty(&extents(&value.dims, &order), dtype);
         let inputs = [(value.ssa, value.dtype, affine_map(rank, &results))];
         let ssa = at.generic(
             &vec![Loop::Parallel; rank],
             &inputs,
             (init, dtype, identity),
             |body, elements| {
-                let element = elements.first().copied().ok_or(MISSING)?;
+                let element = elements[0];
                 convert(body, element, value.dtype, dtype)
             },
-        )?;
-        Ok(Ordered {
+        );
+        Ordered {
             ssa,
             order,
             dtype,
             dims: value.dims.clone(),
-        })
+        }
     }
 
     /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
-    pub(crate) fn carry(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
-            return Ok(value);
+            return value;
         }
         let order = value.order.clone();
         self.round(&value, dtype, order)
@@ -461,8 +433,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 }
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
-fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Transpose> {
-    let extent_of = |axis: &usize| tensor.dims.get(*axis).copied().unwrap_or(1);
+fn turn(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
+    let extent_of = |axis: &usize| tensor.dims[*axis];
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
     let (from, to) = (wide(&tensor.order), wide(order));
     let same = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
@@ -485,9 +457,7 @@ fn sums(graph: &NormalGraph) -> Vec<bool> {
     let mut sums = vec![false; graph.tensors().len()];
     for node in graph.nodes() {
         let is_sum = match &node.op {
-            Op::Pointwise(op) => {
-                op.mode == PointwiseMode::Identity && sums.get(op.in_0.index()).copied().unwrap_or(false)
-            }
+            Op::Pointwise(op) => op.mode == PointwiseMode::Identity && sums[op.in_0.index()],
             op => op.is_sum(),
         };
         node.op.for_each_output(&mut |_, id| {

@@ -1,19 +1,19 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
-use crate::EmitError;
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_to_float};
+use crate::convert::{convert, integer_to_float};
 use crate::ir::Emitter;
+use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value as Ssa};
 use crate::quirks::Quirk;
 use crate::target::Target;
 use rotini_graph::DataType;
 
 /// A scalar of the compute type, or why there is none.
-pub(crate) type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
+pub(crate) type Scalar<'c> = Ssa<'c>;
 
 /// Builds scalar arithmetic, with what has to be known of the target to do it right.
-pub(crate) struct Math<'c, 'r> {
-    pub(crate) at: Emitter<'c, 'r>,
+pub(crate) struct Math<'c> {
+    pub(crate) at: Emitter<'c>,
     pub(crate) ty: Type<'c>,
     pub(crate) compute: DataType,
     /// Whether only what the compiler approximates itself can be called.
@@ -30,17 +30,12 @@ pub(crate) struct Math<'c, 'r> {
     axes: Vec<usize>,
 }
 
-impl<'c, 'r> Math<'c, 'r> {
+impl<'c> Math<'c> {
     /// Arithmetic in the body of an operation whose loops are these logical axes.
-    pub(crate) fn new(
-        at: Emitter<'c, 'r>,
-        target: &Target,
-        compute: DataType,
-        axes: Vec<usize>,
-    ) -> Result<Self, EmitError> {
-        Ok(Math {
+    pub(crate) fn new(at: Emitter<'c>, target: &Target, compute: DataType, axes: Vec<usize>) -> Self {
+        Math {
             at,
-            ty: at.element_type(compute)?,
+            ty: at.element_type(compute),
             compute,
             lacks_math_library: target.is_cpu(),
             // AMD's device library is exact to the last digits whatever the angle.
@@ -49,7 +44,7 @@ impl<'c, 'r> Math<'c, 'r> {
             compares: compute.is_float() && at.quirks().avoids(Quirk::MissingFmax),
             loses_nan: compute.is_float() && at.quirks().avoids(Quirk::LostNan),
             axes,
-        })
+        }
     }
 
     /// The same in a reduction of several elements, which is known by the one operation that
@@ -63,7 +58,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// A constant, which is whole where the compute type is.
-    pub(crate) fn constant(&self, value: f64) -> Scalar<'c, 'r> {
+    pub(crate) fn constant(&self, value: f64) -> Scalar<'c> {
         if self.compute.is_float() {
             self.at.float(value, self.ty)
         } else {
@@ -71,25 +66,13 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c>]) -> Scalar<'c> {
         self.at
             .same(if self.compute.is_float() { float } else { integer }, operands)
     }
 
-    pub(crate) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.arithmetic("arith.addf", "arith.addi", &[x, y])
-    }
-
-    pub(crate) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.arithmetic("arith.subf", "arith.subi", &[x, y])
-    }
-
-    pub(crate) fn mul(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.arithmetic("arith.mulf", "arith.muli", &[x, y])
-    }
-
     /// The larger one; a number if either is.
-    pub(crate) fn max(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compares {
             return self.chosen(FloatPredicate::Greater, x, y);
         }
@@ -97,7 +80,7 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// The smaller one; a number if either is.
-    pub(crate) fn min(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn min(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compares {
             return self.chosen(FloatPredicate::Less, x, y);
         }
@@ -105,158 +88,139 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// x if the predicate holds for x and y, else y; a number if either is.
-    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let chosen = self.select(self.compare(predicate, x, y)?, x, y)?;
-        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y)?;
-        self.select(is_nan, x, chosen)
+    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        let chosen = self.compare(predicate, x, y).select(x, y);
+        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y);
+        is_nan.select(x, chosen)
     }
 
     /// The larger one; NaN if either is.
-    pub(crate) fn maximum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y])?;
+    pub(crate) fn maximum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y]);
         self.or_nan(x, y, larger)
     }
 
     /// The smaller one; NaN if either is.
-    pub(crate) fn minimum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y])?;
+    pub(crate) fn minimum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y]);
         self.or_nan(x, y, smaller)
     }
 
     /// Returns `result`, or NaN if x or y is NaN and the operation would lose it
     /// ([`Quirk::LostNan`]).
-    fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn or_nan(&self, x: Ssa<'c>, y: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         if !self.loses_nan {
-            return Ok(result);
+            return result;
         }
-        let are_numbers = self.compare(FloatPredicate::Ordered, x, y)?;
-        self.select(are_numbers, result, self.constant(f64::NAN)?)
+        let are_numbers = self.compare(FloatPredicate::Ordered, x, y);
+        are_numbers.select(result, self.constant(f64::NAN))
     }
 
-    pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn abs(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.arithmetic("math.absf", "math.absi", &[x])
-    }
-
-    /// A quotient of floats.
-    pub(crate) fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.divf", &[x, y])
     }
 
     /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
     /// trap on some processors, and are undefined to the compiler.
-    pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn integer_div(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let constant = |value: i64| self.at.integer(value, self.ty);
-        let (zero, one) = (constant(0)?, constant(1)?);
-        let compare = |y, value| compare_integer(&self.at, IntegerPredicate::Equal, y, value);
-        let is_zero = compare(y, zero)?;
-        let is_least = compare(x, constant(self.compute.whole_range().0)?)?;
-        let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1)?)?])?;
-        let is_undefined = self.at.same("arith.ori", &[is_zero, wraps])?;
-        let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)?])?;
-        self.select(is_zero, zero, quotient)
-    }
-
-    pub(crate) fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.negf", &[x])
+        let (zero, one) = (constant(0), constant(1));
+        let compare = |y, value| self.at.compare_integers(IntegerPredicate::Equal, y, value);
+        let is_zero = compare(y, zero);
+        let is_least = compare(x, constant(self.compute.whole_range().0));
+        let wraps = is_least & compare(y, constant(-1));
+        let is_undefined = is_zero | wraps;
+        let quotient = x.divsi(is_undefined.select(one, y));
+        is_zero.select(zero, quotient)
     }
 
     /// -x as a term that may be summed: in a form that does not become the subtraction of x from
     /// the sum ([`Quirk::NegatedTerms`]).
-    pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn negated(&self, x: Ssa<'c>) -> Scalar<'c> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
-                let negated = self.neg(x)?;
-                self.at.same("math.copysign", &[negated, negated])
+                let negated = -x;
+                negated.copysign(negated)
             }
             (true, false) => {
-                let complement = self.at.same("arith.xori", &[x, self.constant(-1.0)?])?;
-                self.at.same("arith.addi", &[complement, self.constant(1.0)?])
+                let complement = x ^ self.constant(-1.0);
+                complement + self.constant(1.0)
             }
-            (false, true) => self.neg(x),
-            (false, false) => self.at.same("arith.subi", &[self.constant(0.0)?, x]),
+            (false, true) => -x,
+            (false, false) => self.constant(0.0) - x,
         }
     }
 
     /// A sum over loops as a term of another sum: in a form that the compiler does not make the
     /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
-    pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn complete(&self, sum: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
-            self.at.same("math.copysign", &[sum, sum])
+            sum.copysign(sum)
         } else {
-            Ok(sum)
+            sum
         }
     }
 
     /// A function of `math` on floats.
-    pub(crate) fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn function(&self, name: &str, x: Ssa<'c>) -> Scalar<'c> {
         self.at.same(name, &[x])
     }
 
     /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
-    pub(crate) fn inverse_root(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.div(self.constant(1.0)?, self.function("math.sqrt", x)?)
+    pub(crate) fn inverse_root(&self, x: Ssa<'c>) -> Scalar<'c> {
+        self.constant(1.0) / x.sqrt()
     }
 
-    pub(crate) fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if factor == 1.0 {
-            Ok(x)
-        } else {
-            self.mul(self.constant(factor)?, x)
-        }
+    pub(crate) fn scale(&self, factor: f64, x: Ssa<'c>) -> Scalar<'c> {
+        if factor == 1.0 { x } else { self.constant(factor) * x }
     }
 
-    pub(crate) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        self.at.compare_floats(predicate, x, y)
     }
 
-    pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        compare_float(&self.at, predicate, x, y)
-    }
-
-    pub(crate) fn equal(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn equal(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
             self.compare(FloatPredicate::Equal, x, y)
         } else {
-            compare_integer(&self.at, IntegerPredicate::Equal, x, y)
+            self.at.compare_integers(IntegerPredicate::Equal, x, y)
         }
     }
 
     /// A condition as 1 or 0 of the compute type.
-    pub(crate) fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn flag(&self, condition: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
             return integer_to_float(&self.at, "arith.uitofp", (condition, 1), self.compute);
         }
-        self.at.one("arith.extui", &[condition], self.ty, &[])
+        condition.extui(self.ty)
     }
 
     /// The position along a logical axis.
-    pub(crate) fn index(&self, axis: usize) -> Scalar<'c, 'r> {
+    pub(crate) fn index(&self, axis: usize) -> Scalar<'c> {
         let position = self.axes.iter().position(|&candidate| candidate == axis);
         let index = self
             .at
-            .loop_index(position.ok_or(EmitError::Internal("the index of an axis without a loop"))?)?;
-        let wide = self
-            .at
-            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
+            .loop_index(position.unwrap_or_else(|| unreachable!("the index of an axis without a loop")));
+        let wide = index.index_cast(self.at.element_type(DataType::I64));
         convert(&self.at, wide, DataType::I64, self.compute)
     }
 }
 
 /// sum + x y in the compute type.
-pub(crate) fn multiply_add<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    x: (Ssa<'c, 'r>, DataType),
-    y: (Ssa<'c, 'r>, DataType),
-    sum: Ssa<'c, 'r>,
+pub(crate) fn multiply_add<'c>(
+    body: &Emitter<'c>,
+    x: (Ssa<'c>, DataType),
+    y: (Ssa<'c>, DataType),
+    sum: Ssa<'c>,
     compute: DataType,
-) -> Scalar<'c, 'r> {
-    let x = convert(body, x.0, x.1, compute)?;
-    let y = convert(body, y.0, y.1, compute)?;
+) -> Scalar<'c> {
+    let x = convert(body, x.0, x.1, compute);
+    let y = convert(body, y.0, y.1, compute);
     let (multiply, add) = if compute.is_float() {
         ("arith.mulf", "arith.addf")
     } else {
         ("arith.muli", "arith.addi")
     };
-    let product = body.same(multiply, &[x, y])?;
+    let product = body.same(multiply, &[x, y]);
     body.same(add, &[sum, product])
 }

@@ -1,12 +1,12 @@
 //! Matrix multiplication: one structured contraction, whatever the memory order of the operands.
 
+use crate::Unsupported;
 use crate::contract::{check_product, contract, repeated};
 use crate::convert::compute_type;
 use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
 use crate::value::{Ordered, extent, extents, reshape};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, Matmul, NormalGraph};
 
 /// Says whether the operation can be lowered.
@@ -15,28 +15,24 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Resu
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Matmul) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let out = lowering.tensor(op.c)?.dims.clone();
-    let [a, b] = lowering.factors([op.a, op.b], compute)?;
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Matmul) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let out = lowering.tensor(op.c).dims.clone();
+    let [a, b] = lowering.factors([op.a, op.b], compute);
     let row = out.len().saturating_sub(2);
-    let (a, b) = (ranked(lowering, a, out.len())?, ranked(lowering, b, out.len())?);
-    let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
+    let (a, b) = (ranked(lowering, a, out.len()), ranked(lowering, b, out.len()));
+    let (a, b) = (repeated(lowering, a, &out, row), repeated(lowering, b, &out, row));
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
-    let product = long_contract(lowering, &a, &b, &out, &order, compute)?;
+    let product = long_contract(lowering, &a, &b, &out, &order, compute);
     lowering.define_sums(op.c, product, compute)
 }
 
 /// The matrices with as many axes as the result has. Batch axes that are missing come first, with
 /// an extent of 1.
-fn ranked<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    matrices: Ordered<'c, 'b>,
-    rank: usize,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -> Ordered<'c> {
     let missing = rank.saturating_sub(matrices.dims.len());
     if missing == 0 {
-        return Ok(matrices);
+        return matrices;
     }
     let dims = [&vec![1; missing], matrices.dims.as_slice()].concat();
     let order: Vec<usize> = (0..missing)
@@ -49,55 +45,55 @@ fn ranked<'c, 'b>(
         "tensor.expand_shape",
         matrices.ssa,
         &reassociation,
-        &extents(&dims, &order)?,
+        &extents(&dims, &order),
         matrices.dtype,
-    )?;
-    Ok(Ordered {
+    );
+    Ordered {
         ssa,
         order,
         dtype: matrices.dtype,
         dims,
-    })
+    }
 }
 
 /// [`contract`], in blocks or in f64 where it would add up too much.
-fn long_contract<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+fn long_contract<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     out: &[i64],
     order: &[usize],
     compute: DataType,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c> {
     let (Some(row), Some(column)) = (out.len().checked_sub(2), out.len().checked_sub(1)) else {
-        return Err(EmitError::Internal("a matrix of low rank"));
+        unreachable!("a matrix of low rank");
     };
     let at = lowering.emitter();
-    let results = extents(out, order)?;
-    if let Some(product) = dots(lowering, a, b, (out, order), compute)? {
-        return Ok(product);
+    let results = extents(out, order);
+    if let Some(product) = dots(lowering, a, b, (out, order), compute) {
+        return product;
     }
-    match Summation::of(lowering.target(), compute, extent(&a.dims, column)?, out) {
+    match Summation::of(lowering.target(), compute, extent(&a.dims, column), out) {
         Summation::AtOnce => contract(lowering, a, b, out, order, compute),
         Summation::Blocks(block) => {
-            let (a, b) = (in_blocks(&at, a, column, block)?, in_blocks(&at, b, row, block)?);
-            let dims = [&[extent(&a.dims, 0)?], out].concat();
+            let (a, b) = (in_blocks(&at, a, column, block), in_blocks(&at, b, row, block));
+            let dims = [&[extent(&a.dims, 0)], out].concat();
             let shifted: Vec<usize> = [0].into_iter().chain(order.iter().map(|axis| axis + 1)).collect();
-            let partial = contract(lowering, &a, &b, &dims, &shifted, compute)?;
-            Ok(Ordered {
-                ssa: blocks(&at, (partial.ssa, extent(&a.dims, 0)?), &results, compute)?,
+            let partial = contract(lowering, &a, &b, &dims, &shifted, compute);
+            Ordered {
+                ssa: blocks(&at, (partial.ssa, extent(&a.dims, 0)), &results, compute),
                 order: order.to_vec(),
                 dtype: compute,
                 dims: out.to_vec(),
-            })
+            }
         }
         Summation::Wide => {
-            let wide = contract(lowering, a, b, out, order, DataType::F64)?;
-            Ok(Ordered {
-                ssa: in_type(&at, wide.ssa, &results, DataType::F64, compute)?,
+            let wide = contract(lowering, a, b, out, order, DataType::F64);
+            Ordered {
+                ssa: in_type(&at, wide.ssa, &results, DataType::F64, compute),
                 dtype: compute,
                 ..wide
-            })
+            }
         }
     }
 }
@@ -110,20 +106,20 @@ fn long_contract<'c, 'b>(
 /// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
 /// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
 /// than the products.
-fn dots<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    a: &Ordered<'c, 'b>,
-    b: &Ordered<'c, 'b>,
+fn dots<'c>(
+    lowering: &Lowering<'_, 'c>,
+    a: &Ordered<'c>,
+    b: &Ordered<'c>,
     (out, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     const FEW: i64 = 64;
     let [batch @ .., rows, columns] = out else {
-        return Err(EmitError::Internal("a matrix of low rank"));
+        unreachable!("a matrix of low rank");
     };
     let in_rows: Vec<usize> = (0..out.len()).collect();
     let transposed: Vec<usize> = [&in_rows[..batch.len()], &[batch.len() + 1, batch.len()]].concat();
-    let terms = extent(&a.dims, batch.len() + 1)?;
+    let terms = extent(&a.dims, batch.len() + 1);
     let is_column = *columns == 1 && *rows > FEW;
     let right = if b.lies_in(&in_rows) && !is_column {
         Right::Columns
@@ -142,14 +138,14 @@ fn dots<'c, 'b>(
     let lies_so = right == Right::Columns || (terms > LONG || is_narrow) && b.lies_in(&transposed);
     let lie_so = a.lies_in(&in_rows) && order == in_rows && lies_so;
     if !is_f32 || !is_one || !lie_so || !lowering.has_cpu_matmul(&product) {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(Ordered {
-        ssa: lowering.dots(&product, [a.ssa, b.ssa], out)?,
+    Some(Ordered {
+        ssa: lowering.dots(&product, [a.ssa, b.ssa], out),
         order: in_rows,
         dtype: compute,
         dims: out.to_vec(),
-    }))
+    })
 }
 
 /// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than

@@ -1,7 +1,6 @@
 //! Tensors between a buffer's memory and the values of a lowering. Elements with gaps are gathered and scattered. Elements of less than a
 //! byte are unpacked and packed.
 
-use crate::EmitError;
 use crate::kernel::Scatter;
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -9,88 +8,78 @@ use crate::packing::{pack, unpack};
 use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{Layout, NormalTensor, TensorId};
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// An input as a value: its argument as it is, or gathered if it has gaps.
-    pub(crate) fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c>) -> Value<'c> {
         let data = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } if tensor.dtype.is_packed() => Data::Tensor {
-                ssa: unpack(&self.emitter(), ssa, &extents(&tensor.dims, &order)?, tensor.dtype)?,
+                ssa: unpack(&self.emitter(), ssa, &extents(&tensor.dims, &order), tensor.dtype),
                 order,
             },
             Layout::Dense { order } => Data::Tensor { ssa, order },
             Layout::Strided => {
                 let order: Vec<usize> = (0..tensor.dims.len()).collect();
                 Data::Tensor {
-                    ssa: self.gather(tensor, ssa)?,
+                    ssa: self.gather(tensor, ssa),
                     order,
                 }
             }
         };
-        Ok(Value {
+        Value {
             data,
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
-        })
+        }
     }
 
     /// Reads the elements of a strided tensor out of its span.
-    fn gather(&self, tensor: &NormalTensor, span: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn gather(&self, tensor: &NormalTensor, span: Ssa<'c>) -> Ssa<'c> {
         let at = &self.emitter();
         at.tabulate(&tensor.dims, tensor.dtype, |body| {
             let index = body.index_type();
-            let mut address = body.integer(0, index)?;
+            let mut address = body.integer(0, index);
             for (axis, &stride) in tensor.strides.iter().enumerate() {
                 if stride == 0 {
                     continue;
                 }
-                let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
-                address = body.same("arith.addi", &[address, offset])?;
+                let offset = body.loop_index(axis) * body.integer(stride, index);
+                address = address + offset;
             }
-            body.extract(at.captured(span), &[address], tensor.dtype)
+            body.extract(span, &[address], tensor.dtype)
         })
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
-    pub(crate) fn store(
-        &self,
-        id: TensorId,
-        tensor: &NormalTensor,
-        old: &mut impl FnMut() -> Result<Ssa<'c, 'b>, EmitError>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
-        let value = self.value(id)?.materialise(&self.emitter())?;
+    pub(crate) fn store(&self, id: TensorId, tensor: &NormalTensor, old: &mut impl FnMut() -> Ssa<'c>) -> Ssa<'c> {
+        let value = self.value(id).materialise(&self.emitter());
         let (order, span) = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } => (order, None),
             Layout::Strided => {
                 let mut order: Vec<usize> = (0..tensor.dims.len()).collect();
                 order.sort_by_key(|&axis| std::cmp::Reverse(tensor.strides[axis]));
-                (order, Some(old()?))
+                (order, Some(old()))
             }
         };
         let rounded = if value.dtype == tensor.dtype && value.order == order {
             value
         } else {
-            self.round(&value, tensor.dtype, order)?
+            self.round(&value, tensor.dtype, order)
         };
         match span {
             None if tensor.dtype.is_packed() => pack(
                 &self.emitter(),
                 rounded.ssa,
-                &extents(&rounded.dims, &rounded.order)?,
+                &extents(&rounded.dims, &rounded.order),
                 tensor.dtype,
             ),
-            None => Ok(rounded.ssa),
+            None => rounded.ssa,
             Some(old) => self.scatter(tensor, &rounded, old),
         }
     }
 
     /// Writes the elements of a strided tensor, which lie from the largest stride to the smallest,
     /// into its span in place.
-    fn scatter(
-        &self,
-        tensor: &NormalTensor,
-        value: &Ordered<'c, 'b>,
-        old: Ssa<'c, 'b>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c>, old: Ssa<'c>) -> Ssa<'c> {
         let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
         let axes = value
             .order
@@ -99,7 +88,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let scatter = Scatter {
             bits: tensor.dtype.bits(),
             axes: axes.collect(),
-            span: span.ok_or(EmitError::Internal("a span that overflows"))?,
+            span: span.unwrap_or_else(|| unreachable!("a span that overflows")),
             is_on_gpu: !self.target().is_cpu(),
         };
         self.scattered(&scatter, [value.ssa, old])

@@ -1,27 +1,26 @@
 //! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged them, it
 //! would drop the schedule.
 
-use crate::EmitError;
 use crate::ir::Emitter;
 use crate::step::count;
 use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
 /// An operand of a reduction over these axes in their order, with no others, that nothing can be
 /// fused into.
-pub(crate) fn settle<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: &Value<'c, 'b>,
+pub(crate) fn settle<'c>(
+    at: &Emitter<'c>,
+    value: &Value<'c>,
     dims: &[i64],
     wide: &[usize],
     reduced: &[usize],
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c> {
     let Data::Tensor { ssa, order } = &value.data else {
-        return Ok(value.clone());
+        return value.clone();
     };
     let missing = dims.len().saturating_sub(value.dims.len());
     let is_wide = |axis: &usize| value.dims.get(*axis).is_some_and(|&extent| extent > 1);
     let keep: Vec<bool> = order.iter().map(is_wide).collect();
-    let mut ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
+    let mut ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order), &keep, value.dtype);
     let own: Vec<usize> = order
         .iter()
         .copied()
@@ -38,12 +37,12 @@ pub(crate) fn settle<'c, 'b>(
         dtype: value.dtype,
         dims: full,
     };
-    let tensor = tensor.in_order(at, &sorted)?;
+    let tensor = tensor.in_order(at, &sorted);
     ssa = tensor.ssa;
     if sorted.iter().any(|axis| reduced.contains(axis)) && !at.is_settled(ssa) {
-        ssa = at.barrier(ssa)?;
+        ssa = at.barrier(ssa);
     }
-    Ok(Value::of(Ordered { ssa, ..tensor }))
+    Value::of(Ordered { ssa, ..tensor })
 }
 
 /// The axes of a reduction's loops, in groups that can be merged into one loop each.
@@ -54,8 +53,9 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(operands: &[Value<'_, '_>], wide: &[usize], reduced: &[usize]) -> Self {
-        let has = |value: &Value<'_, '_>, axis: &usize| matches!(&value.data, Data::Tensor { order, .. } if order.contains(axis));
+    pub(crate) fn new(operands: &[Value<'_>], wide: &[usize], reduced: &[usize]) -> Self {
+        let has =
+            |value: &Value<'_>, axis: &usize| matches!(&value.data, Data::Tensor { order, .. } if order.contains(axis));
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for axis in wide {
             let joins = |last: &usize| {
@@ -77,24 +77,19 @@ impl Merged {
     }
 
     /// A settled operand over the groups: its axes are their positions.
-    pub(crate) fn merge<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        value: Value<'c, 'b>,
-        dims: &[i64],
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn merge<'c>(&self, at: &Emitter<'c>, value: Value<'c>, dims: &[i64]) -> Value<'c> {
         let Data::Tensor { mut ssa, order } = value.data else {
-            return Ok(Value {
+            return Value {
                 dims: Vec::new(),
                 ..value
-            });
+            };
         };
         let (mut merged, mut own, mut shape, mut groups) =
             (vec![1; self.groups.len()], Vec::new(), Vec::new(), Vec::new());
         let mut next = 0..order.len();
         for (position, (extent, group)) in merged.iter_mut().zip(&self.groups).enumerate() {
             if group.first().is_some_and(|axis| order.contains(axis)) {
-                *extent = count(dims, group)?;
+                *extent = count(dims, group);
                 own.push(position);
                 shape.push(*extent);
                 groups.push(next.by_ref().take(group.len()).collect::<Vec<_>>());
@@ -102,12 +97,12 @@ impl Merged {
         }
         if own.len() != order.len() {
             // The barrier keeps the compiler from making several loops of one again.
-            ssa = at.barrier(reshape(at, "tensor.collapse_shape", ssa, &groups, &shape, value.dtype)?)?;
+            ssa = at.barrier(reshape(at, "tensor.collapse_shape", ssa, &groups, &shape, value.dtype));
         }
-        Ok(Value {
+        Value {
             data: Data::Tensor { ssa, order: own },
             dtype: value.dtype,
             dims: merged,
-        })
+        }
     }
 }

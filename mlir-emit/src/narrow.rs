@@ -26,9 +26,9 @@
 //! saturates from 256. The specification has no such exceptions, and hipDNN's own FP4 and FP6 have
 //! none. So neither happens here.
 
-use crate::EmitError;
-use crate::convert::{IntegerPredicate, compare_integer, convert};
+use crate::convert::convert;
 use crate::ir::Emitter;
+use crate::ir::IntegerPredicate;
 use crate::mlir::{Float, Type, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
@@ -156,19 +156,15 @@ pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
 
 /// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere
 /// else, as the floats that they are.
-pub(crate) fn multiplied<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    factor: Ssa<'c, 'b>,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     let Some(float) = Float::of_fnuz(dtype) else {
-        return Ok(factor);
+        return factor;
     };
-    let (shape, byte) = factor.r#type().as_tensor()?;
+    let (shape, byte) = factor.r#type().as_tensor();
     if byte != Type::integer(at.context(), 8) {
-        return Err(EmitError::Internal("codes that are no bytes"));
+        unreachable!("codes that are no bytes");
     }
-    let floats = Type::float(at.context(), float).tensor(&shape)?;
+    let floats = Type::float(at.context(), float).tensor(&shape);
     at.one("tensor.bitcast", &[factor], floats, &[])
 }
 
@@ -213,21 +209,21 @@ struct Wide<'c> {
 }
 
 impl<'c> Wide<'c> {
-    fn of(at: &Emitter<'c, '_>, dtype: DataType) -> Result<Self, EmitError> {
+    fn of(at: &Emitter<'c>, dtype: DataType) -> Self {
         match dtype {
-            DataType::F32 => Ok(Wide {
-                bits: at.element_type(DataType::I32)?,
+            DataType::F32 => Wide {
+                bits: at.element_type(DataType::I32),
                 width: 32,
                 fraction: 23,
                 bias: 127,
-            }),
-            DataType::F64 => Ok(Wide {
-                bits: at.element_type(DataType::I64)?,
+            },
+            DataType::F64 => Wide {
+                bits: at.element_type(DataType::I64),
                 width: 64,
                 fraction: 52,
                 bias: 1023,
-            }),
-            _ => Err(EmitError::Internal("a narrow float made of neither f32 nor f64")),
+            },
+            _ => unreachable!("a narrow float made of neither f32 nor f64"),
         }
     }
 
@@ -242,181 +238,145 @@ impl<'c> Wide<'c> {
 }
 
 /// The f32 that a code means: every narrow float is one.
-pub(crate) fn decode<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    code: Ssa<'c, 'b>,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let wide = Wide::of(at, DataType::F32)?;
-    let float = at.element_type(DataType::F32)?;
+pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
+    let wide = Wide::of(at, DataType::F32);
+    let float = at.element_type(DataType::F32);
     if !code.r#type().is_integer() {
         // A code that is [`multiplied`].
-        return at.one("arith.extf", &[code], float, &[]);
+        return code.extf(float);
     }
     let bits = Bits { at, ty: wide.bits };
-    let code = at.one("arith.extui", &[code], wide.bits, &[])?;
+    let code = code.extui(wide.bits);
     let Some(format) = format(dtype) else {
-        let number = bits.shift("arith.shli", code, wide.fraction)?;
+        let number = bits.shift("arith.shli", code, wide.fraction);
         // The least scale is subnormal in f32.
-        let is_least = bits.compare(IntegerPredicate::Equal, code, 0)?;
-        let number = bits.select(is_least, bits.constant(1 << (wide.fraction - 1))?, number)?;
-        let is_nan = bits.compare(IntegerPredicate::Equal, code, 0xFF)?;
-        let number = bits.select(
-            is_nan,
-            bits.constant(wide.infinity() | 1 << (wide.fraction - 1))?,
-            number,
-        )?;
-        return at.one("arith.bitcast", &[number], float, &[]);
+        let is_least = bits.compare(IntegerPredicate::Equal, code, 0);
+        let number = is_least.select(bits.constant(1 << (wide.fraction - 1)), number);
+        let is_nan = bits.compare(IntegerPredicate::Equal, code, 0xFF);
+        let number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
+        return number.bitcast(float);
     };
     let sign_bit = 1 << (format.bits - 1);
-    let magnitude = bits.with("arith.andi", code, sign_bit - 1)?;
-    let shifted = bits.shift("arith.shli", magnitude, wide.fraction - format.fraction)?;
-    let normal = bits.with("arith.addi", shifted, wide.power(-format.bias))?;
+    let magnitude = bits.with("arith.andi", code, sign_bit - 1);
+    let shifted = bits.shift("arith.shli", magnitude, wide.fraction - format.fraction);
+    let normal = bits.with("arith.addi", shifted, wide.power(-format.bias));
     // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
-    let count = at.one("arith.sitofp", &[magnitude], float, &[])?;
-    let least = at.float(power(1 - format.bias - format.fraction), float)?;
-    let subnormal = at.same("arith.mulf", &[count, least])?;
-    let subnormal = at.one("arith.bitcast", &[subnormal], wide.bits, &[])?;
-    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, 1 << format.fraction)?;
-    let mut number = bits.select(is_subnormal, subnormal, normal)?;
+    let count = magnitude.sitofp(float);
+    let least = at.float(power(1 - format.bias - format.fraction), float);
+    let subnormal = count * least;
+    let subnormal = subnormal.bitcast(wide.bits);
+    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, 1 << format.fraction);
+    let mut number = is_subnormal.select(subnormal, normal);
     if let Some(infinity) = format.infinity {
-        let is_infinite = bits.compare(IntegerPredicate::Equal, magnitude, infinity)?;
-        number = bits.select(is_infinite, bits.constant(wide.infinity())?, number)?;
+        let is_infinite = bits.compare(IntegerPredicate::Equal, magnitude, infinity);
+        number = is_infinite.select(bits.constant(wide.infinity()), number);
     }
     let is_nan = match format.nan {
         Nan::None => None,
         Nan::Above(_) => {
             let last = format.infinity.unwrap_or(format.largest);
-            Some(bits.compare(IntegerPredicate::Greater, magnitude, last)?)
+            Some(bits.compare(IntegerPredicate::Greater, magnitude, last))
         }
-        Nan::NegativeZero => Some(bits.compare(IntegerPredicate::Equal, code, sign_bit)?),
+        Nan::NegativeZero => Some(bits.compare(IntegerPredicate::Equal, code, sign_bit)),
     };
     if let Some(is_nan) = is_nan {
-        number = bits.select(
-            is_nan,
-            bits.constant(wide.infinity() | 1 << (wide.fraction - 1))?,
-            number,
-        )?;
+        number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
     }
-    let sign = bits.with("arith.andi", code, sign_bit)?;
-    let sign = bits.shift("arith.shli", sign, wide.width - format.bits)?;
-    let number = at.same("arith.ori", &[number, sign])?;
-    at.one("arith.bitcast", &[number], float, &[])
+    let sign = bits.with("arith.andi", code, sign_bit);
+    let sign = bits.shift("arith.shli", sign, wide.width - format.bits);
+    let number = number | sign;
+    number.bitcast(float)
 }
 
 /// The code of an f32 or f64.
-pub(crate) fn encode<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Ssa<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let wide = Wide::of(at, from)?;
+pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
+    let wide = Wide::of(at, from);
     let bits = Bits { at, ty: wide.bits };
-    let byte = at.element_type(DataType::U8)?;
-    let whole = at.one("arith.bitcast", &[value], wide.bits, &[])?;
-    let sign = bits.shift("arith.shrui", whole, wide.width - 1)?;
-    let magnitude = bits.with("arith.andi", whole, i64::MAX >> (64 - wide.width))?;
-    let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity())?;
+    let byte = at.element_type(DataType::U8);
+    let whole = value.bitcast(wide.bits);
+    let sign = bits.shift("arith.shrui", whole, wide.width - 1);
+    let magnitude = bits.with("arith.andi", whole, i64::MAX >> (64 - wide.width));
+    let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity());
     let Some(format) = format(to) else {
-        let exponent = bits.shift("arith.shrui", magnitude, wide.fraction)?;
-        let exponent = bits.with("arith.subi", exponent, wide.bias - 127)?;
-        let exponent = bits.with("arith.maxsi", exponent, 0)?;
-        let exponent = bits.with("arith.minsi", exponent, 0xFE)?;
-        let is_negative = bits.compare(IntegerPredicate::NotEqual, sign, 0)?;
-        let code = bits.select(is_negative, bits.constant(0)?, exponent)?;
-        let code = bits.select(is_nan, bits.constant(0xFF)?, code)?;
-        return at.one("arith.trunci", &[code], byte, &[]);
+        let exponent = bits.shift("arith.shrui", magnitude, wide.fraction);
+        let exponent = bits.with("arith.subi", exponent, wide.bias - 127);
+        let exponent = bits.with("arith.maxsi", exponent, 0);
+        let exponent = bits.with("arith.minsi", exponent, 0xFE);
+        let is_negative = bits.compare(IntegerPredicate::NotEqual, sign, 0);
+        let code = is_negative.select(bits.constant(0), exponent);
+        let code = is_nan.select(bits.constant(0xFF), code);
+        return code.trunci(byte);
     };
     // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries
     // into the exponent.
     let cut = wide.fraction - format.fraction;
-    let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut)?, 1)?;
-    let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1)?;
-    let rounded = at.same("arith.addi", &[rounded, odd])?;
-    let rounded = bits.shift("arith.shrui", rounded, cut)?;
-    let normal = bits.with("arith.subi", rounded, (wide.bias - format.bias) << format.fraction)?;
+    let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut), 1);
+    let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1);
+    let rounded = rounded + odd;
+    let rounded = bits.shift("arith.shrui", rounded, cut);
+    let normal = bits.with("arith.subi", rounded, (wide.bias - format.bias) << format.fraction);
     // Added to a number whose unit is the least one, the rest is rounded away.
     let anchor = 1 - format.bias - format.fraction + wide.fraction;
     let float = value.r#type();
-    let absolute = at.one("arith.bitcast", &[magnitude], float, &[])?;
-    let sum = at.same("arith.addf", &[absolute, at.float(power(anchor), float)?])?;
-    let sum = at.one("arith.bitcast", &[sum], wide.bits, &[])?;
-    let subnormal = bits.with("arith.subi", sum, wide.power(anchor))?;
-    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias))?;
-    let code = bits.select(is_subnormal, subnormal, normal)?;
-    let code = bits.with("arith.minsi", code, format.largest)?;
+    let absolute = magnitude.bitcast(float);
+    let sum = absolute + at.float(power(anchor), float);
+    let sum = sum.bitcast(wide.bits);
+    let subnormal = bits.with("arith.subi", sum, wide.power(anchor));
+    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias));
+    let code = is_subnormal.select(subnormal, normal);
+    let code = bits.with("arith.minsi", code, format.largest);
     let code = match format.nan {
-        Nan::Above(nan) => bits.select(is_nan, bits.constant(nan)?, code)?,
+        Nan::Above(nan) => is_nan.select(bits.constant(nan), code),
         Nan::None | Nan::NegativeZero => code,
     };
-    let sign_bit = bits.shift("arith.shli", sign, format.bits - 1)?;
-    let signed = at.same("arith.ori", &[code, sign_bit])?;
+    let sign_bit = bits.shift("arith.shli", sign, format.bits - 1);
+    let signed = code | sign_bit;
     let code = match format.nan {
         Nan::Above(_) => signed,
         // Not even its sign is kept.
-        Nan::None => bits.select(is_nan, bits.constant(0)?, signed)?,
+        Nan::None => is_nan.select(bits.constant(0), signed),
         Nan::NegativeZero => {
-            let is_zero = bits.compare(IntegerPredicate::Equal, code, 0)?;
-            let number = bits.select(is_zero, bits.constant(0)?, signed)?;
-            bits.select(is_nan, bits.constant(1 << (format.bits - 1))?, number)?
+            let is_zero = bits.compare(IntegerPredicate::Equal, code, 0);
+            let number = is_zero.select(bits.constant(0), signed);
+            is_nan.select(bits.constant(1 << (format.bits - 1)), number)
         }
     };
-    at.one("arith.trunci", &[code], byte, &[])
+    code.trunci(byte)
 }
 
 /// Converts from or to a type of this module.
-pub(crate) fn convert_code<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Ssa<'c, 'b>,
-    from: DataType,
-    to: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+pub(crate) fn convert_code<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
     if from.is_code() {
-        return convert(at, decode(at, value, from)?, DataType::F32, to);
+        return convert(at, decode(at, value, from), DataType::F32, to);
     }
     // Integers with more bits than f32 has would be rounded twice.
     let between = match from {
         DataType::F64 | DataType::I32 | DataType::I64 => DataType::F64,
         _ => DataType::F32,
     };
-    encode(at, convert(at, value, from, between)?, between, to)
+    encode(at, convert(at, value, from, between), between, to)
 }
 
 /// Integer arithmetic with constants.
-pub(crate) struct Bits<'e, 'c, 'b> {
-    pub(crate) at: &'e Emitter<'c, 'b>,
+pub(crate) struct Bits<'e, 'c> {
+    pub(crate) at: &'e Emitter<'c>,
     pub(crate) ty: Type<'c>,
 }
 
-impl<'c, 'b> Bits<'_, 'c, 'b> {
-    pub(crate) fn constant(&self, value: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+impl<'c> Bits<'_, 'c> {
+    pub(crate) fn constant(&self, value: i64) -> Ssa<'c> {
         self.at.integer(value, self.ty)
     }
 
-    pub(crate) fn with(&self, name: &str, value: Ssa<'c, 'b>, constant: i64) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.at.same(name, &[value, self.constant(constant)?])
+    pub(crate) fn with(&self, name: &str, value: Ssa<'c>, constant: i64) -> Ssa<'c> {
+        self.at.same(name, &[value, self.constant(constant)])
     }
 
-    pub(crate) fn shift(&self, name: &str, value: Ssa<'c, 'b>, bits: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn shift(&self, name: &str, value: Ssa<'c>, bits: i64) -> Ssa<'c> {
         self.with(name, value, bits)
     }
 
-    pub(crate) fn compare(
-        &self,
-        predicate: IntegerPredicate,
-        value: Ssa<'c, 'b>,
-        with: i64,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
-        compare_integer(self.at, predicate, value, self.constant(with)?)
-    }
-
-    pub(crate) fn select(
-        &self,
-        condition: Ssa<'c, 'b>,
-        yes: Ssa<'c, 'b>,
-        no: Ssa<'c, 'b>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.at.one("arith.select", &[condition, yes, no], self.ty, &[])
+    pub(crate) fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c>, with: i64) -> Ssa<'c> {
+        self.at.compare_integers(predicate, value, self.constant(with))
     }
 }

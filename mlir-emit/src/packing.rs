@@ -1,7 +1,6 @@
 //! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where
 //! it is written.
 
-use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::mlir::Value as Ssa;
 use crate::narrow::Bits;
@@ -24,35 +23,25 @@ const fn group(dtype: DataType) -> (i64, i64) {
 /// Unpacks the elements of a tensor of these physical extents from bytes, each to one byte: the
 /// first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
 /// of hipDNN; int4, of which it has no such class, alike).
-pub(crate) fn unpack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    bytes: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let groups = Groups::of(shape, dtype)?;
+pub(crate) fn unpack<'c>(at: &Emitter<'c>, bytes: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
+    let groups = Groups::of(shape, dtype);
     let filled = [(0, groups.bytes() - groups.length)];
-    let (bytes, _) = at.pad(bytes, &[groups.length], &filled, (0.0, DataType::U8))?;
-    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8)?;
+    let (bytes, _) = at.pad(bytes, &[groups.length], &filled, (0.0, DataType::U8));
+    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8);
     let to = (groups.elements, i64::from(dtype.bits()));
-    let codes = repack(at, bytes, &groups.lines, 8, to, dtype)?;
-    let codes = groups.joined(at, codes, groups.elements, dtype)?;
+    let codes = repack(at, bytes, &groups.lines, 8, to, dtype);
+    let codes = groups.joined(at, codes, groups.elements, dtype);
     if groups.fills(shape) {
-        return Ok(codes);
+        return codes;
     }
-    let codes = at.crop(codes, &[groups.codes()], &[groups.count], dtype)?;
+    let codes = at.crop(codes, &[groups.codes()], &[groups.count], dtype);
     fold(at, codes, shape, dtype)
 }
 
 /// Packs the elements of a tensor of these physical extents into bytes. Unused bits of the last
 /// byte are 0.
-pub(crate) fn pack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    codes: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let groups = Groups::of(shape, dtype)?;
+pub(crate) fn pack<'c>(at: &Emitter<'c>, codes: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
+    let groups = Groups::of(shape, dtype);
     let codes = if groups.fills(shape) {
         let split = groups.shape(groups.elements);
         reshape(
@@ -62,16 +51,16 @@ pub(crate) fn pack<'c, 'b>(
             &innermost_pair(shape.len()),
             &split,
             dtype,
-        )?
+        )
     } else {
-        let flat = unfold(at, codes, shape.len(), groups.count, dtype)?;
+        let flat = unfold(at, codes, shape.len(), groups.count, dtype);
         let filled = [(0, groups.codes() - groups.count)];
-        let (flat, _) = at.pad(flat, &[groups.count], &filled, (0.0, dtype))?;
-        fold(at, flat, &groups.shape(groups.elements), dtype)?
+        let (flat, _) = at.pad(flat, &[groups.count], &filled, (0.0, dtype));
+        fold(at, flat, &groups.shape(groups.elements), dtype)
     };
     let to = (groups.group_bytes, 8);
-    let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8)?;
-    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8)?;
+    let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8);
+    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8);
     at.crop(bytes, &[groups.bytes()], &[groups.length], DataType::U8)
 }
 
@@ -92,20 +81,20 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(shape: &[i64], dtype: DataType) -> Result<Self, EmitError> {
+    fn of(shape: &[i64], dtype: DataType) -> Self {
         let count: i64 = shape.iter().product();
         let (elements, group_bytes) = group(dtype);
         let lines = match shape.split_last() {
             Some((last, outer)) if last % elements == 0 => outer.iter().copied().chain([last / elements]).collect(),
             _ => vec![(count - 1) / elements + 1],
         };
-        Ok(Groups {
+        Groups {
             count,
-            length: packed_bytes(count, dtype).ok_or(EmitError::Internal("a span that overflows"))?,
+            length: packed_bytes(count, dtype).unwrap_or_else(|| unreachable!("a span that overflows")),
             elements,
             group_bytes,
             lines,
-        })
+        }
     }
 
     /// The extents if each group has `parts` parts.
@@ -129,13 +118,7 @@ impl Groups {
     }
 
     /// The parts of all groups of a line one after the other.
-    fn joined<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        tensor: Ssa<'c, 'b>,
-        parts: i64,
-        dtype: DataType,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, dtype: DataType) -> Ssa<'c> {
         let mut shape = self.lines.clone();
         if let Some(last) = shape.last_mut() {
             *last *= parts;
@@ -166,29 +149,18 @@ fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
 }
 
 /// A flat tensor with these extents.
-fn fold<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    flat: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     if shape.len() == 1 {
-        return Ok(flat);
+        return flat;
     }
     let all = (0..shape.len()).collect();
     reshape(at, "tensor.expand_shape", flat, &[all], shape, dtype)
 }
 
 /// A tensor of this rank as a flat one.
-fn unfold<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: Ssa<'c, 'b>,
-    rank: usize,
-    count: i64,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype: DataType) -> Ssa<'c> {
     if rank == 1 {
-        return Ok(tensor);
+        return tensor;
     }
     reshape(
         at,
@@ -202,42 +174,42 @@ fn unfold<'c, 'b>(
 
 /// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are
 /// said.
-fn repack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: Ssa<'c, 'b>,
+fn repack<'c>(
+    at: &Emitter<'c>,
+    tensor: Ssa<'c>,
     groups: &[i64],
     from: i64,
     (pieces, to): (i64, i64),
     dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     let (new, old) = (groups.len(), groups.len() + 1);
     let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
-    let init = at.zeros(&shape, dtype)?;
+    let init = at.zeros(&shape, dtype);
     let map = |piece: usize| affine_map(old + 1, &(0..new).chain([piece]).map(dim).collect::<Vec<_>>());
     let mut loops = vec![Loop::Parallel; old];
     loops.push(Loop::Reduction);
     let inputs = [(tensor, DataType::U8, map(old))];
     at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
         let &[piece, so_far] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        let word = body.element_type(DataType::I32)?;
+        let word = body.element_type(DataType::I32);
         let bits = Bits { at: body, ty: word };
         let start = |axis: usize, width: i64| {
-            let index = body.one("arith.index_cast", &[body.loop_index(axis)?], word, &[])?;
+            let index = body.loop_index(axis).index_cast(word);
             bits.with("arith.muli", index, width)
         };
-        let piece = body.one("arith.extui", &[piece], word, &[])?;
-        let piece = bits.with("arith.andi", piece, (1 << from) - 1)?;
-        let placed = body.same("arith.shli", &[piece, start(old, from)?])?;
-        let moved = body.same("arith.shrui", &[placed, start(new, to)?])?;
-        let mut own = bits.with("arith.andi", moved, (1 << to) - 1)?;
+        let piece = piece.extui(word);
+        let piece = bits.with("arith.andi", piece, (1 << from) - 1);
+        let placed = piece.shli(start(old, from));
+        let moved = placed.shrui(start(new, to));
+        let mut own = bits.with("arith.andi", moved, (1 << to) - 1);
         if dtype == DataType::I4 {
             // With its sign.
-            own = bits.shift("arith.shli", own, 32 - to)?;
-            own = bits.shift("arith.shrsi", own, 32 - to)?;
+            own = bits.shift("arith.shli", own, 32 - to);
+            own = bits.shift("arith.shrsi", own, 32 - to);
         }
-        let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8)?, &[])?;
-        body.same("arith.ori", &[own, so_far])
+        let own = own.trunci(body.element_type(DataType::U8));
+        own | so_far
     })
 }

@@ -1,8 +1,10 @@
 //! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which
 //! the compiler fuses.
 
-use crate::convert::{FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type};
+use crate::Unsupported;
+use crate::convert::{check_compute, compute_type};
 use crate::functions::parameter;
+use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -10,7 +12,6 @@ use crate::quirks::Quirk;
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
 use std::ops::RangeInclusive;
 
@@ -133,28 +134,28 @@ const fn is_integer_mode(mode: M) -> bool {
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Pointwise) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let out = lowering.tensor(op.out_0)?;
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Pointwise) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let out = lowering.tensor(op.out_0);
     let values = [Some(op.in_0), op.in_1, op.in_2]
         .into_iter()
         .flatten()
-        .map(|id| lowering.value(id).cloned())
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|id| lowering.value(id).clone())
+        .collect::<Vec<_>>();
     let avoids = |quirk| lowering.quirks().avoids(quirk);
     let same = operand_that_is_yielded(op, &values, compute).filter(|_| avoids(Quirk::YieldedOperand));
     let same = same.map(|operand| Pointwise::new(M::Identity, operand, None, None, op.out_0));
     let (op, values) = match &same {
-        Some(identity) => (identity, vec![lowering.value(identity.in_0)?.clone()]),
+        Some(identity) => (identity, vec![lowering.value(identity.in_0).clone()]),
         None => (op, values),
     };
     let values = if compute == DataType::I32 && op.mode == M::BinarySelect && avoids(Quirk::SelectedSingle) {
         let values = values.into_iter().enumerate();
         let alone = values.map(|(position, value)| match position {
-            position if position == SELECT_OPERANDS.mask => Ok(value),
+            position if position == SELECT_OPERANDS.mask => value,
             _ => read_alone(lowering, value),
         });
-        alone.collect::<Result<Vec<_>, _>>()?
+        alone.collect::<Vec<_>>()
     } else {
         values
     };
@@ -162,12 +163,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let order = if avoids(Quirk::ConstantTransposed) && may_fold(op, &values) {
         order_of(&out.dims, &operands)
     } else {
-        lowering.result_order(op.out_0, &operands)?
+        lowering.result_order(op.out_0, &operands)
     };
     let shape = Shape {
         dims: &out.dims,
         order: &order,
-        dtype: lowering.carried_type(op.out_0, compute)?,
+        dtype: lowering.carried_type(op.out_0, compute),
     };
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
     let adds = matches!(op.mode, M::Add | M::AddSquare);
@@ -177,36 +178,35 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             let terms = elements.iter().enumerate();
             let terms = terms.map(|(position, &term)| match sums.get(position) {
                 Some(true) => math.complete(term),
-                _ => Ok(term),
+                _ => term,
             });
-            math.float_mode(op, &terms.collect::<Result<Vec<_>, _>>()?, axis)
+            math.float_mode(op, &terms.collect::<Vec<_>>(), axis)
         } else {
             math.integer_mode(op, elements, axis)
         }
-    })?;
+    });
     let is_pointwise = |node: &NormalNode| matches!(node.op, Op::Pointwise(_));
     let is_summed = !lowering.graph().nodes().iter().all(is_pointwise);
     let result = if is_summed && may_be_constant(op, &values, compute) && avoids(Quirk::ConstantSums) {
-        let ssa = lowering.emitter().barrier(result.ssa)?;
+        let ssa = lowering.emitter().barrier(result.ssa);
         Ordered { ssa, ..result }
     } else {
         result
     };
     lowering.define(op.out_0, Value::of(result));
-    Ok(())
 }
 
 /// An operand of a selection: a single element that may be known not to be negative, an unsigned
 /// byte or the result of a comparison, is converted to i32 in a separate dispatch
 /// ([`Quirk::SelectedSingle`]).
-fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+fn read_alone<'c>(lowering: &Lowering<'_, 'c>, value: Value<'c>) -> Value<'c> {
     let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
     let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
     if !is_single || !matches!(value.data, Data::Tensor { .. }) {
-        return Ok(value);
+        return value;
     }
-    let single = value.materialise(&lowering.emitter())?;
-    Ok(Value::of(lowering.converted(single, DataType::I32)?))
+    let single = value.materialise(&lowering.emitter());
+    Value::of(lowering.converted(single, DataType::I32))
 }
 
 /// Magnitudes of constant masks that are not 0 in any compute type.
@@ -218,7 +218,7 @@ const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX
 /// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor
 /// than x. Where both meet in a further operation that yields x if they are the same, the compiler
 /// sees that too late ([`Quirk::YieldedOperand`]).
-fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> Option<TensorId> {
+fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> Option<TensorId> {
     let operands = [Some(op.in_0), op.in_1, op.in_2];
     let constant = |position: usize| match values.get(position)?.data {
         Data::Constant(scalar) => Some(scalar.to_f64()),
@@ -252,7 +252,7 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
 
 /// Whether the compiler may find that all elements of the result are the same
 /// ([`Quirk::ConstantSums`]): x or true, 0 times x of integers, an index along one.
-fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> bool {
+fn may_be_constant(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> bool {
     let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
     (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
 }
@@ -262,7 +262,7 @@ fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) 
 ///
 /// Such a result is computed in the operand's order, and put into its own when it is stored
 /// ([`Quirk::ConstantTransposed`]).
-fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
+fn may_fold(op: &Pointwise, values: &[Value<'_>]) -> bool {
     let is_same = op
         .in_1
         .is_some_and(|second| second == op.in_0 || op.in_2 == Some(second));
@@ -273,33 +273,25 @@ fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
         || values.iter().any(|value| matches!(value.data, Data::Constant(_)))
 }
 
-impl<'c, 'r> Math<'c, 'r> {
-    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
-        let operand = |index: usize| {
-            operands
-                .get(index)
-                .copied()
-                .ok_or(EmitError::Internal("a missing operand"))
-        };
-        let x = operand(0)?;
+impl<'c> Math<'c> {
+    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c>], axis: Option<usize>) -> Scalar<'c> {
+        let operand = |index: usize| operands[index];
+        let x = operand(0);
         let y = || operand(1);
         let zero = || self.constant(0.0);
         let one = || self.constant(1.0);
-        let compare = |predicate| self.flag(self.compare(predicate, x, y()?)?);
-        let is_set = |value| self.compare(F::UnorderedNotEqual, value, zero()?);
+        let compare = |predicate| self.flag(self.compare(predicate, x, y()));
+        let is_set = |value| self.compare(F::UnorderedNotEqual, value, zero());
         match op.mode {
-            M::Abs => self.function("math.absf", x),
-            M::Add => self.add(x, y()?),
+            M::Abs => x.absf(),
+            M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
-                let squared = squared?;
-                self.add(addend?, self.mul(squared, squared)?)
+                let squared = squared;
+                addend + squared * squared
             }
-            M::BinarySelect => self.select(
-                is_set(operand(SELECT_OPERANDS.mask)?)?,
-                operand(SELECT_OPERANDS.set)?,
-                operand(SELECT_OPERANDS.unset)?,
-            ),
+            M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
+                .select(operand(SELECT_OPERANDS.set), operand(SELECT_OPERANDS.unset)),
             M::Ceil => self.function("math.ceil", x),
             M::CmpEq => compare(F::Equal),
             M::CmpGe => compare(F::GreaterEqual),
@@ -307,44 +299,44 @@ impl<'c, 'r> Math<'c, 'r> {
             M::CmpLe => compare(F::LessEqual),
             M::CmpLt => compare(F::Less),
             M::CmpNeq => compare(F::UnorderedNotEqual),
-            M::Div => self.div(x, y()?),
+            M::Div => x / y(),
             M::EluFwd => {
-                let below = self.scale(parameter(op.elu_alpha, 1.0), self.expm1(x)?)?;
-                self.select(self.compare(F::Greater, x, zero()?)?, x, below)
+                let below = self.scale(parameter(op.elu_alpha, 1.0), self.expm1(x));
+                self.compare(F::Greater, x, zero()).select(x, below)
             }
             M::Erf => self.erf(x),
-            M::Exp => self.function("math.exp", x),
-            M::Floor => self.function("math.floor", x),
-            M::GeluApproxTanhFwd => self.mul(x, self.sigmoid(self.gelu_tanh(x)?)?),
-            M::GeluFwd => self.mul(x, self.normal_cdf(x)?),
-            M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
-            M::Identity => Ok(x),
+            M::Exp => x.exp(),
+            M::Floor => x.floor(),
+            M::GeluApproxTanhFwd => x * self.sigmoid(self.gelu_tanh(x)),
+            M::GeluFwd => x * self.normal_cdf(x),
+            M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
+            M::Identity => x,
             M::Log => self.function("math.log", x),
-            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
-            M::LogicalNot => self.flag(self.compare(F::Equal, x, zero()?)?),
-            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
-            M::Max => self.maximum(x, y()?),
-            M::Min => self.minimum(x, y()?),
-            M::Mul => self.mul(x, y()?),
+            M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
+            M::LogicalNot => self.flag(self.compare(F::Equal, x, zero())),
+            M::LogicalOr => self.flag(is_set(x) | is_set(y())),
+            M::Max => self.maximum(x, y()),
+            M::Min => self.minimum(x, y()),
+            M::Mul => x * y(),
             M::Neg => self.negated(x),
-            M::Reciprocal => self.div(one()?, x),
+            M::Reciprocal => one() / x,
             M::ReluFwd => self.relu(op, x),
             // Not math.rsqrt: targets may round it worse than these two operations.
-            M::Rsqrt => self.div(one()?, self.function("math.sqrt", x)?),
+            M::Rsqrt => one() / x.sqrt(),
             M::SigmoidFwd => self.sigmoid(x),
             M::Sin => self.sin(x),
             M::SoftplusFwd => {
                 // max(t, 0) + log(1 + exp(-|t|)) never overflows.
                 let beta = parameter(op.softplus_beta, 1.0);
-                let t = self.scale(beta, x)?;
-                let tail = self.function("math.exp", self.neg(self.function("math.absf", t)?)?)?;
-                let rest = self.log1p(tail)?;
-                let sum = self.add(self.at.same("arith.maximumf", &[t, zero()?])?, rest)?;
-                self.div(sum, self.constant(beta)?)
+                let t = self.scale(beta, x);
+                let tail = (-t.absf()).exp();
+                let rest = self.log1p(tail);
+                let sum = t.maximumf(zero()) + rest;
+                sum / self.constant(beta)
             }
-            M::Sqrt => self.function("math.sqrt", x),
-            M::Sub => self.sub(x, y()?),
-            M::SwishFwd => self.mul(x, self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)?)?),
+            M::Sqrt => x.sqrt(),
+            M::Sub => x - y(),
+            M::SwishFwd => x * self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)),
             M::Tan => self.tan(x),
             M::TanhFwd => self.tanh(x),
             M::EluBwd
@@ -355,90 +347,79 @@ impl<'c, 'r> Math<'c, 'r> {
             | M::SoftplusBwd
             | M::SwishBwd
             | M::TanhBwd => {
-                let (dy, x) = (operand(BACKWARD_OPERANDS.dy)?, operand(BACKWARD_OPERANDS.x)?);
-                self.mul(dy, self.derivative(op, x)?)
+                let (dy, x) = (operand(BACKWARD_OPERANDS.dy), operand(BACKWARD_OPERANDS.x));
+                dy * self.derivative(op, x)
             }
         }
     }
 
     /// The line below the lower clip, the upper clip above it, x between them. NaN stays NaN.
-    fn relu(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    fn relu(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let lower_value = parameter(op.relu_lower_clip, 0.0);
-        let lower = self.constant(lower_value)?;
+        let lower = self.constant(lower_value);
         let slope = parameter(op.relu_lower_clip_slope, 0.0);
         let below = if slope == 0.0 {
             lower
         } else {
-            let offset = if lower_value == 0.0 { x } else { self.sub(x, lower)? };
-            self.add(self.scale(slope, offset)?, lower)?
+            let offset = if lower_value == 0.0 { x } else { x - lower };
+            self.scale(slope, offset) + lower
         };
         let top = match op.relu_upper_clip {
             Some(upper) => {
-                let upper = self.constant(f64::from(upper))?;
-                self.select(self.compare(F::GreaterEqual, x, upper)?, upper, x)?
+                let upper = self.constant(f64::from(upper));
+                self.compare(F::GreaterEqual, x, upper).select(upper, x)
             }
             None => x,
         };
         // The lower clip wins where both hold, as in hipDNN's reference.
-        self.select(self.compare(F::LessEqual, x, lower)?, below, top)
+        self.compare(F::LessEqual, x, lower).select(below, top)
     }
 
-    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
-        let operand = |index: usize| {
-            operands
-                .get(index)
-                .copied()
-                .ok_or(EmitError::Internal("a missing operand"))
-        };
-        let x = operand(0)?;
+    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c>], axis: Option<usize>) -> Scalar<'c> {
+        let operand = |index: usize| operands[index];
+        let x = operand(0);
         let y = || operand(1);
         let zero = || self.at.integer(0, self.ty);
-        let compare = |predicate| self.flag(compare_integer(&self.at, predicate, x, y()?)?);
-        let is_set = |value| compare_integer(&self.at, I::NotEqual, value, zero()?);
+        let compare = |predicate| self.flag(self.at.compare_integers(predicate, x, y()));
+        let is_set = |value| self.at.compare_integers(I::NotEqual, value, zero());
         match op.mode {
             M::Abs => self.at.same("math.absi", &[x]),
-            M::Add => self.at.same("arith.addi", &[x, y()?]),
+            M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
-                let squared = squared?;
-                self.at.same(
-                    "arith.addi",
-                    &[addend?, self.at.same("arith.muli", &[squared, squared])?],
-                )
+                let squared = squared;
+                addend + squared * squared
             }
-            M::BinarySelect => self.select(
-                is_set(operand(SELECT_OPERANDS.mask)?)?,
-                operand(SELECT_OPERANDS.set)?,
-                operand(SELECT_OPERANDS.unset)?,
-            ),
+            M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
+                .select(operand(SELECT_OPERANDS.set), operand(SELECT_OPERANDS.unset)),
             M::CmpEq => compare(I::Equal),
             M::CmpGe => compare(I::GreaterEqual),
             M::CmpGt => compare(I::Greater),
             M::CmpLe => compare(I::LessEqual),
             M::CmpLt => compare(I::Less),
             M::CmpNeq => compare(I::NotEqual),
-            M::Div => self.integer_div(x, y()?),
-            M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
-            M::Identity => Ok(x),
-            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
-            M::LogicalNot => self.flag(compare_integer(&self.at, I::Equal, x, zero()?)?),
-            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
-            M::Max => self.maximum(x, y()?),
-            M::Min => self.minimum(x, y()?),
-            M::Mul => self.at.same("arith.muli", &[x, y()?]),
+            M::Div => self.integer_div(x, y()),
+            M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
+            M::Identity => x,
+            M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
+            M::LogicalNot => self.flag(self.at.compare_integers(I::Equal, x, zero())),
+            M::LogicalOr => self.flag(is_set(x) | is_set(y())),
+            M::Max => self.maximum(x, y()),
+            M::Min => self.minimum(x, y()),
+            M::Mul => x * y(),
             M::Neg => self.negated(x),
             M::ReluFwd => {
                 let clip = |value: f32| self.at.integer(value as i64, self.ty);
-                let lower = clip(op.relu_lower_clip.unwrap_or(0.0))?;
-                let above = compare_integer(&self.at, I::Greater, x, lower)?;
+                let lower = clip(op.relu_lower_clip.unwrap_or(0.0));
+                let above = self.at.compare_integers(I::Greater, x, lower);
                 let Some(upper) = op.relu_upper_clip else {
-                    return self.select(above, x, lower);
+                    return above.select(x, lower);
                 };
-                let capped = self.at.same("arith.minsi", &[x, clip(upper)?])?;
-                self.select(above, capped, lower)
+                let capped = x.minsi(clip(upper));
+                above.select(capped, lower)
             }
-            M::Sub => self.at.same("arith.subi", &[x, y()?]),
-            _ => Err(EmitError::Internal("a mode that check declines for integers")),
+            M::Sub => x - y(),
+            _ => unreachable!("a mode that check declines for integers"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Reductions: combine elements along axes, in as many steps and dispatches as the compiler needs to get it right.
 
-use crate::EmitError;
 use crate::convert::convert;
 use crate::fused::is_repeated;
 use crate::ir::{Loop, affine_map, dim, only};
@@ -18,7 +17,7 @@ use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Combines the results of `body` along the `reduced` axes of `shape`, beginning with `start`.
     /// The first operand has all axes. The result is of the compute type, with extents of 1.
     ///
@@ -26,56 +25,56 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// miscompile ([`Quirk::LostSums`]) becomes two: the last axis, then one loop of the rest.
     pub(crate) fn reduce(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         start: (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        self.reduce_openly(operands, shape, reduced, start, body)?
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
+        self.reduce_openly(operands, shape, reduced, start, body)
             .closed(&self.emitter())
     }
 
     /// [`reduce`](Self::reduce), open for fusion with steps without the reduced axes.
     pub(crate) fn reduce_openly(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Open<'c, 'b>, EmitError> {
-        if self.has_rows(operands, shape, (reduced, combiner))? {
-            let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body)?;
-            return Ok(Open {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Open<'c> {
+        if self.has_rows(operands, shape, (reduced, combiner)) {
+            let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body);
+            return Open {
                 value,
                 is_spread: false,
-            });
+            };
         }
         if let Some(rows) = Rows::of(self.target(), operands, shape, reduced) {
-            let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body)?;
-            return Ok(Open {
+            let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body);
+            return Open {
                 value,
                 is_spread: false,
-            });
+            };
         }
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let axes = || shape.order.iter().copied();
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
         let merges = self.merges(operands, shape, &wide);
-        let needs_help = self.loops(operands, shape, reduced)?.need_help(self.target(), merges);
+        let needs_help = self.loops(operands, shape, reduced).need_help(self.target(), merges);
         if self.quirks().avoids(Quirk::UnspreadReductions) && needs_help {
-            let value = self.reduce_spread(operands, shape, reduced, (combiner, start), body)?;
-            return Ok(Open { value, is_spread: true });
+            let value = self.reduce_spread(operands, shape, reduced, (combiner, start), body);
+            return Open { value, is_spread: true };
         }
-        let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide)?);
+        let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide));
         let splits = loses && !merges;
         let Some(&last) = wide.last().filter(|_| splits) else {
-            let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body)?;
-            return Ok(Open {
+            let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body);
+            return Open {
                 value,
                 is_spread: false,
-            });
+            };
         };
         let kept: Vec<usize> = axes().filter(|axis| !reduced.contains(axis)).collect();
         let rest: Vec<usize> = axes().filter(|&axis| reduced.contains(&axis) && axis != last).collect();
@@ -83,18 +82,18 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             order: &[kept.as_slice(), &rest, &[last]].concat(),
             ..*shape
         };
-        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body)?;
+        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body);
         let Data::Tensor { ssa, .. } = rows.data else {
-            return Err(EmitError::Internal("a reduction without a result"));
+            unreachable!("a reduction without a result");
         };
         // One loop now, which stays one behind a barrier.
         let (at, compute) = (self.emitter(), shape.dtype);
         let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
         groups.push((kept.len()..kept.len() + rest.len()).collect());
-        let mut dims = extents(shape.dims, &kept)?;
-        dims.push(count(shape.dims, &rest)?);
+        let mut dims = extents(shape.dims, &kept);
+        dims.push(count(shape.dims, &rest));
         let merged = Value::of(Ordered {
-            ssa: at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)?)?,
+            ssa: at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)),
             order: (0..dims.len()).collect(),
             dtype: compute,
             dims: dims.clone(),
@@ -111,58 +110,53 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             (combiner, start),
             None,
             |_, elements| only(elements),
-        )?;
+        );
         let Data::Tensor { ssa, .. } = whole.data else {
-            return Err(EmitError::Internal("a reduction without a result"));
+            unreachable!("a reduction without a result");
         };
-        Ok(Open {
+        Open {
             value: reduced_value(ssa, kept, shape, reduced),
             is_spread: false,
-        })
+        }
     }
 
     /// Whether a reduction becomes a fused row reduction: along the innermost axes in memory.
-    fn has_rows(
-        &self,
-        operands: &[&Value<'c, 'b>],
-        shape: &Shape<'_>,
-        (reduced, combiner): (&[usize], Combiner),
-    ) -> Result<bool, EmitError> {
+    fn has_rows(&self, operands: &[&Value<'c>], shape: &Shape<'_>, (reduced, combiner): (&[usize], Combiner)) -> bool {
         let is_on_cpus = self.target().registers().is_some();
         let is_wide = |axis: &&usize| shape.dims.get(**axis).is_some_and(|&extent| extent > 1);
         let last = shape.order.iter().rfind(is_wide);
         let ends_reduced = last.is_some_and(|last| reduced.contains(last));
         let kept: Vec<usize> = (0..shape.dims.len()).filter(|axis| !reduced.contains(axis)).collect();
-        let extents = [count(shape.dims, &kept)?, count(shape.dims, reduced)?];
-        let is_other = |value: &&Value<'c, 'b>| value.dtype.bits() > 32 || is_on_cpus && value.dtype != DataType::F32;
+        let extents = [count(shape.dims, &kept), count(shape.dims, reduced)];
+        let is_other = |value: &&Value<'c>| value.dtype.bits() > 32 || is_on_cpus && value.dtype != DataType::F32;
         let is_single = shape.dtype == DataType::F32 && !operands.iter().any(is_other);
         if is_on_cpus {
             let are_last = shape.order.iter().map(|axis| reduced.contains(axis)).is_sorted();
             let has_kernel = matches!(combiner, Combiner::Sum | Combiner::Least | Combiner::Greatest);
-            return Ok(is_single && are_last && has_kernel && has_rows_on_cpus(extents));
+            return is_single && are_last && has_kernel && has_rows_on_cpus(extents);
         }
-        Ok(self.target().machine().is_some() && ends_reduced && is_single && has_rows(extents))
+        self.target().machine().is_some() && ends_reduced && is_single && has_rows(extents)
     }
 
     /// A reduction that becomes a kernel of rotini.
     fn reduce_rows(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
-        let elements = self.map(operands, shape, shape.dtype, body)?;
+        let elements = self.map(operands, shape, shape.dtype, body);
         let rank = shape.order.len();
         let positions = shape.order.iter().enumerate();
         let loops = kinds(shape.order, reduced);
         let stays = positions.filter(|(_, axis)| !reduced.contains(axis));
         let (kept, results): (Vec<usize>, Vec<String>) = stays.map(|(position, &axis)| (axis, dim(position))).unzip();
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
-        let init = at.filled(&extents(shape.dims, &kept)?, shape.dtype, start)?;
-        let element = at.element_type(shape.dtype)?;
+        let init = at.filled(&extents(shape.dims, &kept), shape.dtype, start);
+        let element = at.element_type(shape.dtype);
         let ssa = at.structured(
             &[(ROWS, "unit".to_owned())],
             &loops,
@@ -170,17 +164,17 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             (init, element, affine_map(rank, &results)),
             |inner, elements| {
                 let &[element, found] = elements else {
-                    return Err(EmitError::Internal("a reduction of nothing"));
+                    unreachable!("a reduction of nothing");
                 };
-                let math = Math::new(*inner, self.target(), shape.dtype, shape.order.to_vec())?;
+                let math = Math::new(*inner, self.target(), shape.dtype, shape.order.to_vec());
                 combiner.combine(&math.combining(), found, element)
             },
-        )?;
-        Ok(reduced_value(ssa, kept, shape, reduced))
+        );
+        reduced_value(ssa, kept, shape, reduced)
     }
 
     /// The loops of a reduction that have more than one step.
-    fn loops(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Result<Loops, EmitError> {
+    fn loops(&self, operands: &[&Value<'c>], shape: &Shape<'_>, reduced: &[usize]) -> Loops {
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
         let (gone, kept): (Vec<usize>, Vec<usize>) = wide.iter().partition(|axis| reduced.contains(axis));
@@ -189,58 +183,51 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             .iter()
             .filter(|value| matches!(value.data, Data::Tensor { .. }));
         let bits = tensors.map(|value| u64::from(value.dtype.bits())).min();
-        let extents = |axes: &[usize]| -> Result<Vec<u64>, EmitError> {
-            let extents = extents(shape.dims, axes)?.into_iter();
+        let extents = |axes: &[usize]| -> Vec<u64> {
+            let extents = extents(shape.dims, axes).into_iter();
             extents
-                .map(|extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+                .map(|extent| u64::try_from(extent).unwrap_or_else(|_| unreachable!("{extent} is no extent")))
                 .collect()
         };
-        Ok(Loops {
-            kept: extents(&kept)?,
-            reduced: extents(&gone)?,
+        Loops {
+            kept: extents(&kept),
+            reduced: extents(&gone),
             ends_reduced: is_reduced(wide.last()),
             begins_kept: !is_reduced(wide.first()),
             bits: bits.unwrap_or(32),
             is_double: shape.dtype == DataType::F64,
-        })
+        }
     }
 
     /// [`reduce_at_once`](Self::reduce_at_once) with its tiling given. To keep it, operands stand
     /// behind barriers, in the order of the loops, and loops are merged here.
     fn reduce_spread(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         // While it is still known which axes an operand is repeated along.
-        let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype)?;
-        let decoded: Vec<Value<'c, 'b>> = written_out
-            .into_iter()
-            .map(|value| self.decoded(value))
-            .collect::<Result<_, EmitError>>()?;
+        let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype);
+        let decoded: Vec<Value<'c>> = written_out.into_iter().map(|value| self.decoded(value)).collect();
         let operands: Vec<_> = decoded.iter().collect();
         // The compiler drops loops of one step, and the tiling with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
-        let settled: Vec<Value<'c, 'b>> = operands
+        let settled: Vec<Value<'c>> = operands
             .iter()
             .map(|value| settle(&at, value, shape.dims, &wide, reduced))
-            .collect::<Result<_, EmitError>>()?;
+            .collect();
         let loops = Merged::new(&settled, &wide, reduced);
-        let merged: Vec<Value<'c, 'b>> = settled
+        let merged: Vec<Value<'c>> = settled
             .into_iter()
             .map(|value| loops.merge(&at, value, shape.dims))
-            .collect::<Result<_, EmitError>>()?;
-        let merged: Vec<&Value<'c, 'b>> = merged.iter().collect();
-        let dims: Vec<i64> = loops
-            .groups
-            .iter()
-            .map(|group| count(shape.dims, group))
-            .collect::<Result<_, _>>()?;
+            .collect();
+        let merged: Vec<&Value<'c>> = merged.iter().collect();
+        let dims: Vec<i64> = loops.groups.iter().map(|group| count(shape.dims, group)).collect();
         let (gone, kept): (Vec<usize>, Vec<usize>) =
             (0..dims.len()).partition(|&position| loops.is_reduced(position, reduced));
         let whole = Shape {
@@ -249,37 +236,37 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             ..*shape
         };
         let how = self
-            .loops(&merged, &whole, &gone)?
-            .attribute(self.target(), self.quirks())?;
-        let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body)?;
+            .loops(&merged, &whole, &gone)
+            .attribute(self.target(), self.quirks());
+        let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body);
         let Data::Tensor { mut ssa, .. } = value.data else {
-            return Err(EmitError::Internal("a reduction without a result"));
+            unreachable!("a reduction without a result");
         };
         let stays: Vec<usize> = wide.iter().copied().filter(|axis| !reduced.contains(axis)).collect();
         if stays.len() != kept.len() {
             let mut next = 0..stays.len();
             let groups = kept.iter().filter_map(|&position| loops.groups.get(position));
             let groups: Vec<Vec<usize>> = groups.map(|group| next.by_ref().take(group.len()).collect()).collect();
-            let target = extents(shape.dims, &stays)?;
+            let target = extents(shape.dims, &stays);
             ssa = reshape(
                 &at,
                 "tensor.expand_shape",
-                at.barrier(ssa)?,
+                at.barrier(ssa),
                 &groups,
                 &target,
                 shape.dtype,
-            )?;
+            );
         }
-        Ok(reduced_value(ssa, stays, shape, reduced))
+        reduced_value(ssa, stays, shape, reduced)
     }
 
     /// An operand of a reduction that masks what is beyond its end: codes as the floats that they are ([`Quirk::MaskedCodes`]).
-    fn decoded(&self, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    fn decoded(&self, value: Value<'c>) -> Value<'c> {
         let Data::Tensor { ssa, order } = &value.data else {
-            return Ok(value);
+            return value;
         };
         if !value.dtype.is_code() || !self.quirks().avoids(Quirk::MaskedCodes) {
-            return Ok(value);
+            return value;
         }
         let codes = Ordered {
             ssa: *ssa,
@@ -287,12 +274,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             dtype: value.dtype,
             dims: value.dims.clone(),
         };
-        Ok(Value::of(self.carry(codes, DataType::F32)?))
+        Value::of(self.carry(codes, DataType::F32))
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by
     /// side in a graph of row-major tensors, each of which has all of them or none.
-    fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
+    fn merges(&self, operands: &[&Value<'c>], shape: &Shape<'_>, wide: &[usize]) -> bool {
         let is_side_by_side = match (wide.first(), wide.last()) {
             (Some(&first), Some(&last)) => (first..=last)
                 .all(|axis| wide.contains(&axis) || shape.dims.get(axis).is_none_or(|&extent| extent == 1)),
@@ -314,48 +301,44 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// [`reduce`](Self::reduce) in one operation.
     fn reduce_at_once(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         start: (Combiner, f64),
         how: Option<&str>,
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let (combiner, start) = start;
-        let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced)?);
-        let carried = self.reduce_carried(operands, shape, reduced, (combiner, start, carried), how, body)?;
+        let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced));
+        let carried = self.reduce_carried(operands, shape, reduced, (combiner, start, carried), how, body);
         self.in_compute_type(carried, shape)
     }
 
     /// The result of a reduction in the compute type.
-    pub(crate) fn in_compute_type(
-        &self,
-        carried: Value<'c, 'b>,
-        shape: &Shape<'_>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn in_compute_type(&self, carried: Value<'c>, shape: &Shape<'_>) -> Value<'c> {
         let Data::Tensor { ssa, order } = carried.data else {
-            return Err(EmitError::Internal("a reduction without a result"));
+            unreachable!("a reduction without a result");
         };
-        let results = extents(&carried.dims, &order)?;
-        let ssa = in_type(&self.emitter(), ssa, &results, carried.dtype, shape.dtype)?;
-        let ssa = self.apart_against(Quirk::PackedReductions, ssa)?;
-        Ok(Value {
+        let results = extents(&carried.dims, &order);
+        let ssa = in_type(&self.emitter(), ssa, &results, carried.dtype, shape.dtype);
+        let ssa = self.apart_against(Quirk::PackedReductions, ssa);
+        Value {
             data: Data::Tensor { ssa, order },
             dtype: shape.dtype,
             dims: carried.dims,
-        })
+        }
     }
 
     /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined: the last of the triple.
     pub(crate) fn reduce_carried(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start, carried): (Combiner, f64, DataType),
         how: Option<&str>,
-        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Value<'c> {
         let at = self.emitter();
         let compute = shape.dtype;
         let is_reduced = |axis: &usize| reduced.contains(axis);
@@ -369,39 +352,39 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let loops = kinds(&order, reduced);
         let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
         let copies_sign = self.quirks().avoids(Quirk::RepeatedFactors) && has_repeated && carried.is_float();
-        let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
+        let written_out = self.written_out(operands, shape.dims, reduced, compute);
         let operands: Vec<_> = written_out.iter().collect();
-        let read = self.operands(&operands, shape.dims, shape.order)?;
-        let results = extents(shape.dims, &kept)?;
-        let init = at.filled(&results, carried, start)?;
+        let read = self.operands(&operands, shape.dims, shape.order);
+        let results = extents(shape.dims, &kept);
+        let init = at.filled(&results, carried, start);
         let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
         let ssa = at.configured(
             how,
             &loops,
-            &inputs(&read, &order)?,
+            &inputs(&read, &order),
             (init, carried, map),
             |inner, elements| {
                 let (sum, elements) = elements
                     .split_last()
-                    .ok_or(EmitError::Internal("a reduction without a result"))?;
-                let math = Math::new(*inner, self.target(), compute, order.clone())?;
-                let math = if count(shape.dims, reduced)? > 1 {
+                    .unwrap_or_else(|| unreachable!("a reduction without a result"));
+                let math = Math::new(*inner, self.target(), compute, order.clone());
+                let math = if count(shape.dims, reduced) > 1 {
                     math.combining()
                 } else {
                     math
                 };
-                let element = body(&math, &arguments(inner, &read, elements, compute)?)?;
-                let mut element = convert(inner, element, compute, carried)?;
+                let element = body(&math, &arguments(inner, &read, elements, compute));
+                let mut element = convert(inner, element, compute, carried);
                 if copies_sign {
-                    element = inner.same("math.copysign", &[element, element])?;
+                    element = element.copysign(element);
                 }
                 combiner.combine(&math, *sum, element)
             },
-        )?;
-        Ok(Value {
+        );
+        Value {
             dtype: carried,
             ..reduced_value(ssa, kept, shape, reduced)
-        })
+        }
     }
 
     /// Makes operands whose products can be summed, behind a barrier: repeated integers are written
@@ -409,23 +392,23 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// ([`Quirk::MixedProducts`]). The first one gets all axes if a reduced axis is in no operand.
     fn written_out(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         dims: &[i64],
         reduced: &[usize],
         compute: DataType,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
-        let own = |value: &Value<'_, '_>, axis: usize| {
+    ) -> Vec<Value<'c>> {
+        let own = |value: &Value<'_>, axis: usize| {
             axis.checked_add(value.dims.len())
                 .and_then(|axis| axis.checked_sub(dims.len()))
                 .filter(|&own| value.dims.get(own) == dims.get(axis))
         };
-        let has = |value: &Value<'_, '_>, axis: usize| {
+        let has = |value: &Value<'_>, axis: usize| {
             own(value, axis)
                 .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
         };
         let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
         let lacks_loops = !reduced.iter().all(is_covered);
-        let is_narrower = |value: &Value<'_, '_>| {
+        let is_narrower = |value: &Value<'_>| {
             let is_float = matches!(value.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
             is_float && value.dtype != compute && matches!(value.data, Data::Tensor { .. })
         };
@@ -436,18 +419,18 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let first = narrower.next();
         let is_mixed = narrower.any(|dtype| Some(dtype) != first) && self.quirks().avoids(Quirk::MixedProducts);
         let at = self.emitter();
-        let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
+        let write_out = |(position, value): (usize, &&Value<'c>)| {
             let widens = is_mixed && is_narrower(value);
             let stays_whole = !compute.is_float() && self.quirks().avoids(Quirk::RepeatedFactors);
             if widens || stays_whole && is_repeated(value, dims, reduced) {
-                let whole = value.materialise(&at)?;
-                let wide = if widens { self.carry(whole, compute)? } else { whole };
-                let ssa = at.barrier(wide.ssa)?;
-                Ok(Value::of(Ordered { ssa, ..wide }))
+                let whole = value.materialise(&at);
+                let wide = if widens { self.carry(whole, compute) } else { whole };
+                let ssa = at.barrier(wide.ssa);
+                Value::of(Ordered { ssa, ..wide })
             } else if lacks_loops && position == 0 {
-                Ok(Value::of(value.materialise(&at)?))
+                Value::of(value.materialise(&at))
             } else {
-                Ok((*value).clone())
+                (*value).clone()
             }
         };
         operands.iter().enumerate().map(write_out).collect()
@@ -485,7 +468,7 @@ fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
 }
 
 /// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
-fn reduced_value<'c, 'b>(ssa: Ssa<'c, 'b>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c, 'b> {
+fn reduced_value<'c>(ssa: Ssa<'c>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c> {
     Value {
         data: Data::Tensor { ssa, order: kept },
         dtype: shape.dtype,

@@ -6,7 +6,9 @@
 //! greatest number of the compute type, MAX the least, AMAX 0. But MAX of nothing but -inf is -inf
 //! here, and MIN of nothing but +inf is +inf.
 
-use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
+use crate::Unsupported;
+use crate::convert::{check_compute, compute_type, least_finite};
+use crate::ir::FloatPredicate;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -14,7 +16,6 @@ use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, count, order_of};
 use crate::value::{Data, Value};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
 
 /// Says whether the operation can be lowered.
@@ -30,10 +31,10 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> R
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Reduction) -> Result<(), EmitError> {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Reduction) {
     let declared = compute;
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let input = lowering.value(op.input)?.clone();
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let input = lowering.value(op.input).clone();
     // Booleans need no 64 bits, with which the minimum of a row of them was 1 on gfx942 (seen
     // emulated).
     let stays_small = matches!(op.mode, M::Min | M::Max | M::Amax | M::Mul | M::MulNoZeros);
@@ -44,7 +45,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let axes: Vec<usize> = input
         .dims
         .iter()
-        .zip(&lowering.tensor(op.output)?.dims)
+        .zip(&lowering.tensor(op.output).dims)
         .enumerate()
         .filter(|(_, (input, output))| input != output)
         .map(|(axis, _)| axis)
@@ -56,8 +57,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let is_widened = takes_magnitudes && input.dtype == DataType::I8 && lowering.quirks().avoids(Quirk::MaskedCodes);
     let input = match &input.data {
         Data::Tensor { .. } if is_widened => {
-            let bytes = input.materialise(&lowering.emitter())?;
-            Value::of(lowering.converted(bytes, compute)?)
+            let bytes = input.materialise(&lowering.emitter());
+            Value::of(lowering.converted(bytes, compute))
         }
         _ => input,
     };
@@ -76,12 +77,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let combined = if axes.is_empty() {
         // Each element is alone.
         let alone = lowering.map(&[&input], &shape, compute, |math, elements| {
-            let element = combined(math, mode, only(elements)?, of_nan)?;
+            let element = combined(math, mode, only(elements), of_nan);
             match mode {
-                M::Amax => math.max(math.constant(0.0)?, element),
-                _ => Ok(element),
+                M::Amax => math.max(math.constant(0.0), element),
+                _ => element,
             }
-        })?;
+        });
         Value::of(alone)
     } else {
         lowering.reduce(&[&input], &shape, &axes, how, |math, elements| match elements {
@@ -89,20 +90,20 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
                 Some(key) => turned(math, element, key),
                 None => combined(math, mode, element, of_nan),
             },
-            _ => Err(MISSING),
-        })?
+            _ => unreachable!("{MISSING}"),
+        })
     };
     let key = key.filter(|_| !axes.is_empty());
-    let elements = count(&input.dims, &axes)? as f64;
+    let elements = count(&input.dims, &axes) as f64;
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
         let &[total] = operands else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         match mode {
-            M::Avg => math.div(total, math.constant(elements)?),
-            M::Norm2 => math.function("math.sqrt", total),
+            M::Avg => total / math.constant(elements),
+            M::Norm2 => total.sqrt(),
             M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => {
-                key.map_or(Ok(total), |key| turned(math, total, key))
+                key.map_or(total, |key| turned(math, total, key))
             }
         }
     })
@@ -120,8 +121,8 @@ fn key(mode: M, compute: DataType) -> Option<i64> {
 }
 
 /// Flips bits. Doing it twice changes nothing.
-fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, 'r> {
-    math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
+fn turned<'c>(math: &Math<'c>, x: Ssa<'c>, key: i64) -> Scalar<'c> {
+    x ^ math.at.integer(key, math.ty)
 }
 
 /// Returns the combining operation and its identity element.
@@ -140,20 +141,20 @@ const fn combiner(mode: M) -> (Combiner, f64) {
 /// instead of NaN, which only elements that are all NaN leave as the result. The combination would
 /// ignore NaN by itself, but for elements that are all NaN it leaves the compiler's initial value,
 /// which may be an infinity.
-fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: f64) -> Scalar<'c, 'r> {
+fn combined<'c>(math: &Math<'c>, mode: M, element: Ssa<'c>, of_nan: f64) -> Scalar<'c> {
     match mode {
         M::Min | M::Max if math.compute.is_float() => {
-            let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, element, element)?;
-            math.select(is_nan, math.constant(of_nan)?, element)
+            let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, element, element);
+            is_nan.select(math.constant(of_nan), element)
         }
-        M::Add | M::Avg | M::Mul | M::Min | M::Max => Ok(element),
+        M::Add | M::Avg | M::Mul | M::Min | M::Max => element,
         M::Norm1 | M::Amax => math.abs(element),
-        M::Norm2 => math.mul(element, element),
+        M::Norm2 => element * element,
         // Zeros are left out, and the result is 1 if all elements are zeros, as in hipDNN's
         // reference (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
-            let is_zero = math.equal(element, math.constant(0.0)?)?;
-            math.select(is_zero, math.constant(1.0)?, element)
+            let is_zero = math.equal(element, math.constant(0.0));
+            is_zero.select(math.constant(1.0), element)
         }
     }
 }

@@ -215,7 +215,7 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
             continue;
         }
         let (shape, packed) = match Layout::of(&tensor.dims, &tensor.strides) {
-            Layout::Dense { order } => (extents(&tensor.dims, &order)?, true),
+            Layout::Dense { order } => (extents(&tensor.dims, &order), true),
             Layout::Strided => {
                 let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
                 (vec![span.ok_or(EmitError::Internal("a span that overflows"))?], false)
@@ -246,23 +246,20 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
 }
 
 /// The types of the lowered function: its arguments and its results.
-pub(crate) fn function_types<'c>(
-    at: &Emitter<'c, '_>,
-    signature: &Signature,
-) -> Result<(Vec<Type<'c>>, Vec<Type<'c>>), EmitError> {
+pub(crate) fn function_types<'c>(at: &Emitter<'c>, signature: &Signature) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
     let of = |arguments: &[&Argument]| {
         arguments
             .iter()
             .map(|argument| at.tensor_type(&argument.shape, argument.dtype))
-            .collect::<Result<Vec<_>, _>>()
+            .collect::<Vec<_>>()
     };
     let read: Vec<&Argument> = signature.inputs().collect();
     let kept: Vec<&Argument> = signature.outputs().filter(|argument| !argument.packed).collect();
     let written: Vec<&Argument> = signature.outputs().collect();
-    let mut arguments = of(&read)?;
+    let mut arguments = of(&read);
     for scalar in signature.scalars() {
-        arguments.push(at.element_type(scalar.dtype)?);
+        arguments.push(at.element_type(scalar.dtype));
     }
-    arguments.extend(of(&kept)?);
-    Ok((arguments, of(&written)?))
+    arguments.extend(of(&kept));
+    (arguments, of(&written))
 }

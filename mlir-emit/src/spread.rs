@@ -5,7 +5,6 @@
 //! reductions carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes and subgroups are powers of two whose
 //! product is the workgroup, and elements beyond the end are masked.
 
-use crate::EmitError;
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 
@@ -73,8 +72,8 @@ impl Loops {
     }
 
     /// The attribute that says how, for the operation.
-    pub(crate) fn attribute(&self, target: &Target, quirks: Quirks) -> Result<String, EmitError> {
-        let lanes = lanes(target).ok_or(EmitError::Internal("a target without subgroups"))?;
+    pub(crate) fn attribute(&self, target: &Target, quirks: Quirks) -> String {
+        let lanes = lanes(target).unwrap_or_else(|| unreachable!("a target without subgroups"));
         let (cuts, subgroups) = self.cuts(lanes, quirks);
         let list = |numbers: Vec<u64>| {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
@@ -88,7 +87,7 @@ impl Loops {
                 .collect::<Vec<_>>()
         };
         let positions = list((0..).zip(&cuts).map(|(position, _)| position).collect());
-        Ok(format!(
+        format!(
             "#iree_codegen.compilation_info<lowering_config = #iree_gpu.lowering_config<{{workgroup = {}, partial_reduction = {}, \
              thread = {}, lane_basis = [{}, {positions}], subgroup_basis = [{}, {positions}]}}>, \
              translation_info = #iree_codegen.translation_info<pipeline = #iree_gpu.pipeline<VectorDistribute> \
@@ -100,7 +99,7 @@ impl Loops {
             list(of(|cut| cut.lanes)),
             list(of(|cut| cut.subgroups)),
             lanes * subgroups,
-        ))
+        )
     }
 
     /// How each loop is cut, and into how many subgroups all of them.

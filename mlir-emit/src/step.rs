@@ -4,7 +4,6 @@
 //! fuses them. All of them broadcast as hipDNN does: right-aligned, an extent of 1 against any
 //! other.
 
-use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::lowering::Lowering;
@@ -36,18 +35,13 @@ pub(crate) enum Combiner {
 }
 
 impl Combiner {
-    pub(crate) fn combine<'c, 'r>(
-        self,
-        math: &Math<'c, 'r>,
-        so_far: Ssa<'c, 'r>,
-        element: Ssa<'c, 'r>,
-    ) -> Scalar<'c, 'r> {
+    pub(crate) fn combine<'c>(self, math: &Math<'c>, so_far: Ssa<'c>, element: Ssa<'c>) -> Scalar<'c> {
         match self {
-            Combiner::Sum => math.add(so_far, element),
-            Combiner::Product => math.mul(so_far, element),
+            Combiner::Sum => so_far + element,
+            Combiner::Product => so_far * element,
             Combiner::Least => math.min(so_far, element),
             Combiner::Greatest => math.max(so_far, element),
-            Combiner::GreatestUnsigned => math.at.same("arith.maxui", &[so_far, element]),
+            Combiner::GreatestUnsigned => so_far.maxui(element),
         }
     }
 }
@@ -55,100 +49,94 @@ impl Combiner {
 /// The result of a reduction, or a value computed from it, before it may be used by operations with
 /// the reduced axes.
 #[derive(Clone, Debug)]
-pub(crate) struct Open<'c, 'b> {
-    pub(crate) value: Value<'c, 'b>,
+pub(crate) struct Open<'c> {
+    pub(crate) value: Value<'c>,
     /// Whether nothing that has the reduced axes may be in one dispatch with it.
     pub(crate) is_spread: bool,
 }
 
-impl<'c, 'b> Open<'c, 'b> {
+impl<'c> Open<'c> {
     /// The result for any use.
-    pub(crate) fn closed(self, at: &Emitter<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn closed(self, at: &Emitter<'c>) -> Value<'c> {
         let Open { mut value, is_spread } = self;
         if is_spread && let Data::Tensor { ssa, .. } = &mut value.data {
-            *ssa = at.barrier(*ssa)?;
+            *ssa = at.barrier(*ssa);
         }
-        Ok(value)
+        value
     }
 }
 
-impl<'c, 'b> Lowering<'_, 'c, 'b> {
+impl<'c> Lowering<'_, 'c> {
     /// Makes each element from the operands' elements at its place.
     pub(crate) fn map(
         &self,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         shape: &Shape<'_>,
         compute: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let at = self.emitter();
         let rank = shape.order.len();
-        let read = self.operands(operands, shape.dims, shape.order)?;
-        let init = at.empty(&extents(shape.dims, shape.order)?, shape.dtype)?;
+        let read = self.operands(operands, shape.dims, shape.order);
+        let init = at.empty(&extents(shape.dims, shape.order), shape.dtype);
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         let loops = vec![Loop::Parallel; rank];
         let ssa = at.generic(
             &loops,
-            &inputs(&read, shape.order)?,
+            &inputs(&read, shape.order),
             (init, shape.dtype, identity),
             |inner, elements| {
-                let math = Math::new(*inner, self.target(), compute, shape.order.to_vec())?;
-                let result = body(&math, &arguments(inner, &read, elements, compute)?)?;
+                let math = Math::new(*inner, self.target(), compute, shape.order.to_vec());
+                let result = body(&math, &arguments(inner, &read, elements, compute));
                 convert(inner, result, compute, shape.dtype)
             },
-        )?;
-        Ok(Ordered {
+        );
+        Ordered {
             ssa,
             order: shape.order.to_vec(),
             dtype: shape.dtype,
             dims: shape.dims.to_vec(),
-        })
+        }
     }
 
     /// Makes the value of a tensor that a node writes from the operands' elements at its place.
     pub(crate) fn finish(
         &mut self,
         id: TensorId,
-        operands: &[&Value<'c, 'b>],
+        operands: &[&Value<'c>],
         compute: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<(), EmitError> {
+        body: impl FnOnce(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+    ) {
         let shape = Shape {
-            dims: &self.tensor(id)?.dims,
-            order: &self.result_order(id, operands)?,
-            dtype: self.carried_type(id, compute)?,
+            dims: &self.tensor(id).dims,
+            order: &self.result_order(id, operands),
+            dtype: self.carried_type(id, compute),
         };
-        let result = self.map(operands, &shape, compute, body)?;
+        let result = self.map(operands, &shape, compute, body);
         self.define(id, Value::of(result));
-        Ok(())
     }
 
     /// The memory order of a result: the stored tensor's own, else that of the first operand that
     /// has every axis, so that a chain stays in the order of what began it.
-    pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_, '_>]) -> Result<Vec<usize>, EmitError> {
-        let out = self.tensor(id)?;
-        Ok(match self.stored_order(id) {
+    pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_>]) -> Vec<usize> {
+        let out = self.tensor(id);
+        match self.stored_order(id) {
             Some(order) => order,
             None => order_of(&out.dims, operands),
-        })
+        }
     }
 
-    pub(crate) fn operands(
-        &self,
-        values: &[&Value<'c, 'b>],
-        dims: &[i64],
-        loops: &[usize],
-    ) -> Result<Vec<Operand<'c, 'b>>, EmitError> {
+    pub(crate) fn operands(&self, values: &[&Value<'c>], dims: &[i64], loops: &[usize]) -> Vec<Operand<'c>> {
         let at = self.emitter();
         values
             .iter()
-            .map(|value| Operand::new(&at, &value.over(&at, dims, loops)?, dims))
+            .map(|value| Operand::new(&at, &value.over(&at, dims, loops), dims))
             .collect()
     }
 }
 
 /// The memory order of the first operand that has every axis of these extents, else row-major.
-pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_, '_>]) -> Vec<usize> {
+pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
     operands
         .iter()
         .find_map(|value| match &value.data {
@@ -159,37 +147,37 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_, '_>]) -> Vec<usize> 
 }
 
 /// How many elements lie along these axes.
-pub(crate) fn count(dims: &[i64], axes: &[usize]) -> Result<i64, EmitError> {
-    axes.iter().try_fold(1_i64, |count, &axis| {
+pub(crate) fn count(dims: &[i64], axes: &[usize]) -> i64 {
+    axes.iter().fold(1_i64, |count, &axis| {
         count
-            .checked_mul(extent(dims, axis)?)
-            .ok_or(EmitError::Internal("an extent that overflows"))
+            .checked_mul(extent(dims, axis))
+            .unwrap_or_else(|| unreachable!("an extent that overflows"))
     })
 }
 
-pub(crate) type Inputs<'c, 'b> = Vec<(Ssa<'c, 'b>, DataType, String)>;
+pub(crate) type Inputs<'c> = Vec<(Ssa<'c>, DataType, String)>;
 
-pub(crate) fn inputs<'c, 'b>(operands: &[Operand<'c, 'b>], order: &[usize]) -> Result<Inputs<'c, 'b>, EmitError> {
+pub(crate) fn inputs<'c>(operands: &[Operand<'c>], order: &[usize]) -> Inputs<'c> {
     let mut inputs = Vec::new();
     for operand in operands {
-        inputs.extend(operand.input(order)?);
+        inputs.extend(operand.input(order));
     }
-    Ok(inputs)
+    inputs
 }
 
 /// The operands' elements in the compute type, inside the body.
-pub(crate) fn arguments<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    operands: &[Operand<'c, '_>],
-    elements: &[Ssa<'c, 'r>],
+pub(crate) fn arguments<'c>(
+    body: &Emitter<'c>,
+    operands: &[Operand<'c>],
+    elements: &[Ssa<'c>],
     compute: DataType,
-) -> Result<Vec<Ssa<'c, 'r>>, EmitError> {
+) -> Vec<Ssa<'c>> {
     let mut read = elements.iter().copied();
     operands
         .iter()
         .map(|operand| {
             let element = if operand.is_read() { read.next() } else { None };
-            convert(body, operand.element(body, element)?, operand.dtype(), compute)
+            convert(body, operand.element(body, element), operand.dtype(), compute)
         })
         .collect()
 }

@@ -5,7 +5,6 @@
 //! On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is the bottleneck.
 //! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
-use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim, only};
 use crate::mlir::Value as Ssa;
@@ -88,65 +87,59 @@ pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, r
 }
 
 /// A row-major tensor in another type.
-pub(crate) fn in_type<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    extents: &[i64],
-    from: DataType,
-    to: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from: DataType, to: DataType) -> Ssa<'c> {
     if from == to {
-        return Ok(ssa);
+        return ssa;
     }
     let rank = extents.len();
     let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
     at.generic(
         &vec![Loop::Parallel; rank],
         &[(ssa, from, identity.clone())],
-        (at.empty(extents, to)?, to, identity),
-        |body, elements| convert(body, only(elements)?, from, to),
+        (at.empty(extents, to), to, identity),
+        |body, elements| convert(body, only(elements), from, to),
     )
 }
 
 /// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
 /// extents. The sums of few blocks are added pair by pair, in the same kernel as their consumers;
 /// else in f64, and rounded once.
-pub(crate) fn blocks<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    (ssa, count): (Ssa<'c, 'b>, i64),
+pub(crate) fn blocks<'c>(
+    at: &Emitter<'c>,
+    (ssa, count): (Ssa<'c>, i64),
     results: &[i64],
     compute: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     let rank = results.len();
     if count <= PAIRED {
         let sizes = [&[1], results].concat();
         let groups: Vec<Vec<usize>> = (0..rank)
             .map(|axis| if axis == 0 { vec![0, 1] } else { vec![axis + 1] })
             .collect();
-        let ssa = at.barrier(ssa)?;
+        let ssa = at.barrier(ssa);
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         let inputs = (0..count)
             .map(|block| {
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
-                let slice = at.slice(ssa, &offsets, &sizes, compute)?;
-                let slice = reshape(at, "tensor.collapse_shape", slice, &groups, results, compute)?;
-                Ok((slice, compute, identity.clone()))
+                let slice = at.slice(ssa, &offsets, &sizes, compute);
+                let slice = reshape(at, "tensor.collapse_shape", slice, &groups, results, compute);
+                (slice, compute, identity.clone())
             })
-            .collect::<Result<Vec<_>, EmitError>>()?;
+            .collect::<Vec<_>>();
         return at.generic(
             &vec![Loop::Parallel; rank],
             &inputs,
-            (at.empty(results, compute)?, compute, identity),
-            |body, elements| {
-                let mut sums = elements.get(..inputs.len()).ok_or(MISSING)?.to_vec();
+            (at.empty(results, compute), compute, identity),
+            |_, elements| {
+                let mut sums = elements[..inputs.len()].to_vec();
                 while sums.len() > 1 {
                     sums = sums
                         .chunks(2)
                         .map(|pair| match *pair {
-                            [a, b] => body.same("arith.addf", &[a, b]),
+                            [a, b] => a + b,
                             _ => only(pair),
                         })
-                        .collect::<Result<_, _>>()?;
+                        .collect();
                 }
                 only(&sums)
             },
@@ -158,38 +151,33 @@ pub(crate) fn blocks<'c, 'b>(
     let read = affine_map(rank + 1, &[&[dim(rank)], kept.as_slice()].concat());
     let sum = at.generic(
         &loops,
-        &[(at.barrier(ssa)?, compute, read)],
+        &[(at.barrier(ssa), compute, read)],
         (
-            at.zeros(results, DataType::F64)?,
+            at.zeros(results, DataType::F64),
             DataType::F64,
             affine_map(rank + 1, &kept),
         ),
         |body, elements| {
             let &[element, sum] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            body.same("arith.addf", &[sum, convert(body, element, compute, DataType::F64)?])
+            sum + convert(body, element, compute, DataType::F64)
         },
-    )?;
+    );
     in_type(at, sum, results, DataType::F64, compute)
 }
 
 /// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is
 /// in a block, which takes its place.
-pub(crate) fn in_blocks<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    matrix: &Ordered<'c, 'b>,
-    axis: usize,
-    block: i64,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize, block: i64) -> Ordered<'c> {
     let (mut groups, mut physical, mut order) = (Vec::new(), Vec::new(), Vec::new());
     let mut dims = matrix.dims.clone();
     let extent = dims
         .get_mut(axis)
-        .ok_or(EmitError::Internal("a matrix without that axis"))?;
+        .unwrap_or_else(|| unreachable!("a matrix without that axis"));
     let count = extent
         .checked_div(block)
-        .ok_or(EmitError::Internal("a block without terms"))?;
+        .unwrap_or_else(|| unreachable!("a block without terms"));
     *extent = block;
     for &own in &matrix.order {
         let next = physical.len();
@@ -199,17 +187,17 @@ pub(crate) fn in_blocks<'c, 'b>(
             order.extend([0, own + 1]);
         } else {
             groups.push(vec![next]);
-            physical.push(extent_of(&dims, own)?);
+            physical.push(extent_of(&dims, own));
             order.push(own + 1);
         }
     }
     dims.insert(0, count);
-    Ok(Ordered {
-        ssa: reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype)?,
+    Ordered {
+        ssa: reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype),
         order,
         dtype: matrix.dtype,
         dims,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride
 //! 0, or broadcast) are not among them: index maps leave them out, so no repetition is ever copied.
 
-use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::mlir::{Attribute, Value as Ssa};
 use crate::quirks::Quirk;
@@ -11,9 +10,9 @@ use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
 #[derive(Clone, Debug)]
-pub(crate) struct Value<'c, 'b> {
+pub(crate) struct Value<'c> {
     /// The tensor, or the scalar that all its elements equal.
-    pub(crate) data: Data<'c, 'b>,
+    pub(crate) data: Data<'c>,
     /// Type of the elements as they are now, which may be wider than the graph's tensor.
     pub(crate) dtype: DataType,
     /// Logical extents.
@@ -22,27 +21,27 @@ pub(crate) struct Value<'c, 'b> {
 
 /// The content of a value.
 #[derive(Clone, Debug)]
-pub(crate) enum Data<'c, 'b> {
+pub(crate) enum Data<'c> {
     /// A tensor whose physical axis `i` is the logical axis `order[i]`.
-    Tensor { ssa: Ssa<'c, 'b>, order: Vec<usize> },
+    Tensor { ssa: Ssa<'c>, order: Vec<usize> },
     /// One value for every element.
     Constant(Scalar),
     /// The same, as an argument of the function.
-    Scalar(Ssa<'c, 'b>),
+    Scalar(Ssa<'c>),
 }
 
 /// A tensor with its order: the part of a [`Value`] that is left when it is not a constant.
 #[derive(Clone, Debug)]
-pub(crate) struct Ordered<'c, 'b> {
-    pub(crate) ssa: Ssa<'c, 'b>,
+pub(crate) struct Ordered<'c> {
+    pub(crate) ssa: Ssa<'c>,
     pub(crate) order: Vec<usize>,
     pub(crate) dtype: DataType,
     /// Logical extents, of all axes.
     pub(crate) dims: Vec<i64>,
 }
 
-impl<'c, 'b> Value<'c, 'b> {
-    pub(crate) fn of(ordered: Ordered<'c, 'b>) -> Self {
+impl<'c> Value<'c> {
+    pub(crate) fn of(ordered: Ordered<'c>) -> Self {
         let Ordered {
             ssa,
             order,
@@ -57,96 +56,96 @@ impl<'c, 'b> Value<'c, 'b> {
     }
 
     /// The value with other axes of extent 1: the others are the same ones, in the same sequence.
-    pub(crate) fn with_dims(self, at: &Emitter<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
+    pub(crate) fn with_dims(self, at: &Emitter<'c>, dims: &[i64]) -> Self {
         if self.dims == dims {
-            return Ok(self);
+            return self;
         }
         let wide =
             |dims: &[i64]| -> Vec<usize> { (0..dims.len()).filter(|&axis| dims.get(axis) != Some(&1)).collect() };
         let (from, to) = (wide(&self.dims), wide(dims));
-        if extents(&self.dims, &from)? != extents(dims, &to)? {
-            return Err(EmitError::Internal("a value with other extents"));
+        if extents(&self.dims, &from) != extents(dims, &to) {
+            unreachable!("a value with other extents");
         }
         let data = match self.data {
             data @ (Data::Constant(_) | Data::Scalar(_)) => data,
             Data::Tensor { ssa, order } => {
                 let keep: Vec<bool> = order.iter().map(|axis| from.contains(axis)).collect();
-                let ssa = drop_unit_axes(at, ssa, &extents(&self.dims, &order)?, &keep, self.dtype)?;
+                let ssa = drop_unit_axes(at, ssa, &extents(&self.dims, &order), &keep, self.dtype);
                 let moved = |axis: &usize| {
-                    let position = from.iter().position(|candidate| candidate == axis)?;
-                    to.get(position).copied()
+                    let position = from.iter().position(|candidate| candidate == axis);
+                    to.get(position?).copied()
                 };
                 let order = order.iter().filter_map(moved).collect();
                 Data::Tensor { ssa, order }
             }
         };
-        Ok(Value {
+        Value {
             data,
             dtype: self.dtype,
             dims: dims.to_vec(),
-        })
+        }
     }
 
     /// The value with no axis in memory but those that an iteration over `dims` has loops for: what
     /// goes has an extent of 1.
-    pub(crate) fn over(&self, at: &Emitter<'c, 'b>, dims: &[i64], loops: &[usize]) -> Result<Self, EmitError> {
+    pub(crate) fn over(&self, at: &Emitter<'c>, dims: &[i64], loops: &[usize]) -> Self {
         let Data::Tensor { ssa, order } = &self.data else {
-            return Ok(self.clone());
+            return self.clone();
         };
         let shift = dims
             .len()
             .checked_sub(self.dims.len())
-            .ok_or(EmitError::Internal("an operand of higher rank"))?;
+            .unwrap_or_else(|| unreachable!("an operand of higher rank"));
         let has_loop = |axis: usize| axis.checked_add(shift).is_some_and(|axis| loops.contains(&axis));
         let mut keep = Vec::with_capacity(order.len());
         for &axis in order {
             let stays = has_loop(axis);
-            if !stays && extent(&self.dims, axis)? != 1 {
-                return Err(EmitError::Internal("an operand with an axis that its iteration lacks"));
+            if !stays && extent(&self.dims, axis) != 1 {
+                unreachable!("an operand with an axis that its iteration lacks");
             }
             keep.push(stays);
         }
-        let ssa = drop_unit_axes(at, *ssa, &extents(&self.dims, order)?, &keep, self.dtype)?;
+        let ssa = drop_unit_axes(at, *ssa, &extents(&self.dims, order), &keep, self.dtype);
         let order = order.iter().copied().filter(|&axis| has_loop(axis)).collect();
-        Ok(Value {
+        Value {
             data: Data::Tensor { ssa, order },
             dtype: self.dtype,
             dims: self.dims.clone(),
-        })
+        }
     }
 
     /// The value as a tensor that has all its axes: repeated ones are written out, constants are
     /// filled in.
-    pub(crate) fn materialise(&self, at: &Emitter<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn materialise(&self, at: &Emitter<'c>) -> Ordered<'c> {
         let rank = self.dims.len();
         if let Data::Tensor { ssa, order } = &self.data
             && order.len() == rank
         {
-            return Ok(Ordered {
+            return Ordered {
                 ssa: *ssa,
                 order: order.clone(),
                 dtype: self.dtype,
                 dims: self.dims.clone(),
-            });
+            };
         }
         let order: Vec<usize> = (0..rank).collect();
-        let ssa = self.copy_to(at, &order)?;
-        Ok(Ordered {
+        let ssa = self.copy_to(at, &order);
+        Ordered {
             ssa,
             order,
             dtype: self.dtype,
             dims: self.dims.clone(),
-        })
+        }
     }
 
     /// A new tensor with the same elements in another order.
-    pub(crate) fn copy_to(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ssa<'c, 'b>, EmitError> {
-        let operand = Operand::new(at, self, &self.dims)?;
-        let shape = extents(&self.dims, order)?;
-        let init = at.empty(&shape, self.dtype)?;
+    pub(crate) fn copy_to(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
+        let operand = Operand::new(at, self, &self.dims);
+        let shape = extents(&self.dims, order);
+        let init = at.empty(&shape, self.dtype);
         let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
         let loops = vec![Loop::Parallel; order.len()];
-        let inputs: Vec<_> = operand.input(order)?.into_iter().collect();
+        let inputs: Vec<_> = operand.input(order).into_iter().collect();
         at.generic(&loops, &inputs, (init, self.dtype, identity), |body, elements| {
             operand.element(body, elements.first().copied())
         })
@@ -155,93 +154,89 @@ impl<'c, 'b> Value<'c, 'b> {
 
 /// A value as an operand of a structured operation that iterates over the elements of another
 /// shape.
-pub(crate) struct Operand<'c, 'b> {
-    source: Source<'c, 'b>,
+pub(crate) struct Operand<'c> {
+    source: Source<'c>,
     dtype: DataType,
 }
 
-enum Source<'c, 'b> {
+enum Source<'c> {
     /// A tensor whose physical axis `i` moves with the iteration's logical axis `axes[i]`.
     Tensor {
-        ssa: Ssa<'c, 'b>,
+        ssa: Ssa<'c>,
         axes: Vec<usize>,
     },
     Constant(Scalar),
     /// A value of the block that the operation is in.
-    Scalar(Emitter<'c, 'b>, Ssa<'c, 'b>),
+    Scalar(Ssa<'c>),
 }
 
-impl<'c, 'b> Operand<'c, 'b> {
+impl<'c> Operand<'c> {
     /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet
     /// a larger extent are dropped, so that the index map stays a projected permutation, which is
     /// what the compiler fuses best.
-    pub(crate) fn new(at: &Emitter<'c, 'b>, value: &Value<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
+    pub(crate) fn new(at: &Emitter<'c>, value: &Value<'c>, dims: &[i64]) -> Self {
         let (ssa, order) = match &value.data {
             Data::Constant(scalar) => {
-                return Ok(Operand {
+                return Operand {
                     source: Source::Constant(*scalar),
                     dtype: value.dtype,
-                });
+                };
             }
             Data::Scalar(ssa) => {
-                return Ok(Operand {
-                    source: Source::Scalar(*at, *ssa),
+                return Operand {
+                    source: Source::Scalar(*ssa),
                     dtype: value.dtype,
-                });
+                };
             }
             Data::Tensor { ssa, order } => (*ssa, order),
         };
         let shift = dims
             .len()
             .checked_sub(value.dims.len())
-            .ok_or(EmitError::Internal("an operand of higher rank"))?;
+            .unwrap_or_else(|| unreachable!("an operand of higher rank"));
         let mut keep = Vec::with_capacity(order.len());
         let mut axes = Vec::with_capacity(order.len());
         for &axis in order {
             let outer = axis
                 .checked_add(shift)
-                .ok_or(EmitError::Internal("an axis out of range"))?;
-            let moves = extent(&value.dims, axis)? == extent(dims, outer)?;
+                .unwrap_or_else(|| unreachable!("an axis out of range"));
+            let moves = extent(&value.dims, axis) == extent(dims, outer);
             keep.push(moves);
             if moves {
                 axes.push(outer);
             }
         }
-        let ssa = drop_unit_axes(at, ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
-        Ok(Operand {
+        let ssa = drop_unit_axes(at, ssa, &extents(&value.dims, order), &keep, value.dtype);
+        Operand {
             source: Source::Tensor { ssa, axes },
             dtype: value.dtype,
-        })
+        }
     }
 
     /// The operand with its index map, for an iteration whose loops are the logical axes `order`;
     /// `None` for one value.
-    pub(crate) fn input(&self, order: &[usize]) -> Result<Option<(Ssa<'c, 'b>, DataType, String)>, EmitError> {
+    pub(crate) fn input(&self, order: &[usize]) -> Option<(Ssa<'c>, DataType, String)> {
         let Source::Tensor { ssa, axes } = &self.source else {
-            return Ok(None);
+            return None;
         };
         let results = axes
             .iter()
             .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
             .collect::<Option<Vec<_>>>()
-            .ok_or(EmitError::Internal("an operand with an axis that its iteration lacks"))?;
-        Ok(Some((*ssa, self.dtype, affine_map(order.len(), &results))))
+            .unwrap_or_else(|| unreachable!("an operand with an axis that its iteration lacks"));
+        Some((*ssa, self.dtype, affine_map(order.len(), &results)))
     }
 
     /// The operand's element inside the body: the one that was read, or the one value.
-    pub(crate) fn element<'r>(
-        &self,
-        body: &Emitter<'c, 'r>,
-        read: Option<Ssa<'c, 'r>>,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    pub(crate) fn element(&self, body: &Emitter<'c>, read: Option<Ssa<'c>>) -> Ssa<'c> {
         match (&self.source, read) {
-            (Source::Tensor { .. }, Some(element)) => Ok(element),
-            (Source::Tensor { .. }, None) => Err(EmitError::Internal("an operand that was not read")),
-            (Source::Scalar(at, ssa), _) => Ok(at.captured(*ssa)),
+            (Source::Tensor { .. }, Some(element)) => element,
+            (Source::Tensor { .. }, None) => unreachable!("an operand that was not read"),
+            (Source::Scalar(ssa), _) => *ssa,
             (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
-                body.integer(*value, body.element_type(self.dtype)?)
+                body.integer(*value, body.element_type(self.dtype))
             }
-            (Source::Constant(scalar), _) => body.float(scalar.to_f64(), body.element_type(self.dtype)?),
+            (Source::Constant(scalar), _) => body.float(scalar.to_f64(), body.element_type(self.dtype)),
         }
     }
 
@@ -257,27 +252,25 @@ impl<'c, 'b> Operand<'c, 'b> {
 }
 
 /// The extent of a logical axis.
-pub(crate) fn extent(dims: &[i64], axis: usize) -> Result<i64, EmitError> {
-    dims.get(axis)
-        .copied()
-        .ok_or(EmitError::Internal("an axis out of range"))
+pub(crate) fn extent(dims: &[i64], axis: usize) -> i64 {
+    dims[axis]
 }
 
 /// The physical shape of a tensor with these logical extents in this order.
-pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Result<Vec<i64>, EmitError> {
+pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Vec<i64> {
     order.iter().map(|&axis| extent(dims, axis)).collect()
 }
 
 /// Removes the physical axes that are not kept, all of extent 1.
-pub(crate) fn drop_unit_axes<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
+pub(crate) fn drop_unit_axes<'c>(
+    at: &Emitter<'c>,
+    ssa: Ssa<'c>,
     shape: &[i64],
     keep: &[bool],
     dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     if keep.iter().all(|&kept| kept) {
-        return Ok(ssa);
+        return ssa;
     }
     let kept: Vec<i64> = shape
         .iter()
@@ -308,7 +301,7 @@ fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
 }
 
 /// Groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
-pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) -> Result<Attribute, EmitError> {
+pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> Attribute {
     let group = |group: &Vec<usize>| {
         let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
         format!("[{}]", axes.join(", "))
@@ -318,80 +311,70 @@ pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) 
 }
 
 /// Collapses or expands a tensor by groups of the axes of the larger one.
-pub(crate) fn reshape<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(crate) fn reshape<'c>(
+    at: &Emitter<'c>,
     name: &str,
-    ssa: Ssa<'c, 'b>,
+    ssa: Ssa<'c>,
     groups: &[Vec<usize>],
     shape: &[i64],
     dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let mut attributes = vec![("reassociation", groups_attribute(at, groups)?)];
+) -> Ssa<'c> {
+    let mut attributes = vec![("reassociation", groups_attribute(at, groups))];
     if name == "tensor.expand_shape" {
         attributes.push(("static_output_shape", at.i64_array(shape)));
     }
-    at.one(name, &[ssa], at.tensor_type(shape, dtype)?, &attributes)
+    at.one(name, &[ssa], at.tensor_type(shape, dtype), &attributes)
 }
 
-impl<'c, 'b> Ordered<'c, 'b> {
+impl<'c> Ordered<'c> {
     /// The element with this index along each logical axis, in the body of an operation that will
     /// be appended to the block of `at`.
-    pub(crate) fn element<'r>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        body: &Emitter<'c, 'r>,
-        indices: &[Ssa<'c, 'r>],
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    pub(crate) fn element(&self, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
         let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
-        let physical = physical.ok_or(EmitError::Internal("an axis out of range"))?;
-        body.extract(at.captured(self.ssa), &physical, self.dtype)
+        let physical = physical.unwrap_or_else(|| unreachable!("an axis out of range"));
+        body.extract(self.ssa, &physical, self.dtype)
     }
 
     /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
     pub(crate) fn lies_in(&self, order: &[usize]) -> bool {
-        let is_wide = |axis: &&usize| self.dims.get(**axis).copied().unwrap_or(1) > 1;
+        let is_wide = |axis: &&usize| self.dims[**axis] > 1;
         self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
     }
 
     /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a
     /// barrier, which keeps the compiler from folding the copy's transpose into a convolution.
-    pub(crate) fn in_order(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn in_order(&self, at: &Emitter<'c>, order: &[usize]) -> Ordered<'c> {
         if self.order == order {
-            return Ok(self.clone());
+            return self.clone();
         }
         let ssa = if self.lies_in(order) {
-            self.move_unit_axes(at, order)?
+            self.move_unit_axes(at, order)
         } else {
-            let copy = Value::of(self.clone()).copy_to(at, order)?;
-            at.barrier_against(Quirk::FoldedTranspose, copy)?
+            let copy = Value::of(self.clone()).copy_to(at, order);
+            at.barrier_against(Quirk::FoldedTranspose, copy)
         };
-        Ok(Ordered {
+        Ordered {
             ssa,
             order: order.to_vec(),
             dtype: self.dtype,
             dims: self.dims.clone(),
-        })
+        }
     }
 
-    fn move_unit_axes(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ssa<'c, 'b>, EmitError> {
-        let shape = extents(&self.dims, &self.order)?;
+    fn move_unit_axes(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
+        let shape = extents(&self.dims, &self.order);
         let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
-        let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype)?;
-        let target = extents(&self.dims, order)?;
+        let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype);
+        let target = extents(&self.dims, order);
         if keep.iter().all(|&kept| kept) && target.iter().all(|&extent| extent > 1) {
-            return Ok(narrow);
+            return narrow;
         }
         with_unit_axes(at, narrow, &target, self.dtype)
     }
 }
 
 /// A tensor without axes of extent 1 as one of these extents, which has some.
-pub(crate) fn with_unit_axes<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    narrow: Ssa<'c, 'b>,
-    target: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64], dtype: DataType) -> Ssa<'c> {
     let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
     reshape(at, "tensor.expand_shape", narrow, &unit_groups(&keep), target, dtype)
 }

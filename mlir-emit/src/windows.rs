@@ -1,14 +1,14 @@
 //! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each
 //! element of a result.
 
+use crate::Unsupported;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
+use crate::ir::{Emitter, IntegerPredicate, Loop, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
 
 /// Declines a padding if the padded tensor would have too many elements.
@@ -75,162 +75,158 @@ impl Axis {
 }
 
 impl<'g> Windows<'g> {
-    pub(crate) fn new(x: &'g [i64], y: &'g [i64], lists: [&'g [i64]; 3]) -> Result<Self, EmitError> {
+    pub(crate) fn new(x: &'g [i64], y: &'g [i64], lists: [&'g [i64]; 3]) -> Self {
         let ([_, _, input @ ..], [_, _, output @ ..]) = (x, y) else {
-            return Err(EmitError::Internal("pooling of low rank"));
+            unreachable!("pooling of low rank");
         };
         let [pre_padding, stride, window] = lists;
-        Ok(Windows {
+        Windows {
             input,
             output,
             pre_padding,
             stride,
             window,
-        })
+        }
     }
 
-    pub(crate) fn axis(&self, spatial: usize) -> Result<Axis, EmitError> {
-        Ok(Axis {
-            input: extent(self.input, spatial)?,
-            output: extent(self.output, spatial)?,
-            pre: extent(self.pre_padding, spatial)?,
-            stride: extent(self.stride, spatial)?,
-            window: extent(self.window, spatial)?,
-        })
+    pub(crate) fn axis(&self, spatial: usize) -> Axis {
+        Axis {
+            input: extent(self.input, spatial),
+            output: extent(self.output, spatial),
+            pre: extent(self.pre_padding, spatial),
+            stride: extent(self.stride, spatial),
+            window: extent(self.window, spatial),
+        }
     }
 
-    pub(crate) fn axes(&self) -> Result<Vec<Axis>, EmitError> {
+    pub(crate) fn axes(&self) -> Vec<Axis> {
         (0..self.window.len()).map(|spatial| self.axis(spatial)).collect()
     }
 
-    pub(crate) fn any(&self, holds: impl Fn(&Axis) -> bool) -> Result<bool, EmitError> {
-        Ok(self.axes()?.iter().any(holds))
+    pub(crate) fn any(&self, holds: impl Fn(&Axis) -> bool) -> bool {
+        self.axes().iter().any(holds)
     }
 
     /// Whether the windows fill x exactly.
-    pub(crate) fn is_exact(&self) -> Result<bool, EmitError> {
-        Ok(!self.any(|axis| axis.is_padded() || axis.reach() != axis.input)?)
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.any(|axis| axis.is_padded() || axis.reach() != axis.input)
     }
 }
 
 /// Arithmetic on indices, inside the body of a structured operation.
-pub(crate) struct Places<'c, 'r> {
-    pub(crate) at: Emitter<'c, 'r>,
+pub(crate) struct Places<'c> {
+    pub(crate) at: Emitter<'c>,
     /// The index along each logical axis of the result.
-    along: Vec<Ssa<'c, 'r>>,
+    along: Vec<Ssa<'c>>,
     /// The index of each loop that is folded over.
-    folded: Vec<Ssa<'c, 'r>>,
+    folded: Vec<Ssa<'c>>,
 }
 
-impl<'c, 'r> Places<'c, 'r> {
+impl<'c> Places<'c> {
     /// In the body of an operation whose first loops are the logical axes `order`; nothing is
     /// folded over yet.
-    pub(crate) fn new(at: Emitter<'c, 'r>, order: &[usize]) -> Result<Self, EmitError> {
+    pub(crate) fn new(at: Emitter<'c>, order: &[usize]) -> Self {
         let along = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
-            at.loop_index(position.ok_or(EmitError::Internal("an axis without a loop"))?)
+            at.loop_index(position.unwrap_or_else(|| unreachable!("an axis without a loop")))
         };
-        Ok(Places {
+        Places {
             at,
-            along: (0..order.len()).map(along).collect::<Result<_, _>>()?,
+            along: (0..order.len()).map(along).collect(),
             folded: Vec::new(),
-        })
+        }
     }
 
-    pub(crate) fn constant(&self, value: i64) -> Scalar<'c, 'r> {
+    pub(crate) fn constant(&self, value: i64) -> Scalar<'c> {
         self.at.integer(value, self.at.index_type())
     }
 
-    pub(crate) fn along(&self, axis: usize) -> Scalar<'c, 'r> {
-        self.along.get(axis).copied().ok_or(MISSING)
+    pub(crate) fn along(&self, axis: usize) -> Scalar<'c> {
+        self.along[axis]
     }
 
-    pub(crate) fn folded(&self, spatial: usize) -> Scalar<'c, 'r> {
-        self.folded.get(spatial).copied().ok_or(MISSING)
+    pub(crate) fn folded(&self, spatial: usize) -> Scalar<'c> {
+        self.folded[spatial]
     }
 
-    pub(crate) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.addi", &[x, y])
+    pub(crate) fn add(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        x + y
     }
 
-    pub(crate) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.subi", &[x, y])
+    pub(crate) fn sub(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        x - y
     }
 
-    pub(crate) fn scale(&self, x: Ssa<'c, 'r>, factor: i64) -> Scalar<'c, 'r> {
-        self.at.same("arith.muli", &[x, self.constant(factor)?])
+    pub(crate) fn scale(&self, x: Ssa<'c>, factor: i64) -> Scalar<'c> {
+        x * self.constant(factor)
     }
 
     /// Whether 0 <= x < end: unsigned, what is below 0 is far above.
-    pub(crate) fn is_below(&self, x: Ssa<'c, 'r>, end: i64) -> Scalar<'c, 'r> {
-        self.at.compare_indices(Relation::AtMost, x, self.constant(end - 1)?)
-    }
-
-    pub(crate) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn is_below(&self, x: Ssa<'c>, end: i64) -> Scalar<'c> {
         self.at
-            .one("arith.select", &[condition, yes, no], self.at.index_type(), &[])
+            .compare_integers(IntegerPredicate::AtMost, x, self.constant(end - 1))
     }
 
     /// Whether all conditions hold; `None` if there are none.
-    pub(crate) fn all(&self, conditions: &[Ssa<'c, 'r>]) -> Result<Option<Ssa<'c, 'r>>, EmitError> {
+    pub(crate) fn all(&self, conditions: &[Ssa<'c>]) -> Option<Ssa<'c>> {
         let mut all = None;
         for &condition in conditions {
             all = Some(match all {
                 None => condition,
-                Some(others) => self.at.same("arith.andi", &[others, condition])?,
+                Some(others) => others & condition,
             });
         }
-        Ok(all)
+        all
     }
 
     /// The row-major position of an element of these extents.
-    pub(crate) fn flat(&self, indices: &[Ssa<'c, 'r>], extents: &[i64]) -> Scalar<'c, 'r> {
-        let mut flat = self.constant(0)?;
+    pub(crate) fn flat(&self, indices: &[Ssa<'c>], extents: &[i64]) -> Scalar<'c> {
+        let mut flat = self.constant(0);
         for (&index, &extent) in indices.iter().zip(extents) {
-            flat = self.add(self.scale(flat, extent)?, index)?;
+            flat = self.add(self.scale(flat, extent), index);
         }
-        Ok(flat)
+        flat
     }
 
     /// The indices of the element at a row-major position.
-    pub(crate) fn split(&self, position: Ssa<'c, 'r>, extents: &[i64]) -> Result<Vec<Ssa<'c, 'r>>, EmitError> {
+    pub(crate) fn split(&self, position: Ssa<'c>, extents: &[i64]) -> Vec<Ssa<'c>> {
         let mut rest = position;
         let mut indices = Vec::new();
         for &extent in extents.iter().rev() {
-            let extent = self.constant(extent)?;
-            indices.push(self.at.same("arith.remui", &[rest, extent])?);
-            rest = self.at.same("arith.divui", &[rest, extent])?;
+            let extent = self.constant(extent);
+            indices.push(rest.remui(extent));
+            rest = rest.divui(extent);
         }
         indices.reverse();
-        Ok(indices)
+        indices
     }
 
     /// An index in another integer type.
-    pub(crate) fn cast(&self, x: Ssa<'c, 'r>, dtype: DataType) -> Scalar<'c, 'r> {
-        self.at.one("arith.index_cast", &[x], self.at.element_type(dtype)?, &[])
+    pub(crate) fn cast(&self, x: Ssa<'c>, dtype: DataType) -> Scalar<'c> {
+        x.index_cast(self.at.element_type(dtype))
     }
 
     /// Where the first tap of a window lies along a spatial axis, which may be before the first
     /// element.
-    pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c, 'r> {
-        let start = self.scale(self.along(spatial + 2)?, axis.stride)?;
-        self.sub(start, self.constant(axis.pre)?)
+    pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c> {
+        let start = self.scale(self.along(spatial + 2), axis.stride);
+        self.sub(start, self.constant(axis.pre))
     }
 }
 
-impl<'c, 'r> Places<'c, 'r> {
+impl<'c> Places<'c> {
     /// How much of a window that starts there is in x, along one axis.
-    pub(crate) fn covered(&self, start: Ssa<'c, 'r>, axis: &Axis) -> Scalar<'c, 'r> {
-        let end = self.add(start, self.constant(axis.window)?)?;
-        let end = self.at.same("arith.minsi", &[end, self.constant(axis.input)?])?;
-        let start = self.at.same("arith.maxsi", &[start, self.constant(0)?])?;
-        self.at.same("arith.maxsi", &[self.sub(end, start)?, self.constant(0)?])
+    pub(crate) fn covered(&self, start: Ssa<'c>, axis: &Axis) -> Scalar<'c> {
+        let end = self.add(start, self.constant(axis.window));
+        let end = end.minsi(self.constant(axis.input));
+        let start = start.maxsi(self.constant(0));
+        self.sub(end, start).maxsi(self.constant(0))
     }
 }
 
 /// A combination of many things for each element of a result.
-pub(crate) struct Fold<'l, 'g, 'c, 'b> {
-    pub(crate) lowering: &'l Lowering<'g, 'c, 'b>,
+pub(crate) struct Fold<'l, 'g, 'c> {
+    pub(crate) lowering: &'l Lowering<'g, 'c>,
     /// Extents and memory order of the result.
     pub(crate) dims: &'l [i64],
     pub(crate) order: &'l [usize],
@@ -240,9 +236,9 @@ pub(crate) struct Fold<'l, 'g, 'c, 'b> {
 }
 
 /// A tensor with its type and the map by which the loops of a fold read it.
-pub(crate) type Input<'c, 'b> = (Ssa<'c, 'b>, DataType, String);
+pub(crate) type Input<'c> = (Ssa<'c>, DataType, String);
 
-impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
+impl<'c> Fold<'_, '_, 'c> {
     /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of
     /// `beside`, which is shaped like the result, and from the old value.
     ///
@@ -250,11 +246,11 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     /// position, code for GPUs has one loop in each thread ([`Quirk::ConstantFolds`]).
     pub(crate) fn lower(
         &self,
-        beside: Option<&Ordered<'c, 'b>>,
-        windowed: Option<Input<'c, 'b>>,
+        beside: Option<&Ordered<'c>>,
+        windowed: Option<Input<'c>>,
         (start, dtype): (f64, DataType),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Places<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Math<'c>, &Places<'c>, &[Ssa<'c>], Ssa<'c>) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let (rank, target) = (self.order.len(), self.lowering.target());
         let is_found = windowed.is_none();
@@ -271,99 +267,86 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
         if !in_thread {
             // A loop has to be of something.
             let folded: Vec<usize> = (rank..loops.len()).collect();
-            inputs.push((at.empty(self.over, dtype)?, dtype, map(&folded)));
+            inputs.push((at.empty(self.over, dtype), dtype, map(&folded)));
         }
         if let Some(tensor) = beside {
             let position = |axis: &usize| self.order.iter().position(|other| other == axis);
             let positions: Option<Vec<_>> = tensor.order.iter().map(position).collect();
-            let positions = positions.ok_or(EmitError::Internal("orders over different axes"))?;
+            let positions = positions.unwrap_or_else(|| unreachable!("orders over different axes"));
             inputs.push((tensor.ssa, tensor.dtype, map(&positions)));
         }
-        let shape = extents(self.dims, self.order)?;
+        let shape = extents(self.dims, self.order);
         let init = if in_thread {
-            at.empty(&shape, dtype)?
+            at.empty(&shape, dtype)
         } else {
-            at.filled(&shape, dtype, start)?
+            at.filled(&shape, dtype, start)
         };
         let result: Vec<usize> = (0..rank).collect();
         let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |inner, elements| {
-            let (so_far, read) = elements.split_last().ok_or(MISSING)?;
-            let mut places = Places::new(*inner, self.order)?;
+            let (so_far, read) = elements.split_last().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let mut places = Places::new(*inner, self.order);
             if in_thread {
                 return self.in_thread(&places, read, (start, dtype), body);
             }
             let indices = (rank..loops.len()).map(|position| inner.loop_index(position));
-            places.folded = indices.collect::<Result<_, _>>()?;
-            let math = Math::new(*inner, target, self.compute, self.order.to_vec())?;
-            let read = [
-                read.get(..windows).ok_or(MISSING)?,
-                read.get(windows + 1..).ok_or(MISSING)?,
-            ]
-            .concat();
+            places.folded = indices.collect();
+            let math = Math::new(*inner, target, self.compute, self.order.to_vec());
+            let read = [&read[..windows], &read[windows + 1..]].concat();
             body(&math, &places, &read, *so_far)
-        })?;
-        Ok(Ordered {
+        });
+        Ordered {
             ssa,
             order: self.order.to_vec(),
             dtype,
             dims: self.dims.to_vec(),
-        })
+        }
     }
 
     /// One loop over everything, inside the body of the operation.
-    pub(crate) fn in_thread<'r>(
+    pub(crate) fn in_thread(
         &self,
-        outer: &Places<'c, 'r>,
-        read: &[Ssa<'c, 'r>],
+        outer: &Places<'c>,
+        read: &[Ssa<'c>],
         (start, dtype): (f64, DataType),
-        body: impl for<'i> FnOnce(&Math<'c, 'i>, &Places<'c, 'i>, &[Ssa<'c, 'i>], Ssa<'c, 'i>) -> Scalar<'c, 'i>,
-    ) -> Scalar<'c, 'r> {
+        body: impl for<'i> FnOnce(&Math<'c>, &Places<'c>, &[Ssa<'c>], Ssa<'c>) -> Scalar<'c>,
+    ) -> Scalar<'c> {
         let at = outer.at;
         let steps: i64 = self.over.iter().product();
-        let bounds = [outer.constant(0)?, outer.constant(steps)?];
-        at.fold(
-            bounds,
-            (at.constant(start, dtype)?, dtype),
-            |inner, position, so_far| {
-                let mut places = Places {
-                    at: *inner,
-                    along: outer.along.iter().map(|&index| at.captured(index)).collect(),
-                    folded: Vec::new(),
-                };
-                places.folded = places.split(position, self.over)?;
-                let read: Vec<_> = read.iter().map(|&element| at.captured(element)).collect();
-                let math = Math::new(*inner, self.lowering.target(), self.compute, Vec::new())?;
-                body(&math, &places, &read, so_far)
-            },
-        )
+        let bounds = [outer.constant(0), outer.constant(steps)];
+        at.fold(bounds, at.constant(start, dtype), |inner, position, so_far| {
+            let mut places = Places {
+                at: *inner,
+                along: outer.along.iter().map(|&index| index).collect(),
+                folded: Vec::new(),
+            };
+            places.folded = places.split(position, self.over);
+            let read: Vec<_> = read.iter().map(|&element| element).collect();
+            let math = Math::new(*inner, self.lowering.target(), self.compute, Vec::new());
+            body(&math, &places, &read, so_far)
+        })
     }
 }
 
 /// What the sum of the window that starts there is divided by: its elements, or those that are in
 /// x, but not by 0.
-pub(crate) fn divisor<'c, 'r>(
-    math: &Math<'c, 'r>,
-    places: &Places<'c, 'r>,
+pub(crate) fn divisor<'c>(
+    math: &Math<'c>,
+    places: &Places<'c>,
     axes: &[Axis],
     mode: M,
-    starts: &[Ssa<'c, 'r>],
-) -> Scalar<'c, 'r> {
+    starts: &[Ssa<'c>],
+) -> Scalar<'c> {
     if mode != M::AvgpoolExcludePadding || !axes.iter().any(Axis::is_padded) {
         return math.constant(axes.iter().map(|axis| axis.window as f64).product());
     }
-    let mut count = places.constant(1)?;
+    let mut count = places.constant(1);
     for (axis, &start) in axes.iter().zip(starts) {
         count = if axis.is_padded() {
-            math.at.same("arith.muli", &[count, places.covered(start, axis)?])?
+            count * places.covered(start, axis)
         } else {
-            places.scale(count, axis.window)?
+            places.scale(count, axis.window)
         };
     }
-    let count = math.at.same("arith.maxsi", &[count, places.constant(1)?])?;
-    convert(
-        &math.at,
-        places.cast(count, DataType::I64)?,
-        DataType::I64,
-        math.compute,
-    )
+    let count = count.maxsi(places.constant(1));
+    convert(&math.at, places.cast(count, DataType::I64), DataType::I64, math.compute)
 }

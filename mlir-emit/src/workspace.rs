@@ -112,8 +112,8 @@ fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
 /// integers count as the same if they read the same: simplified, their bodies may be equal.
 fn alike(context: &Context, operations: &[Operation], live: &[bool]) -> HashSet<usize> {
     let is_integer = |id: &usize| {
-        let tensor = context.value(*id).r#type().as_tensor();
-        tensor.is_ok_and(|(_, element)| element.is_integer())
+        let tensor = context.value(*id).r#type().if_tensor();
+        tensor.is_some_and(|(_, element)| element.is_integer())
     };
     // The first value that is the same as each.
     let mut same: HashMap<usize, usize> = HashMap::new();
@@ -186,7 +186,7 @@ fn nested(context: &Context, operation: &Operation) -> Option<u64> {
 /// Bytes of a tensor whose last two extents are multiples of `tile`, 0 for other values; `None` if
 /// they overflow.
 fn bytes(context: &Context, value: usize, tile: u64) -> Option<u64> {
-    let Ok((shape, element)) = context.value(value).r#type().as_tensor() else {
+    let Some((shape, element)) = context.value(value).r#type().if_tensor() else {
         return Some(0);
     };
     let mut bytes = u64::from(bits(element).div_ceil(8));
@@ -315,7 +315,7 @@ impl<'a> Kernels<'a> {
     /// of what it reads.
     fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
         let bits = |id: &usize| {
-            let tensor = self.context.value(*id).r#type().as_tensor();
+            let tensor = self.context.value(*id).r#type().if_tensor();
             tensor.map_or(0, |(_, element)| bits(element))
         };
         let made = operation.results().iter().map(bits).min().unwrap_or(0);
@@ -355,7 +355,7 @@ fn captures(context: &Context, operation: &Operation) -> Vec<usize> {
     let inside = all.into_iter().skip(operation.operands().len());
     let defined = defined(operation);
     inside
-        .filter(|id| !defined.contains(id) && context.value(*id).r#type().as_tensor().is_ok())
+        .filter(|id| !defined.contains(id) && context.value(*id).r#type().if_tensor().is_some())
         .collect()
 }
 
@@ -451,7 +451,7 @@ fn inputs(operation: &Operation) -> usize {
 
 /// Whether the operation sums products of tensors.
 fn is_contraction(context: &Context, operation: &Operation) -> bool {
-    let is_tensor = |id: &&usize| context.value(**id).r#type().as_tensor().is_ok();
+    let is_tensor = |id: &&usize| context.value(**id).r#type().if_tensor().is_some();
     let read = operation.operands().iter().take(inputs(operation));
     !is_elementwise(operation) && read.filter(is_tensor).count() > 1
 }

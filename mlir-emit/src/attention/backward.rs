@@ -4,9 +4,9 @@ use super::axes::{HEAD, scores_of};
 use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
 use super::scores::{Attention, level, transposed};
-use crate::EmitError;
 use crate::contract::contract;
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape, order_of};
@@ -14,48 +14,44 @@ use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
 
 /// Lowers the gradients.
-pub(crate) fn lower(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &SdpaBackward,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let attention = Attention::new(lowering, &scores_of!(op), compute)?;
-    if let Some(gradients) = gradients(lowering, &attention, op)? {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &SdpaBackward) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let attention = Attention::new(lowering, &scores_of!(op), compute);
+    if let Some(gradients) = gradients(lowering, &attention, op) {
         for (id, gradient) in [op.dq, op.dk, op.dv].into_iter().zip(gradients) {
             lowering.define(id, gradient);
         }
-        return Ok(());
+        return;
     }
-    let scores = Value::of(attention.scores(lowering)?);
+    let scores = Value::of(attention.scores(lowering));
     let shape = attention.shape();
     let statistics = lowering
-        .value(op.stats)?
+        .value(op.stats)
         .clone()
-        .with_dims(&lowering.emitter(), &attention.rows())?;
-    let d_o = lowering.settled(op.d_o)?;
+        .with_dims(&lowering.emitter(), &attention.rows());
+    let d_o = lowering.settled(op.d_o);
     let multiplied = Shape {
-        dtype: attention.multiplied(lowering, &[op.d_o], d_o.dtype)?,
+        dtype: attention.multiplied(lowering, &[op.d_o], d_o.dtype),
         ..shape
     };
     let weights = lowering.map(&[&scores, &statistics], &multiplied, compute, |math, elements| {
         let &[score, statistic] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        let weight = math.function("math.exp", math.sub(score, statistic)?)?;
-        let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY)?)?;
-        math.select(hidden, math.constant(0.0)?, weight)
-    })?;
+        let weight = (score - statistic).exp();
+        let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY));
+        hidden.select(math.constant(0.0), weight)
+    });
     let at = lowering.emitter();
     // Read by a matmul, and where another one ends: computed once.
     let weights = Ordered {
-        ssa: at.barrier(weights.ssa)?,
+        ssa: at.barrier(weights.ssa),
         ..weights
     };
     let d_o_value = Value::of(d_o.clone());
     let order = order_of(&d_o.dims, &[&d_o_value]);
-    let level = level(lowering, (&d_o_value, op.o), &order, compute)?;
-    let v = attention.for_each_head(lowering, &attention.v)?;
+    let level = level(lowering, (&d_o_value, op.o), &order, compute);
+    let v = attention.for_each_head(lowering, &attention.v);
     let reached = Value::of(contract(
         lowering,
         &d_o,
@@ -63,63 +59,65 @@ pub(crate) fn lower(
         shape.dims,
         &[0, 1, 2, 3],
         compute,
-    )?);
+    ));
     let weight = Value::of(weights.clone());
     let mut operands = vec![&weight, &reached, &level];
     operands.extend(attention.lengths.iter().flatten());
     let gradient = lowering.map(&operands, &shape, compute, |math, elements| {
-        let (&[weight, reached, level], lengths) = elements.split_first_chunk().ok_or(MISSING)?;
+        let (&[weight, reached, level], lengths) = elements
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
         let lengths = match lengths {
             &[queries, keys] => Some([queries, keys]),
             _ => None,
         };
-        let gradient = math.mul(weight, math.sub(reached, level)?)?;
+        let gradient = weight * (reached - level);
         // The weight is 0, which makes NaN of NaN.
         attention.hidden_as(math, (gradient, 0.0), lengths)
-    })?;
-    let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype)?;
-    let factor = lowering.carry(gradient.clone(), multiplied)?;
+    });
+    let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype);
+    let factor = lowering.carry(gradient.clone(), multiplied);
     // Read by two matmuls: computed once.
     let factor = Ordered {
-        ssa: at.barrier(factor.ssa)?,
+        ssa: at.barrier(factor.ssa),
         ..factor
     };
     let scale = attention.scale.clone();
-    let k = attention.for_each_head(lowering, &attention.present(lowering, &attention.k, Rows::Keys)?)?;
-    let q = attention.present(lowering, &attention.q, Rows::Queries)?;
-    let d_o = attention.present(lowering, &d_o, Rows::Queries)?;
+    let k = attention.for_each_head(lowering, &attention.present(lowering, &attention.k, Rows::Keys));
+    let q = attention.present(lowering, &attention.q, Rows::Queries);
+    let d_o = attention.present(lowering, &d_o, Rows::Queries);
     for (id, a, b, is_scaled) in [
         (op.dq, factor.clone(), k, true),
         (op.dk, transposed(&factor), q, true),
         (op.dv, transposed(&weights), d_o, false),
     ] {
         let (rows, terms) = if id == op.dq {
-            (Rows::Queries, attention.keys_of_query()?)
+            (Rows::Queries, attention.keys_of_query())
         } else {
-            (Rows::Keys, attention.queries_of_key()?)
+            (Rows::Keys, attention.queries_of_key())
         };
-        let dims = lowering.tensor(id)?.dims.clone();
+        let dims = lowering.tensor(id).dims.clone();
         let mut full = dims.clone();
         if let Some(heads) = full.get_mut(HEAD) {
-            *heads = extent(&attention.dims, HEAD)?;
+            *heads = extent(&attention.dims, HEAD);
         }
-        let product = attention.product(lowering, [&a, &b], &full, terms)?;
-        let summed = shared(lowering, product, extent(&dims, HEAD)?)?;
+        let product = attention.product(lowering, [&a, &b], &full, terms);
+        let summed = shared(lowering, product, extent(&dims, HEAD));
         let mut operands = vec![&summed];
         operands.extend(is_scaled.then_some(&scale));
         operands.extend(attention.length(rows));
         lowering.finish(id, &operands, compute, |math, elements| {
-            let (&product, mut rest) = elements.split_first().ok_or(MISSING)?;
+            let (&product, mut rest) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
             let mut scaled = product;
             if is_scaled {
-                let (&scale, lengths) = rest.split_first().ok_or(MISSING)?;
-                (scaled, rest) = (math.mul(product, scale)?, lengths);
+                let (&scale, lengths) = rest.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+                (scaled, rest) = (product * scale, lengths);
             }
             in_sequence(math, scaled, rest)
-        })?;
+        });
     }
-    let Some(bias) = op.dbias else { return Ok(()) };
-    let dims = &lowering.tensor(bias)?.dims;
+    let Some(bias) = op.dbias else { return };
+    let dims = &lowering.tensor(bias).dims;
     let missing = shape.dims.len().saturating_sub(dims.len());
     let axes: Vec<usize> = (0..shape.dims.len())
         .filter(|&axis| {
@@ -133,28 +131,24 @@ pub(crate) fn lower(
         &axes,
         (Combiner::Sum, 0.0),
         |_, elements| only(elements),
-    )?;
-    let summed = summed.with_dims(&at, dims)?;
+    );
+    let summed = summed.with_dims(&at, dims);
     lowering.finish(bias, &[&summed], compute, |_, elements| only(elements))
 }
 
 /// The sum over the heads of q that share a head of k or v. The tensor is row-major.
-fn shared<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    product: Ordered<'c, 'b>,
-    heads: i64,
-) -> Result<Value<'c, 'b>, EmitError> {
+fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> Value<'c> {
     let &[batch, all, rows, columns] = product.dims.as_slice() else {
-        return Err(EmitError::Internal("an attention that is not of rank 4"));
+        unreachable!("an attention that is not of rank 4");
     };
     if all == heads {
-        return Ok(Value::of(product));
+        return Value::of(product);
     }
     let dims = [batch, heads, all / heads, rows, columns];
     let groups = [vec![0], vec![1, 2], vec![3], vec![4]];
     let at = lowering.emitter();
     let split = Value::of(Ordered {
-        ssa: reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype)?,
+        ssa: reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype),
         order: (0..dims.len()).collect(),
         dtype: product.dtype,
         dims: dims.to_vec(),
@@ -166,16 +160,16 @@ fn shared<'c, 'b>(
     };
     let summed = lowering.reduce(&[&split], &shape, &[2], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
-    })?;
+    });
     let Data::Tensor { ssa, order } = summed.data else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
     // Axes of extent 1 may have gone with the reduced one.
     let order = order.into_iter().map(|axis| axis - usize::from(axis > 2)).collect();
-    Ok(Value::of(Ordered {
+    Value::of(Ordered {
         ssa,
         order,
         dtype: product.dtype,
         dims: vec![batch, heads, rows, columns],
-    }))
+    })
 }

@@ -13,8 +13,8 @@ use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted, asks_for_more};
-use crate::EmitError;
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
@@ -31,40 +31,36 @@ const TILE: i64 = 16;
 ///
 /// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64
 /// columns.
-pub(super) fn softmax<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
+pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let Data::Constant(scale) = attention.scale.data else {
-        return Ok(None);
+        return None;
     };
     if !is_possible(lowering, attention, op) {
-        return Ok(None);
+        return None;
     }
     let Attention { q, k, v, .. } = attention;
     let order = match lowering.stored_order(op.o) {
         Some(order) => order,
-        None => order_of(&lowering.tensor(op.o)?.dims, &[&Value::of(q.clone())]),
+        None => order_of(&lowering.tensor(op.o).dims, &[&Value::of(q.clone())]),
     };
     let problem = Problem {
         operands: [q, k, v],
         order: &order,
         scale: scale.to_f64(),
-        mask: mask(lowering, attention)?,
+        mask: mask(lowering, attention),
     };
-    let found = online(lowering, &problem)?;
+    let found = online(lowering, &problem);
     let Online {
         weighted,
         greatest,
         total,
-    } = attention.found_again(lowering, found)?;
+    } = attention.found_again(lowering, found);
     let weighted = Weighted::Sum(weighted);
-    Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
+    Some(Softmax::of_online(lowering, weighted, &greatest, total))
 }
 
 /// Whether IREE's operation supports all that is asked for.
-pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
+pub(super) fn is_possible(lowering: &Lowering<'_, '_>, attention: &Attention<'_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
     // A statistic may be that of a key that `LEAST_OF_MASK` has raised.
@@ -137,15 +133,12 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
 /// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
 /// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
 /// scores.
-fn mask<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+fn mask<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Option<Ordered<'c>> {
     let Attention {
         mask, dims, diagonal, ..
     } = attention;
     if mask.is_none() && diagonal.left.is_none() && diagonal.right.is_none() {
-        return Ok(None);
+        return None;
     }
     let differ = |axis: usize| {
         mask.as_ref().is_some_and(|mask| {
@@ -171,16 +164,14 @@ fn mask<'c, 'b>(
         dtype: DataType::F32,
     };
     let operands: Vec<_> = mask.iter().collect();
-    lowering
-        .map(&operands, &shape, DataType::F32, |math, elements| {
-            let Some(&element) = elements.first() else {
-                return attention.hidden(math, math.constant(0.0)?, None);
-            };
-            let least = math.constant(LEAST_OF_MASK)?;
-            let is_low = math.compare(F::Less, element, least)?;
-            let raised = math.select(is_low, least, element)?;
-            let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY)?)?;
-            attention.hidden(math, math.select(hides, element, raised)?, None)
-        })
-        .map(Some)
+    Some(lowering.map(&operands, &shape, DataType::F32, |math, elements| {
+        let Some(&element) = elements.first() else {
+            return attention.hidden(math, math.constant(0.0), None);
+        };
+        let least = math.constant(LEAST_OF_MASK);
+        let is_low = math.compare(F::Less, element, least);
+        let raised = is_low.select(least, element);
+        let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY));
+        attention.hidden(math, hides.select(element, raised), None)
+    }))
 }

@@ -6,8 +6,8 @@ use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
 use super::{flash, kernels};
-use crate::EmitError;
-use crate::convert::{FloatPredicate as F, compute_type};
+use crate::convert::compute_type;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape};
@@ -15,14 +15,14 @@ use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let attention = Attention::new(lowering, &scores_of!(op), compute)?;
-    let softmax = match kernels::softmax(lowering, &attention, op)? {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdpa) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let attention = Attention::new(lowering, &scores_of!(op), compute);
+    let softmax = match kernels::softmax(lowering, &attention, op) {
         Some(softmax) => softmax,
-        None => match flash::softmax(lowering, &attention, op)? {
+        None => match flash::softmax(lowering, &attention, op) {
             Some(softmax) => softmax,
-            None => stepwise(lowering, &attention, op)?,
+            None => stepwise(lowering, &attention, op),
         },
     };
     let Softmax {
@@ -32,37 +32,32 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         total,
     } = softmax;
     match weighted {
-        Weighted::Sum(sum) => lowering.finish(op.o, &[&sum, &total], compute, divided)?,
+        Weighted::Sum(sum) => lowering.finish(op.o, &[&sum, &total], compute, divided),
         Weighted::Quotient(quotient) => lowering.define(op.o, quotient),
     }
     if let Some(id) = op.stats {
         let row = Row::new(&total);
         let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
             let &[reference, total] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            math.add(reference, math.function("math.log", total)?)
-        })?;
-        save(lowering, id, Value::of(statistic), compute)?;
+            reference + math.function("math.log", total)
+        });
+        save(lowering, id, Value::of(statistic), compute);
     }
     if let Some(id) = op.max {
-        save(lowering, id, greatest, compute)?;
+        save(lowering, id, greatest, compute);
     }
     if let Some(id) = op.sum_exp {
-        save(lowering, id, total, compute)?;
+        save(lowering, id, total, compute);
     }
-    Ok(())
 }
 
 /// Softmax and sum step by step: the scores are tensors.
-fn stepwise<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Result<Softmax<'c, 'b>, EmitError> {
-    let sink = op.sink_token.map(|sink| lowering.value(sink).cloned()).transpose()?;
+fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Softmax<'c> {
+    let sink = op.sink_token.map(|sink| lowering.value(sink).clone());
     let compute = attention.compute;
-    let scores = Value::of(attention.scores(lowering)?);
+    let scores = Value::of(attention.scores(lowering));
     let shape = attention.shape();
     let greatest = lowering.reduce(
         &[&scores],
@@ -70,31 +65,33 @@ fn stepwise<'c, 'b>(
         &[KEY],
         (Combiner::Greatest, f64::NEG_INFINITY),
         |_, elements| only(elements),
-    )?;
+    );
     let row = Row::new(&greatest);
     let mut operands = vec![&greatest];
     operands.extend(&sink);
     // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
     let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
-        let all = elements.iter().copied().map(Ok);
-        let greatest = all.reduce(|x, y| math.max(x?, y?)).ok_or(MISSING)??;
-        let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY)?)?;
-        math.select(nothing, math.constant(0.0)?, greatest)
-    })?);
-    let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |math, elements| {
+        let all = elements.iter().copied();
+        let greatest = all
+            .reduce(|x, y| math.max(x, y))
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY));
+        nothing.select(math.constant(0.0), greatest)
+    }));
+    let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |_, elements| {
         let &[score, reference] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        math.function("math.exp", math.sub(score, reference)?)
-    })?);
+        (score - reference).exp()
+    }));
     let sum = lowering.reduce(&[&weights], &shape, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
-    })?;
-    let v = attention.for_each_head(lowering, &attention.present(lowering, &attention.v, Rows::Keys)?)?;
-    let out = lowering.tensor(op.o)?.dims.clone();
-    let factor = weights.materialise(&lowering.emitter())?;
-    let factor = lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype)?)?;
-    let weighted = Value::of(attention.product(lowering, [&factor, &v], &out, attention.keys_of_query()?)?);
+    });
+    let v = attention.for_each_head(lowering, &attention.present(lowering, &attention.v, Rows::Keys));
+    let out = lowering.tensor(op.o).dims.clone();
+    let factor = weights.materialise(&lowering.emitter());
+    let factor = lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype));
+    let weighted = Value::of(attention.product(lowering, [&factor, &v], &out, attention.keys_of_query()));
     let weighted = match attention.length(Rows::Queries) {
         // The sink is a weight of hidden queries too.
         Some(length) if sink.is_some() => {
@@ -104,9 +101,9 @@ fn stepwise<'c, 'b>(
                 dtype: compute,
             };
             Value::of(lowering.map(&[&weighted, length], &wide, compute, |math, elements| {
-                let (&element, lengths) = elements.split_first().ok_or(MISSING)?;
+                let (&element, lengths) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
                 in_sequence(math, element, lengths)
-            })?)
+            }))
         }
         _ => weighted,
     };
@@ -115,30 +112,25 @@ fn stepwise<'c, 'b>(
             &[&sum, sink, &reference],
             &row.shape(compute),
             compute,
-            |math, elements| {
+            |_, elements| {
                 let &[sum, sink, reference] = elements else {
-                    return Err(MISSING);
+                    unreachable!("{MISSING}");
                 };
-                math.add(sum, math.function("math.exp", math.sub(sink, reference)?)?)
+                sum + (sink - reference).exp()
             },
-        )?),
+        )),
         None => sum.clone(),
     };
-    Ok(Softmax {
+    Softmax {
         weighted: Weighted::Sum(weighted),
         greatest,
         reference,
         total,
-    })
+    }
 }
 
 /// Makes a value that of a tensor, which may lack axes of extent 1.
-fn save<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
-    id: TensorId,
-    value: Value<'c, 'b>,
-    compute: DataType,
-) -> Result<(), EmitError> {
-    let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id)?.dims)?;
+fn save<'c>(lowering: &mut Lowering<'_, 'c>, id: TensorId, value: Value<'c>, compute: DataType) {
+    let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id).dims);
     lowering.finish(id, &[&value], compute, |_, elements| only(elements))
 }

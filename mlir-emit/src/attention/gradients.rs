@@ -4,7 +4,6 @@
 use super::axes::{HEAD, KEY, QUERY};
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
 use super::scores::{Attention, level};
-use crate::EmitError;
 use crate::ir::MISSING;
 use crate::kernel::{Attended, Attention as Kernel, Backward, Gradients, GradientsOnCpu, Registers, Side};
 use crate::lowering::Lowering;
@@ -14,46 +13,46 @@ use rotini_schedule::{Machine, attention};
 
 /// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask or
 /// its gradient is asked for, or if scores in memory are estimated to be faster.
-pub(super) fn gradients<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+pub(super) fn gradients<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
-) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+) -> Option<[Value<'c>; 3]> {
     if op.dbias.is_some() || attention.mask.is_some() {
-        return Ok(None);
+        return None;
     }
     let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
     let [of_queries, of_keys, of_values] = stored;
-    let stored = [of_queries?, of_keys?, of_values?];
+    let stored = [of_queries, of_keys, of_values];
     if let Some(machine) = lowering.target().machine() {
         return on_gpu(lowering, attention, op, (machine, stored));
     }
     match lowering.target().registers() {
         Some(registers) => on_cpu(lowering, attention, op, (registers, stored)),
-        None => Ok(None),
+        None => None,
     }
 }
 
-fn on_gpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn on_gpu<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
     (machine, stored): (&Machine, [Stored; 3]),
-) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+) -> Option<[Value<'c>; 3]> {
     if !has_halves(attention) {
-        return Ok(None);
+        return None;
     }
     let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
-    let is_own = attention.multiplied(lowering, &own, dtype)? == dtype && lowering.value(op.d_o)?.dtype == dtype;
+    let is_own = attention.multiplied(lowering, &own, dtype) == dtype && lowering.value(op.d_o).dtype == dtype;
     if !is_own {
-        return Ok(None);
+        return None;
     }
-    let d_o = lowering.settled(op.d_o)?;
-    let Some([queries, keys]) = sides(lowering, attention, &d_o, &stored)? else {
-        return Ok(None);
+    let d_o = lowering.settled(op.d_o);
+    let Some([queries, keys]) = sides(lowering, attention, &d_o, &stored) else {
+        return None;
     };
-    let Some([by_queries, by_keys]) = schedules(machine, &queries)? else {
-        return Ok(None);
+    let Some([by_queries, by_keys]) = schedules(machine, &queries) else {
+        return None;
     };
     let kernels = |numbers: [usize; 2]| {
         [(&queries, by_queries), (&keys, by_keys)].map(|(problem, schedule)| Gradients {
@@ -65,53 +64,53 @@ fn on_gpu<'c, 'b>(
         })
     };
     if !kernels([0; 2]).iter().all(Gradients::is_possible) {
-        return Ok(None);
+        return None;
     }
-    let kernels = kernels(numbers(lowering, attention, op, d_o)?);
-    made(lowering, kernels.each_ref().map(Kernel::Gradients), op, &stored).map(Some)
+    let kernels = kernels(numbers(lowering, attention, op, d_o));
+    Some(made(lowering, kernels.each_ref().map(Kernel::Gradients), op, &stored))
 }
 
 /// Schedules of both sides; `None` where scores in memory are estimated to be faster.
-fn schedules(machine: &Machine, queries: &Backward) -> Result<Option<[attention::Prefill; 2]>, EmitError> {
+fn schedules(machine: &Machine, queries: &Backward) -> Option<[attention::Prefill; 2]> {
     let Backward { of, keys, .. } = queries;
-    let batches = count(of.batch.saturating_mul(of.heads))?;
-    let group = count(of.group)?;
+    let batches = count(of.batch.saturating_mul(of.heads));
+    let group = count(of.group);
     let of_q = batches.saturating_mul(group);
     // Each of the keys is seen by queries of all heads of a group.
     let turned = of.visible.transposed([of.queries, *keys]);
     let sides = [(of_q, of.queries, of.visible, 1), (batches, *keys, turned, group)];
     let (mut schedules, mut time) = (Vec::new(), 0_u64);
     for (batches, rows, visible, heads) in sides {
-        let schedule = attention::prefill(machine, batches, count(rows)?);
-        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?;
-        time = time.saturating_add(schedule.time(machine, [batches, count(rows)?], [seen, heads]));
+        let schedule = attention::prefill(machine, batches, count(rows));
+        let seen = count(visible.seen_by(schedule.rows().cast_signed()));
+        time = time.saturating_add(schedule.time(machine, [batches, count(rows)], [seen, heads]));
         schedules.push(schedule);
     }
-    let rows = of_q.saturating_mul(count(of.queries)?);
-    let is_slower = time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())?));
+    let rows = of_q.saturating_mul(count(of.queries));
+    let is_slower = time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())));
     let &[by_queries, by_keys] = schedules.as_slice() else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
-    Ok(Some([by_queries, by_keys]).filter(|_| !is_slower))
+    Some([by_queries, by_keys]).filter(|_| !is_slower)
 }
 
 /// The same on a CPU, whose kernels read and store f32.
-fn on_cpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn on_cpu<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
     (registers, mut stored): (Registers, [Stored; 3]),
-) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
-    let d_o = lowering.settled(op.d_o)?;
+) -> Option<[Value<'c>; 3]> {
+    let d_o = lowering.settled(op.d_o);
     if !is_for_cpus(attention) || !is_float(d_o.dtype) {
-        return Ok(None);
+        return None;
     }
     let dtype = DataType::F32;
     for stored in &mut stored {
         stored.dtype = dtype;
     }
-    let kernels = |attention: &Attention<'c, 'b>, d_o: &Ordered<'c, 'b>, numbers: [usize; 2]| {
-        let sides = sides(lowering, attention, d_o, &stored)?;
+    let kernels = |attention: &Attention<'c>, d_o: &Ordered<'c>, numbers: [usize; 2]| {
+        let sides = sides(lowering, attention, d_o, &stored);
         let kernels = sides.map(|sides| {
             sides.map(|problem| GradientsOnCpu {
                 problem: Backward {
@@ -122,38 +121,43 @@ fn on_cpu<'c, 'b>(
                 registers,
             })
         });
-        Ok::<_, EmitError>(kernels.filter(|kernels| kernels.iter().all(GradientsOnCpu::is_possible)))
+        kernels.filter(|kernels| kernels.iter().all(GradientsOnCpu::is_possible))
     };
-    if kernels(attention, &d_o, [0; 2])?.is_none() {
-        return Ok(None);
+    if kernels(attention, &d_o, [0; 2]).is_none() {
+        return None;
     }
-    let numbers = numbers(lowering, attention, op, d_o.clone())?;
-    let d_o = lowering.converted(d_o, dtype)?;
-    let Some(kernels) = kernels(&converted(lowering, attention)?, &d_o, numbers)? else {
-        return Err(MISSING);
+    let numbers = numbers(lowering, attention, op, d_o.clone());
+    let d_o = lowering.converted(d_o, dtype);
+    let Some(kernels) = kernels(&converted(lowering, attention), &d_o, numbers) else {
+        unreachable!("{MISSING}");
     };
-    made(lowering, kernels.each_ref().map(Kernel::GradientsOnCpu), op, &stored).map(Some)
+    Some(made(
+        lowering,
+        kernels.each_ref().map(Kernel::GradientsOnCpu),
+        op,
+        &stored,
+    ))
 }
 
 /// Returns the problems of both kernels, without the values that have a number for each query; `None`
 /// if a tensor's layout fits no kernel.
-fn sides<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    d_o: &Ordered<'c, 'b>,
+fn sides<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
+    d_o: &Ordered<'c>,
     [of_queries, of_keys, of_values]: &[Stored; 3],
-) -> Result<Option<[Backward; 2]>, EmitError> {
-    let (Some(of), Some(d_o)) = (problem(lowering, attention, of_queries)?, operand(d_o)) else {
-        return Ok(None);
+) -> Option<[Backward; 2]> {
+    let (Some(of), Some(d_o)) = (problem(lowering, attention, of_queries), operand(d_o)) else {
+        return None;
     };
     let (Some(keys), Some(values)) = (of_keys.strides(), of_values.strides()) else {
-        return Ok(None);
+        return None;
     };
     let queries = Backward {
         of,
         d_o,
         numbers: [0; 2],
-        keys: extent(&attention.dims, KEY)?,
+        keys: extent(&attention.dims, KEY),
         side: Side::Queries,
     };
     let keys = Backward {
@@ -164,53 +168,53 @@ fn sides<'c, 'b>(
         side: Side::Keys((of_values.dtype, values)),
         ..queries.clone()
     };
-    Ok(Some([queries, keys]))
+    Some([queries, keys])
 }
 
 /// Returns the values with both numbers of each query: the statistics, and the sums of dO · O.
-fn numbers<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn numbers<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     op: &SdpaBackward,
-    d_o: Ordered<'c, 'b>,
-) -> Result<[usize; 2], EmitError> {
+    d_o: Ordered<'c>,
+) -> [usize; 2] {
     let statistics = lowering
-        .value(op.stats)?
+        .value(op.stats)
         .clone()
-        .with_dims(&lowering.emitter(), &attention.rows())?;
+        .with_dims(&lowering.emitter(), &attention.rows());
     let order = [0, HEAD, QUERY, KEY];
-    let level = level(lowering, (&Value::of(d_o), op.o), &order, DataType::F32)?;
+    let level = level(lowering, (&Value::of(d_o), op.o), &order, DataType::F32);
     let mut numbers = [0; 2];
     for (value, number) in [statistics, level].into_iter().zip(&mut numbers) {
-        let rows = lowering.carry(value.materialise(&lowering.emitter())?, DataType::F32)?;
-        *number = lowering.in_order(&rows, &order)?.ssa.id();
+        let rows = lowering.carry(value.materialise(&lowering.emitter()), DataType::F32);
+        *number = lowering.in_order(&rows, &order).ssa.id();
     }
-    Ok(numbers)
+    numbers
 }
 
 /// Appends both kernels and returns the gradients.
-fn made<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+fn made<'c>(
+    lowering: &Lowering<'_, 'c>,
     [queries, keys]: [Kernel<'_>; 2],
     op: &SdpaBackward,
     [of_queries, of_keys, of_values]: &[Stored; 3],
-) -> Result<[Value<'c, 'b>; 3], EmitError> {
-    let dq = lowering.attention(queries, &[&of_queries.shape()?])?;
-    let both = lowering.attention(keys, &[&of_keys.shape()?, &of_values.shape()?])?;
+) -> [Value<'c>; 3] {
+    let dq = lowering.attention(queries, &[&of_queries.shape()]);
+    let both = lowering.attention(keys, &[&of_keys.shape(), &of_values.shape()]);
     let (&[dq], &[dk, dv]) = (dq.as_slice(), both.as_slice()) else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
     let gradient = |stored: &Stored, ssa, id| {
         let ordered = stored.ordered(ssa);
-        Ok::<_, EmitError>(Value::of(if lowering.is_read(id) {
-            lowering.carry(ordered, stored.carried)?
+        Value::of(if lowering.is_read(id) {
+            lowering.carry(ordered, stored.carried)
         } else {
             ordered
-        }))
+        })
     };
-    Ok([
-        gradient(of_queries, dq, op.dq)?,
-        gradient(of_keys, dk, op.dk)?,
-        gradient(of_values, dv, op.dv)?,
-    ])
+    [
+        gradient(of_queries, dq, op.dq),
+        gradient(of_keys, dk, op.dk),
+        gradient(of_values, dv, op.dv),
+    ]
 }

@@ -13,9 +13,9 @@
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::Online;
 use super::scores::Attention;
-use crate::EmitError;
 use crate::contract::contract;
-use crate::convert::{FloatPredicate as F, compare_float, convert};
+use crate::convert::convert;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{Emitter, MISSING, only};
 use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
@@ -37,53 +37,48 @@ pub(super) enum Rows {
 /// plus the second.
 pub(super) type Terms = [Option<i64>; 2];
 
-impl<'c, 'b> Attention<'c, 'b> {
+impl<'c> Attention<'c> {
     /// Queries, and keys.
-    fn lengths_of_both(&self) -> Result<[i64; 2], EmitError> {
-        Ok([extent(&self.dims, QUERY)?, extent(&self.dims, KEY)?])
+    fn lengths_of_both(&self) -> [i64; 2] {
+        [extent(&self.dims, QUERY), extent(&self.dims, KEY)]
     }
 
     /// The keys that a query sees, relative to its index; `None` where a bound hides no key.
-    pub(super) fn keys_of_query(&self) -> Result<Terms, EmitError> {
-        let [queries, keys] = self.lengths_of_both()?;
-        let [from, to] = self.visible()?;
-        Ok([
+    pub(super) fn keys_of_query(&self) -> Terms {
+        let [queries, keys] = self.lengths_of_both();
+        let [from, to] = self.visible();
+        [
             from.filter(|from| from.saturating_add(queries) > 1),
             to.filter(|to| to.saturating_add(1) < keys),
-        ])
+        ]
     }
 
     /// The queries that see a key, relative to its index.
-    pub(super) fn queries_of_key(&self) -> Result<Terms, EmitError> {
-        let [from, to] = self.keys_of_query()?;
-        Ok([to, from].map(|bound| bound.map(i64::saturating_neg)))
+    pub(super) fn queries_of_key(&self) -> Terms {
+        let [from, to] = self.keys_of_query();
+        [to, from].map(|bound| bound.map(i64::saturating_neg))
     }
 
     /// The first of a side's rows that sees or is seen by any, and the one after the last.
-    fn range(&self, rows: Rows) -> Result<[i64; 2], EmitError> {
-        let [queries, keys] = self.lengths_of_both()?;
+    fn range(&self, rows: Rows) -> [i64; 2] {
+        let [queries, keys] = self.lengths_of_both();
         let ([from, to], own, others) = match rows {
-            Rows::Queries => (self.queries_of_key()?, queries, keys),
-            Rows::Keys => (self.keys_of_query()?, keys, queries),
+            Rows::Queries => (self.queries_of_key(), queries, keys),
+            Rows::Keys => (self.keys_of_query(), keys, queries),
         };
         let first = from.map_or(0, |from| from.clamp(0, own));
         let end = to.map_or(own, |to| to.saturating_add(others).clamp(first, own));
-        Ok([first, end])
+        [first, end]
     }
 
     /// Returns a tensor of queries or keys with zeros in the rows that are hidden by lengths, or by
     /// bounds from all rows of the other side.
-    pub(super) fn present(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-        rows: Rows,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
-        let [first, end] = self.range(rows)?;
-        let count = extent(&tensor.dims, QUERY)?;
+    pub(super) fn present(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, rows: Rows) -> Ordered<'c> {
+        let [first, end] = self.range(rows);
+        let count = extent(&tensor.dims, QUERY);
         let is_whole = first == 0 && end == count;
         if is_whole && self.lengths.is_none() {
-            return Ok(tensor.clone());
+            return tensor.clone();
         }
         let is_kept = matches!(
             tensor.dtype,
@@ -99,18 +94,18 @@ impl<'c, 'b> Attention<'c, 'b> {
         let mut operands = vec![&value];
         operands.extend(self.length(rows));
         let present = lowering.map(&operands, &shape, self.compute, |math, elements| {
-            let (&element, lengths) = elements.split_first().ok_or(MISSING)?;
+            let (&element, lengths) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
             shown(math, element, (lengths, [first, end, count]))
-        })?;
-        Ok(Ordered {
+        });
+        Ordered {
             // A product reads it, so it is computed once, in a separate dispatch.
-            ssa: lowering.emitter().barrier(present.ssa)?,
+            ssa: lowering.emitter().barrier(present.ssa),
             ..present
-        })
+        }
     }
 
     /// The number of rows of a side in each batch, if the graph gives the lengths.
-    pub(super) fn length(&self, rows: Rows) -> Option<&Value<'c, 'b>> {
+    pub(super) fn length(&self, rows: Rows) -> Option<&Value<'c>> {
         self.lengths.as_ref().map(|[queries, keys]| match rows {
             Rows::Queries => queries,
             Rows::Keys => keys,
@@ -121,18 +116,18 @@ impl<'c, 'b> Attention<'c, 'b> {
     /// row of the matrix, and such rows add nothing, whatever their values are.
     pub(super) fn product(
         &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        [a, b]: [&Ordered<'c, 'b>; 2],
+        lowering: &Lowering<'_, 'c>,
+        [a, b]: [&Ordered<'c>; 2],
         dims: &[i64],
         terms: Terms,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
-        let product = contract(lowering, a, b, dims, &[0, 1, QUERY, KEY], self.compute)?;
-        if extent(dims, QUERY)? < 2 || terms == [None; 2] {
-            return Ok(product);
+    ) -> Ordered<'c> {
+        let product = contract(lowering, a, b, dims, &[0, 1, QUERY, KEY], self.compute);
+        if extent(dims, QUERY) < 2 || terms == [None; 2] {
+            return product;
         }
         let at = lowering.emitter();
         let product = Value::of(Ordered {
-            ssa: at.barrier(product.ssa)?,
+            ssa: at.barrier(product.ssa),
             ..product
         });
         let shape = Shape {
@@ -142,14 +137,12 @@ impl<'c, 'b> Attention<'c, 'b> {
         };
         lowering.map(&[&product], &shape, self.compute, |math, elements| {
             let body = &math.at;
-            let [batch, head, row, column] = places(body)?;
-            mended(body, only(elements)?, |body| {
-                let [batch, head, row, column] = [batch, head, row, column].map(|place| math.at.captured(place));
-                let range = seen(body, row, (terms, extent(&b.dims, QUERY)?))?;
-                body.fold(range, (body.zero(self.compute)?, self.compute), |inner, term, sum| {
-                    let [batch, head, row, column] = [batch, head, row, column].map(|place| body.captured(place));
-                    let weight = a.element(&at, inner, &[batch, head, row, term])?;
-                    let element = b.element(&at, inner, &[batch, head, term, column])?;
+            let [batch, head, row, column] = places(body);
+            mended(body, only(elements), |body| {
+                let range = seen(body, row, (terms, extent(&b.dims, QUERY)));
+                body.fold(range, body.zero(self.compute), |inner, term, sum| {
+                    let weight = a.element(inner, &[batch, head, row, term]);
+                    let element = b.element(inner, &[batch, head, term, column]);
                     multiply_add(inner, (weight, a.dtype), (element, b.dtype), sum, self.compute)
                 })
             })
@@ -159,39 +152,35 @@ impl<'c, 'b> Attention<'c, 'b> {
     /// Returns the results of IREE's operation, with those that are NaN computed again from only
     /// the keys that each query sees. The operation adds -∞ to scores of hidden keys, and
     /// multiplies their values by 0.
-    pub(super) fn found_again(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        online: Online<'c, 'b>,
-    ) -> Result<Online<'c, 'b>, EmitError> {
-        let terms = self.keys_of_query()?;
+    pub(super) fn found_again(&self, lowering: &Lowering<'_, 'c>, online: Online<'c>) -> Online<'c> {
+        let terms = self.keys_of_query();
         let Data::Constant(scale) = self.scale.data else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         if terms == [None; 2] {
-            return Ok(online);
+            return online;
         }
         let at = lowering.emitter();
         let dtype = DataType::F32;
-        let mask = self.mask.as_ref().map(|mask| mask.materialise(&at)).transpose()?;
+        let mask = self.mask.as_ref().map(|mask| mask.materialise(&at));
         let power = Power {
             operands: [&self.q, &self.k],
             mask: mask.as_ref(),
-            group: extent(&self.q.dims, HEAD)?
-                .checked_div(extent(&self.k.dims, HEAD)?)
-                .ok_or(MISSING)?,
+            group: extent(&self.q.dims, HEAD)
+                .checked_div(extent(&self.k.dims, HEAD))
+                .unwrap_or_else(|| unreachable!("{MISSING}")),
             scale: scale.to_f64() * LOG2_E,
         };
-        let keys = extent(&self.dims, KEY)?;
-        let apart = |value: Value<'c, 'b>| {
-            let tensor = value.materialise(&at)?;
-            Ok::<_, EmitError>(Ordered {
-                ssa: at.barrier(tensor.ssa)?,
+        let keys = extent(&self.dims, KEY);
+        let apart = |value: Value<'c>| {
+            let tensor = value.materialise(&at);
+            Ordered {
+                ssa: at.barrier(tensor.ssa),
                 ..tensor
-            })
+            }
         };
         let [weighted, greatest, total] = [online.weighted, online.greatest, online.total].map(apart);
-        let (weighted, greatest, total) = (weighted?, greatest?, total?);
+        let (weighted, greatest, total) = (weighted, greatest, total);
         let (rows, all) = (self.rows(), [0, HEAD, QUERY, KEY]);
         let row = Shape {
             dims: &rows,
@@ -202,46 +191,39 @@ impl<'c, 'b> Attention<'c, 'b> {
         let operands = [&operands[0], &operands[1]];
         let greatest = lowering.map(&operands, &row, dtype, |math, elements| {
             let &[greatest, total] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let [batch, head, query, _] = places(&math.at)?;
-            let is_nan = compare_float(&math.at, F::UnorderedNotEqual, total, total)?;
+            let [batch, head, query, _] = places(&math.at);
+            let is_nan = math.at.compare_floats(F::UnorderedNotEqual, total, total);
             math.at.replaced(is_nan, greatest, |body| {
-                let place = [batch, head, query].map(|place| math.at.captured(place));
-                let least = body.constant(f64::from(f32::MIN), dtype)?;
-                body.fold(
-                    seen(body, place[2], (terms, keys))?,
-                    (least, dtype),
-                    |inner, key, most| {
-                        let place = place.map(|place| body.captured(place));
-                        let power = power.of(&at, inner, place, key)?;
-                        let is_more = compare_float(inner, F::Greater, power, most)?;
-                        inner.one("arith.select", &[is_more, power, most], most.r#type(), &[])
-                    },
-                )
+                let place = [batch, head, query];
+                let least = body.constant(f64::from(f32::MIN), dtype);
+                body.fold(seen(body, place[2], (terms, keys)), least, |inner, key, most| {
+                    let power = power.of(inner, place, key);
+                    let is_more = inner.compare_floats(F::Greater, power, most);
+                    is_more.select(power, most)
+                })
             })
-        })?;
+        });
         let greatest = Value::of(greatest);
         let total = lowering.map(&[operands[1], &greatest], &row, dtype, |math, elements| {
             let &[total, greatest] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let [batch, head, query, _] = places(&math.at)?;
+            let [batch, head, query, _] = places(&math.at);
             mended(&math.at, total, |body| {
-                let place = [batch, head, query].map(|place| math.at.captured(place));
-                let greatest = math.at.captured(greatest);
+                let place = [batch, head, query];
                 body.fold(
-                    seen(body, place[2], (terms, keys))?,
-                    (body.zero(dtype)?, dtype),
+                    seen(body, place[2], (terms, keys)),
+                    body.zero(dtype),
                     |inner, key, sum| {
-                        let place = place.map(|place| body.captured(place));
-                        let power = power.of(&at, inner, place, key)?;
-                        let power = inner.same("arith.subf", &[power, body.captured(greatest)])?;
-                        inner.same("arith.addf", &[sum, inner.same("math.exp2", &[power])?])
+                        let power = power.of(inner, place, key);
+                        let power = power - greatest;
+                        sum + power.exp2()
                     },
                 )
             })
-        })?;
+        });
         let wide = Shape {
             dims: &weighted.dims.clone(),
             order: &all,
@@ -250,142 +232,116 @@ impl<'c, 'b> Attention<'c, 'b> {
         let v = &self.v;
         let weighted = lowering.map(&[&Value::of(weighted), &greatest], &wide, dtype, |math, elements| {
             let &[weighted, greatest] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let [batch, head, query, column] = places(&math.at)?;
+            let [batch, head, query, column] = places(&math.at);
             mended(&math.at, weighted, |body| {
-                let place = [batch, head, query].map(|place| math.at.captured(place));
-                let [greatest, column] = [greatest, column].map(|value| math.at.captured(value));
+                let place = [batch, head, query];
                 body.fold(
-                    seen(body, place[2], (terms, keys))?,
-                    (body.zero(dtype)?, dtype),
+                    seen(body, place[2], (terms, keys)),
+                    body.zero(dtype),
                     |inner, key, sum| {
-                        let place = place.map(|place| body.captured(place));
-                        let [greatest, column] = [greatest, column].map(|value| body.captured(value));
-                        let power = power.of(&at, inner, place, key)?;
-                        let weight = inner.same("math.exp2", &[inner.same("arith.subf", &[power, greatest])?])?;
-                        let head = power_head(inner, place[1], power_group(&self.q, v)?)?;
-                        let element = v.element(&at, inner, &[place[0], head, key, column])?;
+                        let power = power.of(inner, place, key);
+                        let weight = (power - greatest).exp2();
+                        let head = power_head(inner, place[1], power_group(&self.q, v));
+                        let element = v.element(inner, &[place[0], head, key, column]);
                         multiply_add(inner, (weight, dtype), (element, v.dtype), sum, dtype)
                     },
                 )
             })
-        })?;
-        Ok(Online {
+        });
+        Online {
             weighted: Value::of(weighted),
             greatest,
             total: Value::of(total),
-        })
+        }
     }
 }
 
 /// Returns an element of a row, or zero if the row is outside of `first..end` or behind the
 /// sequence's end. `count`: rows of the tensor.
-fn shown<'c, 'r>(
-    math: &Math<'c, 'r>,
-    mut element: Ssa<'c, 'r>,
-    (lengths, [first, end, count]): (&[Ssa<'c, 'r>], [i64; 3]),
-) -> Result<Ssa<'c, 'r>, EmitError> {
-    let (zero, row) = (math.constant(0.0)?, math.index(QUERY)?);
+fn shown<'c>(math: &Math<'c>, mut element: Ssa<'c>, (lengths, [first, end, count]): (&[Ssa<'c>], [i64; 3])) -> Ssa<'c> {
+    let (zero, row) = (math.constant(0.0), math.index(QUERY));
     if first > 0 {
-        let is_before = math.compare(F::Less, row, math.constant(first as f64)?)?;
-        element = math.select(is_before, zero, element)?;
+        let is_before = math.compare(F::Less, row, math.constant(first as f64));
+        element = is_before.select(zero, element);
     }
     if end < count {
-        let is_behind = math.compare(F::GreaterEqual, row, math.constant(end as f64)?)?;
-        element = math.select(is_behind, zero, element)?;
+        let is_behind = math.compare(F::GreaterEqual, row, math.constant(end as f64));
+        element = is_behind.select(zero, element);
     }
     in_sequence(math, element, lengths)
 }
 
 /// Returns the element, or zero if its row is beyond the length of its sequence. Without lengths,
 /// it is always the element.
-pub(super) fn in_sequence<'c, 'r>(
-    math: &Math<'c, 'r>,
-    element: Ssa<'c, 'r>,
-    lengths: &[Ssa<'c, 'r>],
-) -> Result<Ssa<'c, 'r>, EmitError> {
+pub(super) fn in_sequence<'c>(math: &Math<'c>, element: Ssa<'c>, lengths: &[Ssa<'c>]) -> Ssa<'c> {
     let Some(&length) = lengths.first() else {
-        return Ok(element);
+        return element;
     };
-    let is_behind = math.compare(F::GreaterEqual, math.index(QUERY)?, length)?;
-    math.select(is_behind, math.constant(0.0)?, element)
+    let is_behind = math.compare(F::GreaterEqual, math.index(QUERY), length);
+    is_behind.select(math.constant(0.0), element)
 }
 
 /// The indices of all four loops.
-fn places<'c, 'r>(body: &Emitter<'c, 'r>) -> Result<[Ssa<'c, 'r>; 4], EmitError> {
-    Ok([
-        body.loop_index(0)?,
-        body.loop_index(1)?,
-        body.loop_index(2)?,
-        body.loop_index(3)?,
-    ])
+fn places<'c>(body: &Emitter<'c>) -> [Ssa<'c>; 4] {
+    [
+        body.loop_index(0),
+        body.loop_index(1),
+        body.loop_index(2),
+        body.loop_index(3),
+    ]
 }
 
 /// Returns `number`, or the result of `again` if it is NaN.
-fn mended<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    number: Ssa<'c, 'r>,
-    again: impl for<'i> FnOnce(&Emitter<'c, 'i>) -> Result<Ssa<'c, 'i>, EmitError>,
-) -> Result<Ssa<'c, 'r>, EmitError> {
-    let is_nan = compare_float(body, F::UnorderedNotEqual, number, number)?;
+fn mended<'c>(body: &Emitter<'c>, number: Ssa<'c>, again: impl for<'i> FnOnce(&Emitter<'c>) -> Ssa<'c>) -> Ssa<'c> {
+    let is_nan = body.compare_floats(F::UnorderedNotEqual, number, number);
     body.replaced(is_nan, number, again)
 }
 
 /// Returns the first of `count` terms that a row sees, and the one after the last.
-fn seen<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    row: Ssa<'c, 'r>,
-    ([from, to], count): (Terms, i64),
-) -> Result<[Ssa<'c, 'r>; 2], EmitError> {
+fn seen<'c>(body: &Emitter<'c>, row: Ssa<'c>, ([from, to], count): (Terms, i64)) -> [Ssa<'c>; 2] {
     let index = |number: i64| body.integer(number, body.index_type());
-    let moved = |by: i64| body.same("arith.addi", &[row, index(by)?]);
+    let moved = |by: i64| row + index(by);
     let first = match from {
-        Some(from) => body.same("arith.maxsi", &[moved(from)?, index(0)?])?,
-        None => index(0)?,
+        Some(from) => moved(from).maxsi(index(0)),
+        None => index(0),
     };
     let end = match to {
-        Some(to) => body.same("arith.minsi", &[moved(to.saturating_add(1))?, index(count)?])?,
-        None => index(count)?,
+        Some(to) => moved(to.saturating_add(1)).minsi(index(count)),
+        None => index(count),
     };
-    Ok([first, end])
+    [first, end]
 }
 
 /// Scores in powers of 2.
-struct Power<'a, 'c, 'b> {
+struct Power<'a, 'c> {
     /// q and k.
-    operands: [&'a Ordered<'c, 'b>; 2],
-    mask: Option<&'a Ordered<'c, 'b>>,
+    operands: [&'a Ordered<'c>; 2],
+    mask: Option<&'a Ordered<'c>>,
     /// Heads of q for each of k.
     group: i64,
     scale: f64,
 }
 
-impl<'c, 'b> Power<'_, 'c, 'b> {
+impl<'c> Power<'_, 'c> {
     /// The score of a query of a batch and a head with a key.
-    fn of<'r>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        body: &Emitter<'c, 'r>,
-        [batch, head, query]: [Ssa<'c, 'r>; 3],
-        key: Ssa<'c, 'r>,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    fn of(&self, body: &Emitter<'c>, [batch, head, query]: [Ssa<'c>; 3], key: Ssa<'c>) -> Ssa<'c> {
         let [q, k] = self.operands;
         let dtype = DataType::F32;
         let index = |number: i64| body.integer(number, body.index_type());
-        let of_keys = power_head(body, head, self.group)?;
-        let columns = [index(0)?, index(extent(&q.dims, KEY)?)?];
-        let sum = body.fold(columns, (body.zero(dtype)?, dtype), |inner, column, sum| {
-            let [batch, head, of_keys, query, key] =
-                [batch, head, of_keys, query, key].map(|place| body.captured(place));
-            let q_element = q.element(at, inner, &[batch, head, query, column])?;
-            let k_element = k.element(at, inner, &[batch, of_keys, key, column])?;
+        let of_keys = power_head(body, head, self.group);
+        let columns = [index(0), index(extent(&q.dims, KEY))];
+        let sum = body.fold(columns, body.zero(dtype), |inner, column, sum| {
+            let [batch, head, of_keys, query, key] = [batch, head, of_keys, query, key];
+            let q_element = q.element(inner, &[batch, head, query, column]);
+            let k_element = k.element(inner, &[batch, of_keys, key, column]);
             multiply_add(inner, (q_element, q.dtype), (k_element, k.dtype), sum, dtype)
-        })?;
-        let scaled = body.same("arith.mulf", &[sum, body.constant(self.scale, dtype)?])?;
-        let Some(mask) = self.mask else { return Ok(scaled) };
+        });
+        let scaled = sum * body.constant(self.scale, dtype);
+        let Some(mask) = self.mask else { return scaled };
         let places = [batch, head, query, key];
-        let zero = index(0)?;
+        let zero = index(0);
         // Its axes are the last ones of scores.
         let missing = places.len().saturating_sub(mask.dims.len());
         let places: Vec<_> = places
@@ -394,28 +350,28 @@ impl<'c, 'b> Power<'_, 'c, 'b> {
             .zip(&mask.dims)
             .map(|(place, &dim)| if dim == 1 { zero } else { place })
             .collect();
-        let added = mask.element(at, body, &places)?;
-        let added = convert(body, added, mask.dtype, dtype)?;
+        let added = mask.element(body, &places);
+        let added = convert(body, added, mask.dtype, dtype);
         let [least, hiding] = [LEAST_OF_MASK, f64::NEG_INFINITY].map(|number| body.constant(number, dtype));
-        let (least, hiding) = (least?, hiding?);
-        let select = |condition, yes, no| body.one("arith.select", &[condition, yes, no], added.r#type(), &[]);
-        let raised = select(compare_float(body, F::Less, added, least)?, least, added)?;
-        let added = select(compare_float(body, F::Equal, added, hiding)?, added, raised)?;
-        let added = body.same("arith.mulf", &[added, body.constant(LOG2_E, dtype)?])?;
-        body.same("arith.addf", &[scaled, added])
+        let raised = body.compare_floats(F::Less, added, least).select(least, added);
+        let added = body.compare_floats(F::Equal, added, hiding).select(added, raised);
+        let added = added * body.constant(LOG2_E, dtype);
+        scaled + added
     }
 }
 
 /// Heads of q for each of a tensor of keys or values.
-fn power_group(q: &Ordered<'_, '_>, of: &Ordered<'_, '_>) -> Result<i64, EmitError> {
-    let heads = extent(&of.dims, HEAD)?;
-    extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)
+fn power_group(q: &Ordered<'_>, of: &Ordered<'_>) -> i64 {
+    let heads = extent(&of.dims, HEAD);
+    extent(&q.dims, HEAD)
+        .checked_div(heads)
+        .unwrap_or_else(|| unreachable!("{MISSING}"))
 }
 
 /// Returns the head of keys that a head of q reads. `group`: heads of q for each head of keys.
-fn power_head<'c, 'r>(body: &Emitter<'c, 'r>, head: Ssa<'c, 'r>, group: i64) -> Result<Ssa<'c, 'r>, EmitError> {
+fn power_head<'c>(body: &Emitter<'c>, head: Ssa<'c>, group: i64) -> Ssa<'c> {
     if group == 1 {
-        return Ok(head);
+        return head;
     }
-    body.same("arith.divui", &[head, body.integer(group, body.index_type())?])
+    head.divui(body.integer(group, body.index_type()))
 }

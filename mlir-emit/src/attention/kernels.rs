@@ -5,7 +5,6 @@ use super::axes::{HEAD, KEY, QUERY};
 use super::flash;
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
-use crate::EmitError;
 use crate::contract::are_halves;
 use crate::ir::MISSING;
 use crate::kernel::{Attended, Attention as Kernel, Decode, Mask, OnCpu, Operand, Prefill, RowStrides, Visible};
@@ -17,40 +16,36 @@ use rotini_schedule::attention;
 
 /// Returns the softmax and the weighted sum; `None` where there is no kernel for such types and
 /// columns, an attribute is not supported, or scores in memory are faster.
-pub(super) fn softmax<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
+pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     if lowering.target().is_cpu() {
         return on_cpu(lowering, attention, op);
     }
     // A statistic may be that of a key whose mask was raised.
-    let is_raised = |mask: &Value<'_, '_>| op.stats.is_some() && mask.dtype != DataType::F16;
+    let is_raised = |mask: &Value<'_>| op.stats.is_some() && mask.dtype != DataType::F16;
     let asks_for_more = op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
     if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
-        return Ok(None);
+        return None;
     }
     let Some(machine) = lowering.target().machine().filter(|_| has_halves(attention)) else {
-        return Ok(None);
+        return None;
     };
-    let out = Stored::of(lowering, op.o)?;
-    let Some(of) = problem(lowering, attention, &out)? else {
-        return Ok(None);
+    let out = Stored::of(lowering, op.o);
+    let Some(of) = problem(lowering, attention, &out) else {
+        return None;
     };
-    let of_keys = count(of.batch.saturating_mul(of.heads))?;
-    let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count())?);
+    let of_keys = count(of.batch.saturating_mul(of.heads));
+    let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count()));
     let decode = Decode {
-        parts: i64::try_from(parts).map_err(|_| MISSING)?,
-        each: i64::try_from(each).map_err(|_| MISSING)?,
+        parts: parts.cast_signed(),
+        each: each.cast_signed(),
         of: of.clone(),
     };
-    let of_q = of_keys.saturating_mul(count(of.group)?);
-    let schedule = attention::prefill(machine, of_q, count(of.queries)?);
-    let rows = of_q.saturating_mul(count(of.queries)?);
-    let scores = rows.saturating_mul(count(of.visible.count())?);
-    let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
-    let time = schedule.time(machine, [of_q, count(of.queries)?], [seen, 1]);
+    let of_q = of_keys.saturating_mul(count(of.group));
+    let schedule = attention::prefill(machine, of_q, count(of.queries));
+    let rows = of_q.saturating_mul(count(of.queries));
+    let scores = rows.saturating_mul(count(of.visible.count()));
+    let seen = count(of.visible.seen_by(schedule.rows().cast_signed()));
+    let time = schedule.time(machine, [of_q, count(of.queries)], [seen, 1]);
     // The compiler's form goes over the keys in the same way.
     let is_slower = time > attention::time_of_scores(scores) && !flash::is_possible(lowering, attention, op);
     let prefill = Prefill { schedule, of };
@@ -59,66 +54,67 @@ pub(super) fn softmax<'c, 'b>(
     } else if prefill.is_possible() && !is_slower {
         Kernel::Prefill(&prefill)
     } else {
-        return Ok(None);
+        return None;
     };
-    let [quotient, greatest, total] = made(lowering, attention, (kernel, &out), op)?;
-    Softmax::of_online(lowering, Weighted::Quotient(quotient), &greatest, total).map(Some)
+    let [quotient, greatest, total] = made(lowering, attention, (kernel, &out), op);
+    Some(Softmax::of_online(
+        lowering,
+        Weighted::Quotient(quotient),
+        &greatest,
+        total,
+    ))
 }
 
 /// The same on a CPU.
-fn on_cpu<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    op: &Sdpa,
-) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
-    let mut out = Stored::of(lowering, op.o)?;
+fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
+    let mut out = Stored::of(lowering, op.o);
     let Some(registers) = lowering.target().registers() else {
-        return Ok(None);
+        return None;
     };
     if op.sink_token.is_some() || !is_for_cpus(attention) {
-        return Ok(None);
+        return None;
     }
     let dtype = DataType::F32;
     out.dtype = dtype;
-    let possible = |attention: &Attention<'c, 'b>| {
-        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu::new(Attended { dtype, ..of }, registers));
-        Ok::<_, EmitError>(kernel.filter(OnCpu::is_possible))
+    let possible = |attention: &Attention<'c>| {
+        let kernel = problem(lowering, attention, &out).map(|of| OnCpu::new(Attended { dtype, ..of }, registers));
+        kernel.filter(OnCpu::is_possible)
     };
-    if possible(attention)?.is_none() {
-        return Ok(None);
+    if possible(attention).is_none() {
+        return None;
     }
-    let attention = &converted(lowering, attention)?;
-    let Some(kernel) = possible(attention)? else {
-        return Err(MISSING);
+    let attention = &converted(lowering, attention);
+    let Some(kernel) = possible(attention) else {
+        unreachable!("{MISSING}");
     };
-    let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op)?;
+    let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op);
     let [quotient, greatest, total] = made;
     // With 0 instead of -∞, the statistics of a query that sees nothing are the same.
-    Ok(Some(Softmax {
+    Some(Softmax {
         weighted: Weighted::Quotient(quotient),
         reference: greatest.clone(),
         greatest,
         total,
-    }))
+    })
 }
 
 /// The output, the greatest scores and the sums of exponentials, as a kernel makes them.
-fn made<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
+fn made<'c>(
+    lowering: &Lowering<'_, 'c>,
+    attention: &Attention<'c>,
     (kernel, out): (Kernel<'_>, &Stored),
     op: &Sdpa,
-) -> Result<[Value<'c, 'b>; 3], EmitError> {
+) -> [Value<'c>; 3] {
     let rows = attention.rows();
     let order = vec![0, HEAD, QUERY];
-    let shape = extents(&rows, &order)?;
-    let made = lowering.attention(kernel, &[&out.shape()?, &shape, &shape])?;
+    let shape = extents(&rows, &order);
+    let made = lowering.attention(kernel, &[&out.shape(), &shape, &shape]);
     let &[o, greatest, total] = made.as_slice() else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
     let mut quotient = out.ordered(o);
     if lowering.is_read(op.o) {
-        quotient = lowering.carry(quotient, out.carried)?;
+        quotient = lowering.carry(quotient, out.carried);
     }
     let [greatest, total] = [greatest, total].map(|ssa| {
         Value::of(Ordered {
@@ -128,12 +124,12 @@ fn made<'c, 'b>(
             dims: rows.clone(),
         })
     });
-    Ok([Value::of(quotient), greatest, total])
+    [Value::of(quotient), greatest, total]
 }
 
 /// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or
 /// 16 bits, which are converted.
-pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
+pub(super) fn is_for_cpus(attention: &Attention<'_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))
 }
@@ -144,82 +140,77 @@ pub(super) const fn is_float(dtype: DataType) -> bool {
 }
 
 /// The same attention of operands in f32.
-pub(super) fn converted<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-) -> Result<Attention<'c, 'b>, EmitError> {
-    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), DataType::F32);
-    Ok(Attention {
-        q: converted(&attention.q)?,
-        k: converted(&attention.k)?,
-        v: converted(&attention.v)?,
+pub(super) fn converted<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Attention<'c> {
+    let converted = |tensor: &Ordered<'c>| lowering.converted(tensor.clone(), DataType::F32);
+    Attention {
+        q: converted(&attention.q),
+        k: converted(&attention.k),
+        v: converted(&attention.v),
         ..attention.clone()
-    })
+    }
 }
 
 /// Whether all operands have the type that kernels for AMD GPUs multiply.
-pub(super) fn has_halves(attention: &Attention<'_, '_>) -> bool {
+pub(super) fn has_halves(attention: &Attention<'_>) -> bool {
     let [q, k, v] = [&attention.q, &attention.k, &attention.v].map(|tensor| tensor.dtype);
     q == k && are_halves([k, v], attention.compute)
 }
 
 /// Describes the attention for rotini's kernels, with the output stored as `out` says. `None` if
 /// there is no kernel for it.
-pub(super) fn problem<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    attention: &Attention<'c, 'b>,
-    out: &Stored,
-) -> Result<Option<Attended>, EmitError> {
+pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, out: &Stored) -> Option<Attended> {
     let Attention { q, k, v, dims, .. } = attention;
     let Data::Constant(scale) = &attention.scale.data else {
-        return Ok(None);
+        return None;
     };
-    let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
+    let has_one_count = extent(&v.dims, HEAD) == extent(&k.dims, HEAD);
     if attention.alibi || !has_one_count {
-        return Ok(None);
+        return None;
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
-    let (batch, queries, keys, heads) = (batch?, queries?, keys?, extent(&k.dims, HEAD)?);
+    let (batch, queries, keys, heads) = (batch, queries, keys, extent(&k.dims, HEAD));
     let operands = [operand(q), operand(k), operand(v)];
     let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, out.strides()) else {
-        return Ok(None);
+        return None;
     };
     let lengths = match &attention.lengths {
         None => None,
         Some([queries, keys]) => match (
-            number_of_each(lowering, queries, batch)?,
-            number_of_each(lowering, keys, batch)?,
+            number_of_each(lowering, queries, batch),
+            number_of_each(lowering, keys, batch),
         ) {
             (Some(queries), Some(keys)) => Some([queries, keys]),
-            _ => return Ok(None),
+            _ => return None,
         },
     };
     let mask = match &attention.mask {
         None => None,
-        Some(value) => match mask(lowering, value)? {
+        Some(value) => match mask(lowering, value) {
             Some(mask) => Some(mask),
-            None => return Ok(None),
+            None => return None,
         },
     };
-    Ok(Some(Attended {
+    Some(Attended {
         q: of_q,
         k: of_k,
         v: of_v,
         dtype: q.dtype,
         batch,
         heads,
-        group: extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?,
+        group: extent(dims, HEAD)
+            .checked_div(heads)
+            .unwrap_or_else(|| unreachable!("{MISSING}")),
         queries,
-        columns: [extent(&q.dims, KEY)?, extent(&v.dims, KEY)?],
-        visible: Visible::new(attention.visible()?, lengths, [queries, keys]),
+        columns: [extent(&q.dims, KEY), extent(&v.dims, KEY)],
+        visible: Visible::new(attention.visible(), lengths, [queries, keys]),
         mask,
         scale: scale.to_f64(),
         out: (out.dtype, strides),
-    }))
+    })
 }
 
-pub(super) fn count(number: i64) -> Result<u64, EmitError> {
-    u64::try_from(number).map_err(|_| MISSING)
+pub(super) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_else(|_| unreachable!("{number} is no count"))
 }
 
 /// How a kernel stores a tensor.
@@ -232,14 +223,14 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn of(lowering: &Lowering<'_, '_, '_>, id: TensorId) -> Result<Self, EmitError> {
-        let tensor = lowering.tensor(id)?;
+    pub(super) fn of(lowering: &Lowering<'_, '_>, id: TensorId) -> Self {
+        let tensor = lowering.tensor(id);
         let carried = if lowering.is_read(id) {
-            lowering.carried_type(id, DataType::F32)?
+            lowering.carried_type(id, DataType::F32)
         } else {
             tensor.dtype
         };
-        Ok(Stored {
+        Stored {
             dims: tensor.dims.clone(),
             dtype: match carried {
                 DataType::F16 | DataType::Bf16 => carried,
@@ -250,7 +241,7 @@ impl Stored {
                 _ => vec![0, HEAD, QUERY, KEY],
             },
             carried,
-        })
+        }
     }
 
     pub(super) fn strides(&self) -> Option<RowStrides> {
@@ -258,11 +249,11 @@ impl Stored {
     }
 
     /// Its extents in memory.
-    pub(super) fn shape(&self) -> Result<Vec<i64>, EmitError> {
+    pub(super) fn shape(&self) -> Vec<i64> {
         extents(&self.dims, &self.order)
     }
 
-    pub(super) fn ordered<'c, 'b>(&self, ssa: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn ordered<'c>(&self, ssa: Ssa<'c>) -> Ordered<'c> {
         Ordered {
             ssa,
             order: self.order.clone(),
@@ -273,54 +264,52 @@ impl Stored {
 }
 
 /// Returns the id of a value with a 32-bit number for each batch, if it is one.
-fn number_of_each(
-    lowering: &Lowering<'_, '_, '_>,
-    value: &Value<'_, '_>,
-    batch: i64,
-) -> Result<Option<usize>, EmitError> {
+fn number_of_each(lowering: &Lowering<'_, '_>, value: &Value<'_>, batch: i64) -> Option<usize> {
     let is_one_for_each = value.dims.first() == Some(&batch) && value.dims.iter().skip(1).all(|&dim| dim == 1);
     if !is_one_for_each || value.dtype != DataType::I32 || !matches!(value.data, Data::Tensor { .. }) {
-        return Ok(None);
+        return None;
     }
     // One number may be repeated for all batches.
-    Ok(Some(value.materialise(&lowering.emitter())?.ssa.id()))
+    Some(value.materialise(&lowering.emitter()).ssa.id())
 }
 
 /// Returns the mask that is added to scores; `None` if it is not in memory, or has too many
 /// elements.
-fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option<Mask>, EmitError> {
+fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
     if !matches!(value.data, Data::Tensor { .. }) {
-        return Ok(None);
+        return None;
     }
-    let tensor = value.materialise(&lowering.emitter())?;
+    let tensor = value.materialise(&lowering.emitter());
     // Its axes are the last ones of scores.
     let missing = 4_usize.saturating_sub(tensor.dims.len());
     let (mut strides, mut stride) = ([0; 4], 1_i64);
     for &axis in tensor.order.iter().rev() {
-        let dim = extent(&tensor.dims, axis)?;
+        let dim = extent(&tensor.dims, axis);
         if dim != 1 {
-            *strides.get_mut(axis + missing).ok_or(MISSING)? = stride;
+            *strides
+                .get_mut(axis + missing)
+                .unwrap_or_else(|| unreachable!("{MISSING}")) = stride;
         }
         let Some(next) = stride.checked_mul(dim) else {
-            return Ok(None);
+            return None;
         };
         stride = next;
     }
     // Neighbouring keys are contiguous, or share one element.
     if strides[3] > 1 {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(Mask {
+    Some(Mask {
         tensor: tensor.ssa.id(),
         dtype: tensor.dtype,
         strides,
         elements: stride,
-    }))
+    })
 }
 
 /// Returns the description of a tensor in memory; `None` if its columns are not contiguous, or
 /// there are too many elements.
-pub(super) fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
+pub(super) fn operand(tensor: &Ordered<'_>) -> Option<Operand> {
     let elements = tensor
         .dims
         .iter()

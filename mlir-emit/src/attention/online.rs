@@ -2,10 +2,9 @@
 //! them.
 
 use super::axes::{HEAD, KEY, QUERY};
-use crate::EmitError;
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
-use crate::mlir::{Block, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
@@ -20,52 +19,49 @@ const OF_VALUE: usize = 5;
 const OF_KEY: usize = 6;
 
 /// What IREE's operation is applied to.
-pub(super) struct Problem<'a, 'c, 'b> {
+pub(super) struct Problem<'a, 'c> {
     /// q, k and v.
-    pub(super) operands: [&'a Ordered<'c, 'b>; 3],
+    pub(super) operands: [&'a Ordered<'c>; 3],
     /// The memory order of the sums.
     pub(super) order: &'a [usize],
     pub(super) scale: f64,
-    pub(super) mask: Option<Ordered<'c, 'b>>,
+    pub(super) mask: Option<Ordered<'c>>,
 }
 
 /// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
-pub(super) struct Online<'c, 'b> {
-    pub(super) weighted: Value<'c, 'b>,
-    pub(super) greatest: Value<'c, 'b>,
-    pub(super) total: Value<'c, 'b>,
+pub(super) struct Online<'c> {
+    pub(super) weighted: Value<'c>,
+    pub(super) greatest: Value<'c>,
+    pub(super) total: Value<'c>,
 }
 
 /// IREE's operation.
-pub(super) fn online<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    problem: &Problem<'_, 'c, 'b>,
-) -> Result<Online<'c, 'b>, EmitError> {
+pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>) -> Online<'c> {
     let at = lowering.emitter();
     let Problem {
         operands: [q, k, v],
         order,
         ..
     } = problem;
-    let iteration = Iteration::new([q, k, v])?;
+    let iteration = Iteration::new([q, k, v]);
     let one = |axis| vec![axis];
     let heads = vec![HEAD_OF_KEYS, GROUP];
     let mut operands = Vec::new();
     let mut maps = Vec::new();
-    let mut add = |(ssa, map): (Ssa<'c, 'b>, String)| {
+    let mut add = |(ssa, map): (Ssa<'c>, String)| {
         operands.push(ssa);
         maps.push(map);
     };
     let of_q = [one(BATCH), heads.clone(), one(ROW), one(OF_KEY)];
-    add(iteration.enter(&at, q, &of_q)?);
+    add(iteration.enter(&at, q, &of_q));
     let of_k = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_KEY)];
-    add(iteration.enter(&at, k, &of_k)?);
+    add(iteration.enter(&at, k, &of_k));
     let of_v = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_VALUE)];
-    add(iteration.enter(&at, v, &of_v)?);
-    let f32 = at.element_type(DataType::F32)?;
-    add((at.float(LN_2, f32)?, iteration.map(&[])));
+    add(iteration.enter(&at, v, &of_v));
+    let f32 = at.element_type(DataType::F32);
+    add((at.float(LN_2, f32), iteration.map(&[])));
     if let Some(mask) = &problem.mask {
-        add(iteration.enter(&at, mask, &[one(BATCH), heads.clone(), one(ROW), one(COLUMN)])?);
+        add(iteration.enter(&at, mask, &[one(BATCH), heads.clone(), one(ROW), one(COLUMN)]));
     }
 
     let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
@@ -74,9 +70,9 @@ pub(super) fn online<'c, 'b>(
     // The largest score starts at a finite number: where every key is hidden, exponentials are 0,
     // not exp(-∞ + ∞).
     for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
-        let place = iteration.place(order, &o)?;
+        let place = iteration.place(order, &o);
         add((
-            at.filled(&place.fine, DataType::F32, start)?,
+            at.filled(&place.fine, DataType::F32, start),
             iteration.map(&place.loops),
         ));
         results.push(place);
@@ -84,30 +80,27 @@ pub(super) fn online<'c, 'b>(
     let types = results
         .iter()
         .map(|place| at.tensor_type(&place.fine, DataType::F32))
-        .collect::<Result<Vec<_>, _>>()?;
-    let block = Block::new(&[f32]);
-    {
-        let inner = at.inside(&block);
-        let score = crate::ir::argument(&block, 0)?;
-        let factor = inner.float(problem.scale * LOG2_E, f32)?;
-        inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])?])?;
-    }
+        .collect::<Vec<_>>();
+    let block = at.block(&[f32], |score| {
+        let factor = at.float(problem.scale * LOG2_E, f32);
+        at.terminate("iree_linalg_ext.yield", &[score[0] * factor]);
+    });
     let sums = at.op(
         "iree_linalg_ext.online_attention",
         &operands,
         &types,
-        &[("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)],
+        &[("indexing_maps", at.attribute(&format!("[{}]", maps.join(", "))))],
         vec![block.into()],
-    )?;
+    );
     let (&[weighted, greatest, total], [wide, row, _]) = (sums.as_slice(), results.as_slice()) else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
-    let dims = iteration.logical(&o)?;
+    let dims = iteration.logical(&o);
     let mut rows = dims.clone();
     if let Some(columns) = rows.get_mut(KEY) {
         *columns = 1;
     }
-    let value = |ssa: Ssa<'c, 'b>, order: &[usize], dims: &[i64]| Value {
+    let value = |ssa: Ssa<'c>, order: &[usize], dims: &[i64]| Value {
         data: Data::Tensor {
             ssa,
             order: order.to_vec(),
@@ -115,11 +108,11 @@ pub(super) fn online<'c, 'b>(
         dtype: DataType::F32,
         dims: dims.to_vec(),
     };
-    Ok(Online {
-        weighted: value(wide.leave(&at, weighted)?, order, &dims),
-        greatest: value(row.leave(&at, greatest)?, &row_order, &rows),
-        total: value(row.leave(&at, total)?, &row_order, &rows),
-    })
+    Online {
+        weighted: value(wide.leave(&at, weighted), order, &dims),
+        greatest: value(row.leave(&at, greatest), &row_order, &rows),
+        total: value(row.leave(&at, total), &row_order, &rows),
+    }
 }
 
 /// The loops of the operation.
@@ -143,24 +136,26 @@ struct Place {
 
 impl Iteration {
     /// Returns the iteration space of q, k and v.
-    fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Result<Self, EmitError> {
-        let heads = extent(&k.dims, HEAD)?;
-        let group = extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
+    fn new([q, k, v]: [&Ordered<'_>; 3]) -> Self {
+        let heads = extent(&k.dims, HEAD);
+        let group = extent(&q.dims, HEAD)
+            .checked_div(heads)
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
         let extents = [
-            extent(&q.dims, 0)?,
+            extent(&q.dims, 0),
             heads,
             group,
-            extent(&q.dims, QUERY)?,
-            extent(&k.dims, QUERY)?,
-            extent(&v.dims, KEY)?,
-            extent(&q.dims, KEY)?,
+            extent(&q.dims, QUERY),
+            extent(&k.dims, QUERY),
+            extent(&v.dims, KEY),
+            extent(&q.dims, KEY),
         ];
         let mut loops: Vec<usize> = (0..extents.len()).collect();
         loops.retain(|&axis| match axis {
             GROUP => group > 1,
             _ => true,
         });
-        Ok(Iteration { extents, loops })
+        Iteration { extents, loops }
     }
 
     fn map(&self, loops: &[usize]) -> String {
@@ -171,55 +166,50 @@ impl Iteration {
     }
 
     /// The extents of a tensor each of whose axes is these axes of the iteration.
-    fn logical(&self, axes: &[Vec<usize>; 4]) -> Result<Vec<i64>, EmitError> {
+    fn logical(&self, axes: &[Vec<usize>; 4]) -> Vec<i64> {
         let product = |axes: &Vec<usize>| axes.iter().map(|&axis| extent(&self.extents, axis)).product();
         axes.iter().map(product).collect()
     }
 
     /// The place of a tensor in this memory order, each of whose logical axes is these axes of the
     /// iteration.
-    fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Result<Place, EmitError> {
+    fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Place {
         let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &axis in order {
             let first = fine.len();
-            let own = axes.get(axis).ok_or(MISSING)?;
+            let own = &axes[axis];
             for (place, axis) in self.loops.iter().enumerate().filter(|(_, axis)| own.contains(axis)) {
-                fine.push(extent(&self.extents, *axis)?);
+                fine.push(extent(&self.extents, *axis));
                 loops.push(place);
             }
             split.push((first..fine.len()).collect::<Vec<_>>());
             whole.push(fine.iter().skip(first).product());
         }
-        Ok(Place {
+        Place {
             split: (fine.len() != whole.len()).then_some(split),
             whole,
             fine,
             loops,
-        })
+        }
     }
 
     /// A tensor as an operand, with its index map.
-    fn enter<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-        axes: &[Vec<usize>; 4],
-    ) -> Result<(Ssa<'c, 'b>, String), EmitError> {
-        let place = self.place(&tensor.order, axes)?;
+    fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, String) {
+        let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
-            Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype)?,
+            Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype),
             None => tensor.ssa,
         };
-        Ok((ssa, self.map(&place.loops)))
+        (ssa, self.map(&place.loops))
     }
 }
 
 impl Place {
     /// A result with its own axes.
-    fn leave<'c, 'b>(&self, at: &Emitter<'c, 'b>, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn leave<'c>(&self, at: &Emitter<'c>, ssa: Ssa<'c>) -> Ssa<'c> {
         match &self.split {
             Some(split) => reshape(at, "tensor.collapse_shape", ssa, split, &self.whole, DataType::F32),
-            None => Ok(ssa),
+            None => ssa,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Operands, masks and scores. Both directions compute them in the same way.
 
 use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
-use crate::EmitError;
 use crate::contract::{contract, repeated};
-use crate::convert::FloatPredicate as F;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -14,55 +13,55 @@ use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
 /// The operands of either direction.
 #[derive(Clone)]
-pub(super) struct Attention<'c, 'b> {
-    pub(super) q: Ordered<'c, 'b>,
+pub(super) struct Attention<'c> {
+    pub(super) q: Ordered<'c>,
     /// With as many heads as there are of keys.
-    pub(super) k: Ordered<'c, 'b>,
+    pub(super) k: Ordered<'c>,
     /// With as many heads as there are of values.
-    pub(super) v: Ordered<'c, 'b>,
+    pub(super) v: Ordered<'c>,
     /// B, H, Sq, Skv.
     pub(super) dims: Vec<i64>,
-    pub(super) scale: Value<'c, 'b>,
-    pub(super) mask: Option<Value<'c, 'b>>,
-    pub(super) lengths: Option<[Value<'c, 'b>; 2]>,
+    pub(super) scale: Value<'c>,
+    pub(super) mask: Option<Value<'c>>,
+    pub(super) lengths: Option<[Value<'c>; 2]>,
     pub(super) alibi: bool,
     pub(super) diagonal: Diagonal,
     pub(super) compute: DataType,
 }
 
-impl<'c, 'b> Attention<'c, 'b> {
-    pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Result<Self, EmitError> {
-        let [q, k] = lowering.factors([op.q, op.k], compute)?;
-        let v = lowering.settled(op.v)?;
+impl<'c> Attention<'c> {
+    pub(super) fn new(lowering: &Lowering<'_, 'c>, op: &Scores, compute: DataType) -> Self {
+        let [q, k] = lowering.factors([op.q, op.k], compute);
+        let v = lowering.settled(op.v);
         let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
-            return Err(EmitError::Internal("an attention that is not of rank 4"));
+            unreachable!("an attention that is not of rank 4");
         };
         let constant = |value: f64| Value {
             data: Data::Constant(Constant::float(value)),
             dtype: compute,
             dims: vec![1],
         };
-        let value = |id: TensorId| lowering.value(id).cloned();
-        Ok(Attention {
+        let value = |id: TensorId| lowering.value(id).clone();
+        Attention {
             q,
             k,
             v,
             dims: vec![batch, heads, queries, keys],
             scale: match (op.scale, op.scale_value) {
-                (Some(scale), _) => value(scale)?.with_dims(&lowering.emitter(), &[1])?,
+                (Some(scale), _) => value(scale).with_dims(&lowering.emitter(), &[1]),
                 // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones
                 // divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
-            mask: op.mask.map(|mask| added(lowering, value(mask)?)).transpose()?,
+            mask: op.mask.map(|mask| added(lowering, value(mask))),
             lengths: match (op.padding, op.lengths) {
-                (true, [Some(queries), Some(keys)]) => Some([value(queries)?, value(keys)?]),
+                (true, [Some(queries), Some(keys)]) => Some([value(queries), value(keys)]),
                 _ => None,
             },
             alibi: op.alibi,
             diagonal: op.diagonal(),
             compute,
-        })
+        }
     }
 
     /// The extents of a tensor with one element for each row of scores.
@@ -82,47 +81,48 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// Keys or values for each head of q.
-    pub(super) fn for_each_head(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>) -> Ordered<'c> {
         let mut dims = tensor.dims.clone();
         if let Some(heads) = dims.get_mut(HEAD) {
-            *heads = extent(&self.dims, HEAD)?;
+            *heads = extent(&self.dims, HEAD);
         }
         repeated(lowering, tensor.clone(), &dims, QUERY)
     }
 
     /// The scores, -∞ where a key is hidden.
-    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c>) -> Ordered<'c> {
         let product = Value::of(contract(
             lowering,
             &self.q,
-            &transposed(&self.for_each_head(lowering, &self.k)?),
+            &transposed(&self.for_each_head(lowering, &self.k)),
             &self.dims,
             &[0, 1, QUERY, KEY],
             self.compute,
-        )?);
+        ));
         let mut operands = vec![&product, &self.scale];
         operands.extend(&self.mask);
         operands.extend(self.lengths.iter().flatten());
         lowering.map(&operands, &self.shape(), self.compute, |math, elements| {
-            let (&[product, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+            let (&[product, scale], rest) = elements
+                .split_first_chunk()
+                .unwrap_or_else(|| unreachable!("{MISSING}"));
             let mut rest = rest.iter().copied();
-            let mut score = math.mul(product, scale)?;
+            let mut score = product * scale;
             if self.mask.is_some() || self.alibi {
-                score = math.complete(score)?;
+                score = math.complete(score);
             }
             if self.mask.is_some() {
-                score = math.add(score, rest.next().ok_or(MISSING)?)?;
+                score = score + rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
             }
             let lengths = match self.lengths {
-                Some(_) => Some([rest.next().ok_or(MISSING)?, rest.next().ok_or(MISSING)?]),
+                Some(_) => Some([
+                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
+                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
+                ]),
                 None => None,
             };
             if self.alibi {
-                score = math.add(score, self.bias(math)?)?;
+                score = score + self.bias(math);
             }
             self.hidden(math, score, lengths)
         })
@@ -132,18 +132,13 @@ impl<'c, 'b> Attention<'c, 'b> {
     /// multiplied with these tensors, whose values are operands of the type `factor`. Where
     /// rotini's kernels multiply, it is `factor`, as matrix instructions need it; else it is the
     /// compute type.
-    pub(super) fn multiplied(
-        &self,
-        lowering: &Lowering<'_, 'c, 'b>,
-        tensors: &[TensorId],
-        factor: DataType,
-    ) -> Result<DataType, EmitError> {
+    pub(super) fn multiplied(&self, lowering: &Lowering<'_, 'c>, tensors: &[TensorId], factor: DataType) -> DataType {
         let is_half = matches!(factor, DataType::F16 | DataType::Bf16);
         let mut is_own = is_half && self.compute == DataType::F32 && lowering.target().machine().is_some();
         for &id in tensors {
-            is_own &= lowering.tensor(id)?.dtype == factor;
+            is_own &= lowering.tensor(id).dtype == factor;
         }
-        Ok(if is_own { factor } else { self.compute })
+        if is_own { factor } else { self.compute }
     }
 
     /// Whether the bounds hide any key. From the bottom right, a single query sees all.
@@ -158,98 +153,92 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 
     /// Returns the first and the last key that a query sees, both relative to the query's index.
-    pub(super) fn visible(&self) -> Result<[Option<i64>; 2], EmitError> {
-        let offset = self.offset()?;
+    pub(super) fn visible(&self) -> [Option<i64>; 2] {
+        let offset = self.offset();
         let Diagonal { left, right, .. } = self.diagonal;
-        Ok([
+        [
             left.map(|left| offset.saturating_sub(left)),
             right.map(|right| offset.saturating_add(right)),
-        ])
+        ]
     }
 
     /// Returns the offset from a query's index to the key on its diagonal.
-    pub(super) fn offset(&self) -> Result<i64, EmitError> {
-        Ok(if self.diagonal.is_bottom_right {
-            extent(&self.dims, KEY)? - extent(&self.dims, QUERY)?
+    pub(super) fn offset(&self) -> i64 {
+        if self.diagonal.is_bottom_right {
+            extent(&self.dims, KEY) - extent(&self.dims, QUERY)
         } else {
             0
-        })
+        }
     }
 
     /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
     /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
     /// of twice as many.
-    fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
-        let heads = extent(&self.dims, HEAD)?.max(1);
+    fn bias(&self, math: &Math<'c>) -> Scalar<'c> {
+        let heads = extent(&self.dims, HEAD).max(1);
         // 63 less leading zeros: the exponent of the largest power of two in it.
         let regular = 1_i64 << (63 - heads.leading_zeros());
-        let head = math.index(HEAD)?;
-        let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c, 'r> {
-            let exponent = math.add(math.scale(step, head)?, math.constant(first + offset)?)?;
-            math.function("math.exp2", exponent)
+        let head = math.index(HEAD);
+        let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c> {
+            let exponent = math.scale(step, head) + math.constant(first + offset);
+            exponent.exp2()
         };
         let step = -8.0 / regular as f64;
-        let among = slope(step, step, 0.0)?;
+        let among = slope(step, step, 0.0);
         let slope = if regular == heads {
             among
         } else {
             // The first, third, … slope for twice as many heads.
-            let beyond = slope(step / 2.0, step, -step * regular as f64)?;
-            let is_regular = math.compare(F::Less, head, math.constant(regular as f64)?)?;
-            math.select(is_regular, among, beyond)?
+            let beyond = slope(step / 2.0, step, -step * regular as f64);
+            let is_regular = math.compare(F::Less, head, math.constant(regular as f64));
+            is_regular.select(among, beyond)
         };
-        let distance = math.sub(math.index(KEY)?, math.index(QUERY)?)?;
-        math.mul(slope, distance)
+        let distance = math.index(KEY) - math.index(QUERY);
+        slope * distance
     }
 
     /// A score, or -∞ if diagonal or lengths hide it.
-    pub(super) fn hidden<'r>(
-        &self,
-        math: &Math<'c, 'r>,
-        score: Ssa<'c, 'r>,
-        lengths: Option<[Ssa<'c, 'r>; 2]>,
-    ) -> Scalar<'c, 'r> {
+    pub(super) fn hidden(&self, math: &Math<'c>, score: Ssa<'c>, lengths: Option<[Ssa<'c>; 2]>) -> Scalar<'c> {
         self.hidden_as(math, (score, f64::NEG_INFINITY), lengths)
     }
 
     /// Returns a value derived from a score, or `nothing` if diagonal or lengths hide the score.
-    pub(super) fn hidden_as<'r>(
+    pub(super) fn hidden_as(
         &self,
-        math: &Math<'c, 'r>,
-        (mut score, nothing): (Ssa<'c, 'r>, f64),
-        lengths: Option<[Ssa<'c, 'r>; 2]>,
-    ) -> Scalar<'c, 'r> {
+        math: &Math<'c>,
+        (mut score, nothing): (Ssa<'c>, f64),
+        lengths: Option<[Ssa<'c>; 2]>,
+    ) -> Scalar<'c> {
         if !self.hides_keys() && lengths.is_none() {
-            return Ok(score);
+            return score;
         }
-        let nothing = math.constant(nothing)?;
-        let (query, key) = (math.index(QUERY)?, math.index(KEY)?);
-        let mut hide = |condition: Ssa<'c, 'r>| -> Result<(), EmitError> {
-            score = math.select(condition, nothing, score)?;
-            Ok(())
+        let nothing = math.constant(nothing);
+        let (query, key) = (math.index(QUERY), math.index(KEY));
+        let mut hide = |condition: Ssa<'c>| {
+            score = condition.select(nothing, score);
         };
-        let offset = self.offset()?;
-        let beyond = math.sub(math.sub(key, query)?, math.constant(offset as f64)?)?;
+        let offset = self.offset();
+        let beyond = key - query - math.constant(offset as f64);
         if let Some(right) = self.diagonal.right {
-            hide(math.compare(F::Greater, beyond, math.constant(right as f64)?)?)?;
+            hide(math.compare(F::Greater, beyond, math.constant(right as f64)));
         }
         if let Some(left) = self.diagonal.left {
-            hide(math.compare(F::Less, beyond, math.constant(-(left as f64))?)?)?;
+            hide(math.compare(F::Less, beyond, math.constant(-(left as f64))));
         }
         if let Some([queries, keys]) = lengths {
-            hide(math.compare(F::GreaterEqual, query, queries)?)?;
-            hide(math.compare(F::GreaterEqual, key, keys)?)?;
+            hide(math.compare(F::GreaterEqual, query, queries));
+            hide(math.compare(F::GreaterEqual, key, keys));
         }
-        Ok(score)
+        score
     }
 }
 
 /// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
 /// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
 /// read.
-fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     if mask.dtype != DataType::Bool {
-        return Ok(mask);
+        return mask;
     }
     let dtype = if lowering.target().is_cpu() {
         DataType::F32
@@ -259,11 +248,11 @@ fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result
     let (order, mut dims) = match &mask.data {
         Data::Constant(scalar) => {
             let added = if scalar.to_f64() == 0.0 { f64::NEG_INFINITY } else { 0.0 };
-            return Ok(Value {
+            return Value {
                 data: Data::Constant(Constant::float(added)),
                 dtype,
                 dims: mask.dims,
-            });
+            };
         }
         Data::Scalar(_) => (Vec::new(), mask.dims.clone()),
         Data::Tensor { order, .. } => (order.clone(), mask.dims.clone()),
@@ -274,45 +263,45 @@ fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result
         dtype,
     };
     let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
-        let hides = math.compare(F::Equal, only(elements)?, math.constant(0.0)?)?;
-        math.select(hides, math.constant(f64::NEG_INFINITY)?, math.constant(0.0)?)
-    })?;
-    let ssa = lowering.emitter().barrier(made.ssa)?;
+        let hides = math.compare(F::Equal, only(elements), math.constant(0.0));
+        hides.select(math.constant(f64::NEG_INFINITY), math.constant(0.0))
+    });
+    let ssa = lowering.emitter().barrier(made.ssa);
     // Where elements are repeated in memory, one is enough: it is broadcast.
     for (axis, dim) in dims.iter_mut().enumerate() {
         if !order.contains(&axis) {
             *dim = 1;
         }
     }
-    Ok(Value::of(Ordered {
+    Value::of(Ordered {
         ssa,
         order,
         dtype,
         dims,
-    }))
+    })
 }
 
 /// For each query, the sum of the products of output and gradient.
-pub(super) fn level<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    (d_o, o): (&Value<'c, 'b>, TensorId),
+pub(super) fn level<'c>(
+    lowering: &Lowering<'_, 'c>,
+    (d_o, o): (&Value<'c>, TensorId),
     order: &[usize],
     compute: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c> {
     let rows = Shape {
         dims: &d_o.dims,
         order,
         dtype: compute,
     };
-    let o = lowering.value(o)?.clone();
-    lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |math, elements| {
-        let &[d_o, o] = elements else { return Err(MISSING) };
-        math.mul(d_o, o)
+    let o = lowering.value(o).clone();
+    lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
+        let &[d_o, o] = elements else { unreachable!("{MISSING}") };
+        d_o * o
     })
 }
 
 /// Returns the transposed matrices, without a copy.
-pub(super) fn transposed<'c, 'b>(tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+pub(super) fn transposed<'c>(tensor: &Ordered<'c>) -> Ordered<'c> {
     let swapped = |axis: &usize| match *axis {
         QUERY => KEY,
         KEY => QUERY,

@@ -1,8 +1,7 @@
 //! The results of each way of computing a softmax and its weighted sum, and the outputs computed
 //! from them.
 
-use crate::EmitError;
-use crate::convert::FloatPredicate as F;
+use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -13,47 +12,47 @@ use rotini_graph::{DataType, Sdpa};
 use std::f64::consts::LN_2;
 
 /// What the outputs are computed from.
-pub(super) struct Softmax<'c, 'b> {
-    pub(super) weighted: Weighted<'c, 'b>,
+pub(super) struct Softmax<'c> {
+    pub(super) weighted: Weighted<'c>,
     /// The largest score of each row.
-    pub(super) greatest: Value<'c, 'b>,
+    pub(super) greatest: Value<'c>,
     /// What was subtracted from each row's scores: the largest one, or 0 if that is -∞.
-    pub(super) reference: Value<'c, 'b>,
+    pub(super) reference: Value<'c>,
     /// The sum of each row's exponentials.
-    pub(super) total: Value<'c, 'b>,
+    pub(super) total: Value<'c>,
 }
 
 /// The values' sum.
-pub(super) enum Weighted<'c, 'b> {
+pub(super) enum Weighted<'c> {
     /// Weighed by exponentials that are not divided by their sum.
-    Sum(Value<'c, 'b>),
+    Sum(Value<'c>),
     /// The output itself, in the type and memory that it is carried in.
-    Quotient(Value<'c, 'b>),
+    Quotient(Value<'c>),
 }
 
-impl<'c, 'b> Softmax<'c, 'b> {
+impl<'c> Softmax<'c> {
     /// Converts the results of IREE's operation or of rotini's kernels: their largest scores are in
     /// powers of 2.
     pub(super) fn of_online(
-        lowering: &Lowering<'_, 'c, 'b>,
-        weighted: Weighted<'c, 'b>,
-        greatest: &Value<'c, 'b>,
-        total: Value<'c, 'b>,
-    ) -> Result<Self, EmitError> {
+        lowering: &Lowering<'_, 'c>,
+        weighted: Weighted<'c>,
+        greatest: &Value<'c>,
+        total: Value<'c>,
+    ) -> Self {
         let row = Row::new(&total);
         let greatest = lowering.map(
             &[greatest],
             &row.shape(DataType::F32),
             DataType::F32,
-            |math, elements| math.scale(LN_2, only(elements)?),
-        )?;
+            |math, elements| math.scale(LN_2, only(elements)),
+        );
         let greatest = Value::of(greatest);
-        Ok(Softmax {
+        Softmax {
             weighted,
             reference: greatest.clone(),
             greatest,
             total,
-        })
+        }
     }
 }
 
@@ -64,12 +63,12 @@ pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
 }
 
 /// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
-pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+pub(super) fn divided<'c>(math: &Math<'c>, elements: &[Ssa<'c>]) -> Scalar<'c> {
     let &[weighted, total] = elements else {
-        return Err(MISSING);
+        unreachable!("{MISSING}");
     };
-    let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
-    math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
+    let nothing = math.compare(F::Equal, total, math.constant(0.0));
+    nothing.select(math.constant(0.0), weighted / total)
 }
 
 /// The memory of a reduced value: rows without keys.
@@ -79,7 +78,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(value: &Value<'_, '_>) -> Self {
+    pub(super) fn new(value: &Value<'_>) -> Self {
         Row {
             dims: value.dims.clone(),
             order: match &value.data {

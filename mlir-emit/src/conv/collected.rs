@@ -7,7 +7,6 @@
 
 use super::named::{Axis, Tensor, between, sum};
 use super::shape::{Shape, product};
-use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, MISSING};
 use crate::lowering::Lowering;
@@ -43,19 +42,19 @@ impl Shape<'_> {
 
 /// The gradient with respect to x, each element collected from the windows that reach it, in the
 /// memory order `order`.
-pub(super) fn collected<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn collected<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     dims: &[i64],
     order: &[usize],
     shape: &Shape<'_>,
     compute: DataType,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     // With one filter in a group a contribution is one product, which costs less than storing it.
     let terms = match shape.filters {
         1 => None,
-        _ => Some(shares(&at, [dy, w], shape, compute)?),
+        _ => Some(shares(&at, [dy, w], shape, compute)),
     };
     let steps = shape.steps();
     let over: Vec<i64> = steps.iter().map(Step::taps).collect();
@@ -70,52 +69,47 @@ pub(super) fn collected<'c, 'b>(
         let inner = &places.at;
         let (mut conditions, mut windows, mut taps) = (Vec::new(), Vec::new(), Vec::new());
         for (spatial, step) in steps.iter().enumerate() {
-            let padded = places.add(places.along(spatial + 2)?, places.constant(step.pre)?)?;
-            let (window, tap, reaches) = step.reached(places, padded, places.folded(spatial)?)?;
+            let padded = places.add(places.along(spatial + 2), places.constant(step.pre));
+            let (window, tap, reaches) = step.reached(places, padded, places.folded(spatial));
             conditions.extend(reaches);
             windows.push(window);
             taps.push(tap);
         }
-        let is_there = places.all(&conditions)?.ok_or(MISSING)?;
-        let zero = places.constant(0)?;
-        let (batch, channel) = (places.along(0)?, places.along(1)?);
-        let channels = places.constant(shape.channels)?;
+        let is_there = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let zero = places.constant(0);
+        let (batch, channel) = (places.along(0), places.along(1));
+        let channels = places.constant(shape.channels);
         let group = match terms {
             Some(_) if shape.groups == 1 => None,
-            _ => Some(inner.same("arith.divui", &[channel, channels])?),
+            _ => Some(channel.divui(channels)),
         };
         for place in windows.iter_mut().chain(&mut taps) {
-            *place = places.select(is_there, *place, zero)?;
+            *place = is_there.select(*place, zero);
         }
-        let channel = inner.same("arith.remui", &[channel, channels])?;
+        let channel = channel.remui(channels);
         let share = match (terms, group) {
             (None, Some(group)) => {
                 let at_window = [&[batch, group], windows.as_slice()].concat();
                 let at_tap = [&[group, channel], taps.as_slice()].concat();
                 let [dy, w] = [
-                    convert(inner, dy.element(&at, inner, &at_window)?, dy.dtype, compute)?,
-                    convert(inner, w.element(&at, inner, &at_tap)?, w.dtype, compute)?,
+                    convert(inner, dy.element(inner, &at_window), dy.dtype, compute),
+                    convert(inner, w.element(inner, &at_tap), w.dtype, compute),
                 ];
-                math.mul(dy, w)?
+                dy * w
             }
             (terms, group) => {
                 let places = group.into_iter().chain([batch]).chain(windows).chain(taps);
                 let indices: Vec<_> = places.chain([channel]).collect();
-                inner.extract(at.captured(terms.ok_or(MISSING)?), &indices, compute)?
+                inner.extract(terms.unwrap_or_else(|| unreachable!("{MISSING}")), &indices, compute)
             }
         };
-        math.add(so_far, math.select(is_there, share, math.constant(0.0)?)?)
+        so_far + is_there.select(share, math.constant(0.0))
     })
 }
 
 /// Computes the contribution of each window at each of its taps: dy times the filter, over group,
 /// batch, positions, taps and channels.
-fn shares<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+fn shares<'c>(at: &Emitter<'c>, [dy, w]: [&Ordered<'c>; 2], shape: &Shape<'_>, compute: DataType) -> Ssa<'c> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
     let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
@@ -125,24 +119,24 @@ fn shares<'c, 'b>(
     let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
 
     let dtype = dy.dtype;
-    let dy = Tensor::output(at, dy, shape.groups)?;
-    let dy = dy.copied(at, &[&places[..], &[filter]].concat(), dtype, shape.geometry)?;
+    let dy = Tensor::output(at, dy, shape.groups);
+    let dy = dy.copied(at, &[&places[..], &[filter]].concat(), dtype, shape.geometry);
     let runs = [&outer[..], &[1 + spatial, 1]].concat();
     let dy = dy
-        .merged(at, &[&group[..], &[position, filter]].concat(), &runs)?
-        .behind_barrier(at)?;
+        .merged(at, &[&group[..], &[position, filter]].concat(), &runs)
+        .behind_barrier(at);
 
     let dtype = w.dtype;
-    let w = Tensor::filter(at, w, shape.groups)?;
-    let w = w.copied(at, &[&group[..], &taps, &[filter]].concat(), dtype, shape.geometry)?;
+    let w = Tensor::filter(at, w, shape.groups);
+    let w = w.copied(at, &[&group[..], &taps, &[filter]].concat(), dtype, shape.geometry);
     let w = w
-        .merged(at, &[&group[..], &[term, filter]].concat(), &runs)?
-        .behind_barrier(at)?;
+        .merged(at, &[&group[..], &[term, filter]].concat(), &runs)
+        .behind_barrier(at);
 
     let result = [&group[..], &[position, term]].concat();
-    let shares = sum(at, [&dy, &w], &result, &[filter], shape.geometry, compute)?.behind_barrier(at)?;
+    let shares = sum(at, [&dy, &w], &result, &[filter], shape.geometry, compute).behind_barrier(at);
     let runs = [&outer[..], &[1 + spatial, 1 + spatial]].concat();
-    Ok(shares.split(at, &[places, taps].concat(), &runs)?.ssa)
+    shares.split(at, &[places, taps].concat(), &runs).ssa
 }
 
 /// The number of elements of all tensors that [`collected`] makes from the operands, each tensor
@@ -183,32 +177,21 @@ impl Step {
 
     /// A window, its tap at this place in the padded x, and what has to hold for it to be one.
     /// Unsigned: what lies before the first is far behind the last.
-    fn reached<'c, 'r>(
-        &self,
-        places: &Places<'c, 'r>,
-        padded: Ssa<'c, 'r>,
-        step: Ssa<'c, 'r>,
-    ) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>, Vec<Ssa<'c, 'r>>), EmitError> {
-        let split = |place: Ssa<'c, 'r>| {
-            let stride = places.constant(self.stride)?;
-            let (window, rest) = (
-                places.at.same("arith.divui", &[place, stride])?,
-                places.at.same("arith.remui", &[place, stride])?,
-            );
-            Ok::<_, EmitError>((window, rest))
+    fn reached<'c>(&self, places: &Places<'c>, padded: Ssa<'c>, step: Ssa<'c>) -> (Ssa<'c>, Ssa<'c>, Vec<Ssa<'c>>) {
+        let split = |place: Ssa<'c>| {
+            let stride = places.constant(self.stride);
+            let (window, rest) = (place.divui(stride), place.remui(stride));
+            (window, rest)
         };
         if self.dilation == 1 {
-            let (last, rest) = split(padded)?;
-            let tap = places.add(rest, places.scale(step, self.stride)?)?;
-            let window = places.sub(last, step)?;
-            let conditions = vec![
-                places.is_below(tap, self.window)?,
-                places.is_below(window, self.output)?,
-            ];
-            return Ok((window, tap, conditions));
+            let (last, rest) = split(padded);
+            let tap = places.add(rest, places.scale(step, self.stride));
+            let window = places.sub(last, step);
+            let conditions = vec![places.is_below(tap, self.window), places.is_below(window, self.output)];
+            return (window, tap, conditions);
         }
-        let (window, rest) = split(places.sub(padded, places.scale(step, self.dilation)?)?)?;
-        let is_first = places.is_below(rest, 1)?;
-        Ok((window, step, vec![is_first, places.is_below(window, self.output)?]))
+        let (window, rest) = split(places.sub(padded, places.scale(step, self.dilation)));
+        let is_first = places.is_below(rest, 1);
+        (window, step, vec![is_first, places.is_below(window, self.output)])
     }
 }

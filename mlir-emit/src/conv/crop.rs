@@ -6,9 +6,9 @@
 //! of the padding. In a gradient with respect to x, what is cut off is zeros around the gradient of
 //! the rest.
 
+use crate::Unsupported;
 use crate::ir::Emitter;
 use crate::value::{Ordered, extents};
-use crate::{EmitError, Unsupported};
 use rotini_graph::ConvGeometry;
 
 /// What a padding leaves of x.
@@ -68,38 +68,33 @@ impl Cropped {
     }
 
     /// What is left of x.
-    pub(super) fn of<'c, 'b>(&self, at: &Emitter<'c, 'b>, x: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn of<'c>(&self, at: &Emitter<'c>, x: Ordered<'c>) -> Ordered<'c> {
         if self.is_whole() {
-            return Ok(x);
+            return x;
         }
         let before: Vec<i64> = self.cut.iter().map(|(before, _)| *before).collect();
-        let [offsets, sizes] = [extents(&before, &x.order)?, extents(&self.dims, &x.order)?];
-        let ssa = at.slice(x.ssa, &offsets, &sizes, x.dtype)?;
-        Ok(Ordered {
-            ssa: at.barrier(ssa)?,
+        let [offsets, sizes] = [extents(&before, &x.order), extents(&self.dims, &x.order)];
+        let ssa = at.slice(x.ssa, &offsets, &sizes, x.dtype);
+        Ordered {
+            ssa: at.barrier(ssa),
             dims: self.dims.clone(),
             ..x
-        })
+        }
     }
 
     /// The gradient of x from that of what is left of it.
-    pub(super) fn surrounded<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        rest: Ordered<'c, 'b>,
-        dims: &[i64],
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn surrounded<'c>(&self, at: &Emitter<'c>, rest: Ordered<'c>, dims: &[i64]) -> Ordered<'c> {
         if self.is_whole() {
-            return Ok(rest);
+            return rest;
         }
         let place = |&axis: &usize| self.cut[axis];
         let around: Vec<(i64, i64)> = rest.order.iter().map(place).collect();
-        let sizes = extents(&rest.dims, &rest.order)?;
-        let (ssa, _) = at.pad(at.barrier(rest.ssa)?, &sizes, &around, (0.0, rest.dtype))?;
-        Ok(Ordered {
-            ssa: at.barrier(ssa)?,
+        let sizes = extents(&rest.dims, &rest.order);
+        let (ssa, _) = at.pad(at.barrier(rest.ssa), &sizes, &around, (0.0, rest.dtype));
+        Ordered {
+            ssa: at.barrier(ssa),
             dims: dims.to_vec(),
             ..rest
-        })
+        }
     }
 }

@@ -15,7 +15,6 @@
 
 use super::kernels::{direct, factor, has_tiles, is_direct, per_image};
 use super::shape::{Shape, channels_first, channels_last};
-use crate::EmitError;
 use crate::contract::{are_halves, strides};
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
@@ -99,18 +98,18 @@ impl Along {
 
 /// The gradient in the memory order `order`, of the type `stored` if it has phases and of the
 /// compute type else; `None` if there is no kernel for these types and extents.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     (dims, order): (&[i64], &[usize]),
     shape: &Shape<'_>,
     [stored, compute]: [DataType; 2],
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     let Some(machine) = lowering.target().machine() else {
-        return Ok(None);
+        return None;
     };
     let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
-    let Some(axes) = axes else { return Ok(None) };
+    let Some(axes) = axes else { return None };
     let logical: Vec<Axis> = [Axis::Row(0), Axis::Group(axes.len())]
         .into_iter()
         .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
@@ -128,18 +127,18 @@ pub(super) fn lower<'c, 'b>(
         );
     }
     if by_lanes && !has_phases {
-        let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
-        let ssa = direct(lowering, product, [dy, w], (shape, machine))?;
-        return Ok(ssa.map(|ssa| Ordered {
+        let product = product([dy, w], shape, &axes, (order_of_axes, compute));
+        let ssa = direct(lowering, product, [dy, w], (shape, machine));
+        return ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: compute,
             dims: dims.to_vec(),
-        }));
+        });
     }
     let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
     if !are_halves([dy.dtype, w.dtype], compute) || !has_tiles(shape) || !is_deep {
-        return Ok(None);
+        return None;
     }
     let rank = dims.len();
     let last = channels_last(rank);
@@ -147,26 +146,26 @@ pub(super) fn lower<'c, 'b>(
     let mut ones = shape.window.iter().chain(&shape.geometry.stride);
     let is_pointwise = shape.input == shape.output && ones.all(|&extent| extent == 1);
     let whole = |product: Product| {
-        let ssa = lowering.kernel(machine, product)?;
-        Ok(ssa.map(|ssa| Ordered {
+        let ssa = lowering.kernel(machine, product);
+        ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: compute,
             dims: dims.to_vec(),
-        }))
+        })
     };
     if shape.groups == 1 && is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
-        return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad"))?);
+        return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
     }
-    let dy = &lowering.in_order(dy, &last)?;
+    let dy = &lowering.in_order(dy, &last);
     // Lanes read channels, or filters, side by side.
-    let w = &if extent(&strides(w), 1)? > 1 {
-        lowering.in_order(w, &last)?
+    let w = &if extent(&strides(w), 1) > 1 {
+        lowering.in_order(w, &last)
     } else {
         w.clone()
     };
     if !has_phases {
-        return whole(product([dy, w], shape, &axes, (order_of_axes, compute))?);
+        return whole(product([dy, w], shape, &axes, (order_of_axes, compute)));
     }
     side_by_side(
         lowering,
@@ -178,13 +177,13 @@ pub(super) fn lower<'c, 'b>(
 }
 
 /// The gradient with phases, channels innermost, and then in its order.
-fn side_by_side<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    factors: [&Ordered<'c, 'b>; 2],
+fn side_by_side<'c>(
+    lowering: &Lowering<'_, 'c>,
+    factors: [&Ordered<'c>; 2],
     (dims, order): (&[i64], &[usize]),
     (shape, axes): (&Shape<'_>, &[Along]),
     ([stored, compute], machine): ([DataType; 2], &Machine),
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     // Logical axes: images, channels, and two for each spatial one: places and phases.
     let mut split = vec![shape.batch, shape.groups * shape.channels];
     let mut logical = vec![Axis::Row(0), Axis::Group(axes.len())];
@@ -194,14 +193,14 @@ fn side_by_side<'c, 'b>(
     }
     let last = channels_last(split.len());
     let order_of_axes = last.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
-    let product = product(factors, shape, axes, (order_of_axes, compute))?;
+    let product = product(factors, shape, axes, (order_of_axes, compute));
     let [dy, w] = factors;
     let ssa = if is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute) {
-        direct(lowering, product, factors, (shape, machine))?
+        direct(lowering, product, factors, (shape, machine))
     } else {
-        lowering.kernel(machine, product)?
+        lowering.kernel(machine, product)
     };
-    let Some(ssa) = ssa else { return Ok(None) };
+    let Some(ssa) = ssa else { return None };
     let sums = Value::of(Ordered {
         ssa,
         order: last.clone(),
@@ -213,7 +212,7 @@ fn side_by_side<'c, 'b>(
         order: &last,
         dtype: stored,
     };
-    let rounded = lowering.map(&[&sums], &rounded, compute, |_, elements| only(elements))?;
+    let rounded = lowering.map(&[&sums], &rounded, compute, |_, elements| only(elements));
     let at = lowering.emitter();
     let spatial = axes.len();
     let pairs = (0..spatial).map(|axis| vec![2 * axis + 1, 2 * axis + 2]);
@@ -226,34 +225,34 @@ fn side_by_side<'c, 'b>(
     let ssa = reshape(
         &at,
         "tensor.collapse_shape",
-        at.barrier(rounded.ssa)?,
+        at.barrier(rounded.ssa),
         &groups,
-        &extents(dims, &whole)?,
+        &extents(dims, &whole),
         stored,
-    )?;
+    );
     let result = Ordered {
         ssa,
         order: whole,
         dtype: stored,
         dims: dims.to_vec(),
     };
-    lowering.in_order(&result, order).map(Some)
+    Some(lowering.in_order(&result, order))
 }
 
 /// The product. Channels lie innermost in dy.
 fn product(
-    [dy, w]: [&Ordered<'_, '_>; 2],
+    [dy, w]: [&Ordered<'_>; 2],
     shape: &Shape<'_>,
     axes: &[Along],
     (order, compute): (Vec<Axis>, DataType),
-) -> Result<Product, EmitError> {
+) -> Product {
     let (of_dy, of_w) = (strides(dy), strides(w));
     let (mut first, mut first_tap) = (0, 0);
     let [mut own, mut batches, mut tap_batches, mut sum, mut taps] = [const { Vec::new() }; 5];
     let (mut windows, mut tap_windows) = (Vec::new(), Vec::new());
-    own.push(extent(&of_dy, 0)?);
+    own.push(extent(&of_dy, 0));
     for (number, axis) in axes.iter().enumerate() {
-        let (stride, tap) = (extent(&of_dy, number + 2)?, extent(&of_w, number + 2)?);
+        let (stride, tap) = (extent(&of_dy, number + 2), extent(&of_w, number + 2));
         first += axis.step[0] * stride;
         first_tap += axis.tap[0] * tap;
         batches.push(axis.step[1] * stride);
@@ -282,16 +281,16 @@ fn product(
         }
     }
     windows.extend(tap_windows.iter().copied());
-    sum.push(extent(&of_dy, 1)?);
-    taps.push(extent(&of_w, 0)?);
+    sum.push(extent(&of_dy, 1));
+    taps.push(extent(&of_w, 0));
     let mut batch: Vec<i64> = axes.iter().map(|axis| axis.phases).collect();
     // Both lie along the filters of a group.
     if shape.groups > 1 {
         batch.push(shape.groups);
-        batches.push(shape.filters * extent(&of_dy, 1)?);
-        tap_batches.push(shape.filters * extent(&of_w, 0)?);
+        batches.push(shape.filters * extent(&of_dy, 1));
+        tap_batches.push(shape.filters * extent(&of_w, 0));
     }
-    Ok(Product {
+    Product {
         batch,
         rows: [shape.batch]
             .into_iter()
@@ -309,7 +308,7 @@ fn product(
         chosen: None,
         factors: [
             factor(dy, first, [batches, own, sum], windows),
-            factor(w, first_tap, [tap_batches, vec![extent(&of_w, 1)?], taps], tap_windows),
+            factor(w, first_tap, [tap_batches, vec![extent(&of_w, 1)], taps], tap_windows),
         ],
         order,
         compute,
@@ -321,7 +320,7 @@ fn product(
             shape.channels,
             dy.dtype
         ),
-    })
+    }
 }
 
 /// How many terms each phase has up to its last tap along the first axis, if not all have as many.

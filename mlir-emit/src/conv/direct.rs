@@ -5,7 +5,6 @@
 //! [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
-use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
@@ -16,20 +15,20 @@ use rotini_graph::DataType;
 
 /// One structured operation over all axes: n, groups, filters and output positions in the order of
 /// memory, then the sum over channels and window.
-pub(super) fn lower<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+pub(super) fn lower<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
+) -> (Ssa<'c>, Vec<usize>) {
     let channel_order = ChannelOrder::for_operands(x, w, shape, at.quirks());
     let axes = channel_order.axes(x.dims.len());
-    let x = x.in_order(at, &axes)?;
-    let w = w.in_order(at, &axes)?;
+    let x = x.in_order(at, &axes);
+    let w = w.in_order(at, &axes);
     let grouped = shape.groups > 1;
-    let x_ssa = input(at, &x, w.dtype, shape, channel_order)?;
-    let (w_ssa, _) = split_axis(at, &w, 0, shape.groups)?;
+    let x_ssa = input(at, &x, w.dtype, shape, channel_order);
+    let (w_ssa, _) = split_axis(at, &w, 0, shape.groups);
 
     // Loops are named by position: the axes of the result first, then the reduction in the order of
     // the filter.
@@ -121,35 +120,35 @@ pub(super) fn lower<'c, 'b>(
     };
     let rank = loops.len();
     let y_map = affine_map(rank, &(0..result_rank).map(dim).collect::<Vec<_>>());
-    let init = at.zeros(&result_shape, compute)?;
+    let init = at.zeros(&result_shape, compute);
     let inputs = [
-        (multiplied(at, x_ssa, x.dtype)?, x.dtype, affine_map(rank, &x_map)),
-        (multiplied(at, w_ssa, w.dtype)?, w.dtype, affine_map(rank, &w_map)),
+        (multiplied(at, x_ssa, x.dtype), x.dtype, affine_map(rank, &x_map)),
+        (multiplied(at, w_ssa, w.dtype), w.dtype, affine_map(rank, &w_map)),
     ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
         let [x_element, w_element, sum] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
-    })?;
+    });
     let result = Ordered {
         ssa,
         order: (0..result_rank).collect(),
         dtype: compute,
         dims: result_shape,
     };
-    let result_shape = extents(&result.dims, &in_memory)?;
+    let result_shape = extents(&result.dims, &in_memory);
     let ssa = if result.order == in_memory {
         ssa
     } else {
-        Value::of(result).copy_to(at, &in_memory)?
+        Value::of(result).copy_to(at, &in_memory)
     };
     let ssa = if grouped {
-        merge_groups(at, ssa, &result_shape, shape, channel_order, compute)?
+        merge_groups(at, ssa, &result_shape, shape, channel_order, compute)
     } else {
         ssa
     };
-    Ok((ssa, axes))
+    (ssa, axes)
 }
 
 /// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
@@ -181,7 +180,7 @@ impl ChannelOrder {
     ///
     /// A result with an axis of extent 1 is always computed channels first if it has groups, or
     /// positions along three axes ([`Quirk::DroppedUnits`]).
-    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
+    fn for_operands(x: &Ordered<'_>, w: &Ordered<'_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
         let follows_units = shape.groups > 1 || shape.spatial() > 2;
         if quirks.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1) {
             return ChannelOrder::First;
@@ -212,28 +211,28 @@ fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
 /// The input as the convolution reads it: its channels split into groups if there are several, with
 /// the zeros around it. Split first, so that the padding stands next to the convolution and fuses
 /// with it.
-fn input<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
+fn input<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
     w: DataType,
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let (ssa, extents) = split_axis(at, x, 1, shape.groups)?;
+) -> Ssa<'c> {
+    let (ssa, extents) = split_axis(at, x, 1, shape.groups);
     // Where the spatial axes begin in memory.
     let spatial = match channel_order {
         ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
         ChannelOrder::Last => 1,
     };
     let (read, padding) = shape.read(&extents, spatial, at.quirks());
-    let ssa = at.crop(ssa, &extents, &read, x.dtype)?;
-    let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype))?;
+    let ssa = at.crop(ssa, &extents, &read, x.dtype);
+    let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype));
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
-    let padding = padding.get(spatial..).unwrap_or_default();
+    let padding = &padding[spatial..];
     if is_padded && !may_fuse_padding(shape, [x.dtype, w], padding, at.quirks()) {
         at.barrier(padded)
     } else {
-        Ok(padded)
+        padded
     }
 }
 
@@ -252,14 +251,14 @@ fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, 
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.
-fn merge_groups<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
+fn merge_groups<'c>(
+    at: &Emitter<'c>,
+    ssa: Ssa<'c>,
     from: &[i64],
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
     dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     let group = match channel_order {
         ChannelOrder::First => 1,
         ChannelOrder::Last => 1 + shape.spatial(),
@@ -269,7 +268,7 @@ fn merge_groups<'c, 'b>(
     let mut axis = 0;
     while let Some(&extent) = from.get(axis) {
         if axis == group {
-            target.push(extent * from.get(axis + 1).copied().unwrap_or(1));
+            target.push(extent * from[axis + 1]);
             reassociation.push(vec![axis, axis + 1]);
             axis += 2;
         } else {

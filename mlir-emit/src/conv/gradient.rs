@@ -17,8 +17,7 @@
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, product};
-use crate::EmitError;
-use crate::ir::{Emitter, Relation};
+use crate::ir::{Emitter, IntegerPredicate};
 use crate::mlir::Value as Ssa;
 use crate::sums::{self, Summation};
 use crate::target::Target;
@@ -26,25 +25,21 @@ use crate::value::{Ordered, extent, extents};
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The convolution that a gradient with respect to x is.
-pub(super) struct Turned<'c, 'b> {
-    pub(super) w: Ordered<'c, 'b>,
+pub(super) struct Turned<'c> {
+    pub(super) w: Ordered<'c>,
     pub(super) geometry: ConvGeometry,
 }
 
 /// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of
 /// the forward convolution.
-pub(super) fn turned<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    w: &Ordered<'c, 'b>,
-    shape: &Shape<'_>,
-) -> Result<Turned<'c, 'b>, EmitError> {
-    Ok(Turned {
-        w: exchanged(at, w, shape)?,
+pub(super) fn turned<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Turned<'c> {
+    Turned {
+        w: exchanged(at, w, shape),
         geometry: ConvGeometry {
             pre_padding: shape.zeros_before(),
             ..shape.turned_geometry()
         },
-    })
+    }
 }
 
 /// The number of elements of all tensors that [`turned`] makes from the operands.
@@ -93,11 +88,7 @@ impl Shape<'_> {
 
 /// Returns w rotated by 180° (or as it is, if the convolution has rotated it already), with filters
 /// and channels exchanged within each group.
-fn exchanged<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    w: &Ordered<'c, 'b>,
-    shape: &Shape<'_>,
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     let mut dims = w.dims.clone();
     if let [filters, channels, ..] = dims.as_mut_slice() {
         *filters = shape.groups * shape.channels;
@@ -109,58 +100,58 @@ fn exchanged<'c, 'b>(
         spatial => spatial,
     };
     if shape.groups == 1 && shape.window.iter().all(|&extent| extent == 1) {
-        return Ok(Ordered {
+        return Ordered {
             ssa: w.ssa,
             order: w.order.iter().map(|&axis| swapped(axis)).collect(),
             dtype: w.dtype,
             dims,
-        });
+        };
     }
     // The result has the memory order of w, with the two channel axes exchanged.
     let order: Vec<usize> = w.order.clone();
-    let ssa = at.tabulate(&extents(&dims, &order)?, w.dtype, |body| {
+    let ssa = at.tabulate(&extents(&dims, &order), w.dtype, |body| {
         let index = body.index_type();
         let constant = |value: i64| body.integer(value, index);
         let at_axis = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
-            body.loop_index(position.ok_or(EmitError::Internal("a filter without an axis"))?)
+            body.loop_index(position.unwrap_or_else(|| unreachable!("a filter without an axis")))
         };
-        let (filter, channel) = (at_axis(0)?, at_axis(1)?);
-        let channels = constant(shape.channels)?;
-        let group = body.same("arith.divui", &[filter, channels])?;
-        let first = body.same("arith.muli", &[group, constant(shape.filters)?])?;
-        let source_filter = body.same("arith.addi", &[first, channel])?;
-        let source_channel = body.same("arith.remui", &[filter, channels])?;
+        let (filter, channel) = (at_axis(0), at_axis(1));
+        let channels = constant(shape.channels);
+        let group = filter.divui(channels);
+        let first = group * constant(shape.filters);
+        let source_filter = first + channel;
+        let source_channel = filter.remui(channels);
         let mut indices = Vec::new();
         for &axis in &w.order {
             indices.push(match axis {
                 0 => source_filter,
                 1 => source_channel,
-                spatial if shape.is_reversed() => at_axis(spatial)?,
+                spatial if shape.is_reversed() => at_axis(spatial),
                 spatial => {
-                    let last = constant(extent(&w.dims, spatial)? - 1)?;
-                    body.same("arith.subi", &[last, at_axis(spatial)?])?
+                    let last = constant(extent(&w.dims, spatial) - 1);
+                    last - at_axis(spatial)
                 }
             });
         }
-        body.extract(at.captured(w.ssa), &indices, w.dtype)
-    })?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+        body.extract(w.ssa, &indices, w.dtype)
+    });
+    Ordered {
+        ssa: at.barrier(ssa),
         order,
         dtype: w.dtype,
         dims,
-    })
+    }
 }
 
 /// The gradient with respect to w: row-major K C window, or K window C if `is_last`.
-pub(super) fn filter<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    dy: &Ordered<'c, 'b>,
+pub(super) fn filter<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    dy: &Ordered<'c>,
     shape: &Shape<'_>,
     (compute, target, is_last): (DataType, &Target, bool),
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
     let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
@@ -173,11 +164,11 @@ pub(super) fn filter<'c, 'b>(
         between(&[channel], Axis::Tap, &shape.window, &[])
     };
     let taps = [&group[..], &terms, &[batch]].concat();
-    let patches = patches(at, x, shape, &between(&taps, Axis::Spatial, &shape.output, &[]))?;
+    let patches = patches(at, x, shape, &between(&taps, Axis::Spatial, &shape.output, &[]));
     let runs = [&outer[..], &[1 + spatial, 1 + spatial]].concat();
     let patches = patches
-        .merged(at, &[&group[..], &[term, position]].concat(), &runs)?
-        .behind_barrier(at)?;
+        .merged(at, &[&group[..], &[term, position]].concat(), &runs)
+        .behind_barrier(at);
 
     let axes = between(
         &[&group[..], &[filter, batch]].concat(),
@@ -185,54 +176,49 @@ pub(super) fn filter<'c, 'b>(
         &shape.output,
         &[],
     );
-    let dy = Tensor::output(at, dy, shape.groups)?.copied(at, &axes, dy.dtype, shape.geometry)?;
+    let dy = Tensor::output(at, dy, shape.groups).copied(at, &axes, dy.dtype, shape.geometry);
     let runs = [&outer[..], &[1, 1 + spatial]].concat();
     let dy = dy
-        .merged(at, &[&group[..], &[filter, position]].concat(), &runs)?
-        .behind_barrier(at)?;
+        .merged(at, &[&group[..], &[filter, position]].concat(), &runs)
+        .behind_barrier(at);
 
     let result = [&group[..], &[filter, term]].concat();
     let results: Vec<i64> = result.iter().map(|&(_, extent)| extent).collect();
     let dw = match Summation::of(target, compute, position.1, &results) {
-        Summation::AtOnce => sum(at, [&patches, &dy], &result, &[position], shape.geometry, compute)?,
+        Summation::AtOnce => sum(at, [&patches, &dy], &result, &[position], shape.geometry, compute),
         Summation::Blocks(block) => {
             // Blocks stand where batches do.
             let (blocks, position) = ((Axis::Batch, position.1 / block), (Axis::Position, block));
             let runs = [&outer[..], &[1, 2]].concat();
-            let patches = patches.split(at, &[&group[..], &[term, blocks, position]].concat(), &runs)?;
-            let dy = dy.split(at, &[&group[..], &[filter, blocks, position]].concat(), &runs)?;
+            let patches = patches.split(at, &[&group[..], &[term, blocks, position]].concat(), &runs);
+            let dy = dy.split(at, &[&group[..], &[filter, blocks, position]].concat(), &runs);
             let partial = [&[blocks], &result[..]].concat();
-            let partial = sum(at, [&patches, &dy], &partial, &[position], shape.geometry, compute)?;
+            let partial = sum(at, [&patches, &dy], &partial, &[position], shape.geometry, compute);
             Tensor::new(
-                sums::blocks(at, (partial.ssa, blocks.1), &results, compute)?,
+                sums::blocks(at, (partial.ssa, blocks.1), &results, compute),
                 compute,
                 result,
             )
         }
         Summation::Wide => {
-            let wide = sum(at, [&patches, &dy], &result, &[position], shape.geometry, DataType::F64)?;
-            let ssa = sums::in_type(at, wide.ssa, &results, DataType::F64, compute)?;
+            let wide = sum(at, [&patches, &dy], &result, &[position], shape.geometry, DataType::F64);
+            let ssa = sums::in_type(at, wide.ssa, &results, DataType::F64, compute);
             Tensor::new(ssa, compute, result)
         }
     };
     let axes = [&group[..], &[filter], &terms].concat();
-    let dw = dw.split(at, &axes, &[&outer[..], &[1, 1 + spatial]].concat())?;
+    let dw = dw.split(at, &axes, &[&outer[..], &[1, 1 + spatial]].concat());
     if group.is_empty() {
-        return Ok(dw.ssa);
+        return dw.ssa;
     }
     let merged = (Axis::Filter, shape.groups * shape.filters);
     let runs = [vec![2], vec![1; 1 + spatial]].concat();
-    Ok(dw.merged(at, &[&[merged], &terms[..]].concat(), &runs)?.ssa)
+    dw.merged(at, &[&[merged], &terms[..]].concat(), &runs).ssa
 }
 
 /// Returns the patches of x: the element under each tap of each window, with zeros outside. A
 /// padded copy of x would be another pass over memory.
-fn patches<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    shape: &Shape<'_>,
-    axes: &[Dim],
-) -> Result<Tensor<'c, 'b>, EmitError> {
+fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim]) -> Tensor<'c> {
     let geometry = shape.geometry;
     let extents: Vec<i64> = axes.iter().map(|&(_, extent)| extent).collect();
     let ssa = at.tabulate(&extents, x.dtype, |body| {
@@ -243,65 +229,49 @@ fn patches<'c, 'b>(
             Some(position) => body.loop_index(position),
             None => constant(0),
         };
-        let mut inside: Option<Ssa<'_, '_>> = None;
+        let mut inside: Option<Ssa<'_>> = None;
         let mut indices = Vec::new();
         for &axis in &x.order {
             let Some(spatial) = axis.checked_sub(2) else {
                 indices.push(if axis == 0 {
-                    here(Axis::Batch)?
+                    here(Axis::Batch)
                 } else {
-                    let first = body.same("arith.muli", &[here(Axis::Group)?, constant(shape.channels)?])?;
-                    body.same("arith.addi", &[first, here(Axis::Channel)?])?
+                    let first = here(Axis::Group) * constant(shape.channels);
+                    first + here(Axis::Channel)
                 });
                 continue;
             };
-            let along =
-                |axis: Axis, step: &[i64]| body.same("arith.muli", &[here(axis)?, constant(extent(step, spatial)?)?]);
-            let mut tap = along(Axis::Tap(spatial), &geometry.dilation)?;
+            let along = |axis: Axis, step: &[i64]| here(axis) * constant(extent(step, spatial));
+            let mut tap = along(Axis::Tap(spatial), &geometry.dilation);
             if shape.is_reversed() {
-                let last = (extent(&shape.window, spatial)? - 1) * extent(&geometry.dilation, spatial)?;
-                tap = body.same("arith.subi", &[constant(last)?, tap])?;
+                let last = (extent(&shape.window, spatial) - 1) * extent(&geometry.dilation, spatial);
+                tap = constant(last) - tap;
             }
-            let reached = body.same("arith.addi", &[along(Axis::Spatial(spatial), &geometry.stride)?, tap])?;
+            let reached = along(Axis::Spatial(spatial), &geometry.stride) + tap;
             // Unsigned: what lies before the first element is far behind the last.
-            let zeros = constant(extent(&geometry.pre_padding, spatial)?)?;
-            let source = body.same("arith.subi", &[reached, zeros])?;
-            let last = constant(extent(&x.dims, axis)? - 1)?;
-            let is_there = body.compare_indices(Relation::AtMost, source, last)?;
-            indices.push(body.one("arith.select", &[is_there, source, constant(0)?], index, &[])?);
+            let zeros = constant(extent(&geometry.pre_padding, spatial));
+            let source = reached - zeros;
+            let last = constant(extent(&x.dims, axis) - 1);
+            let is_there = body.compare_integers(IntegerPredicate::AtMost, source, last);
+            indices.push(is_there.select(source, constant(0)));
             inside = Some(match inside {
-                Some(others) => body.same("arith.andi", &[others, is_there])?,
+                Some(others) => others & is_there,
                 None => is_there,
             });
         }
-        masked(
-            body,
-            inside,
-            body.extract(at.captured(x.ssa), &indices, x.dtype)?,
-            x.dtype,
-        )
-    })?;
-    Ok(Tensor::new(ssa, x.dtype, axes.to_vec()))
+        masked(body, inside, body.extract(x.ssa, &indices, x.dtype), x.dtype)
+    });
+    Tensor::new(ssa, x.dtype, axes.to_vec())
 }
 
 /// The element, or zero where the condition does not hold.
-fn masked<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    condition: Option<Ssa<'c, 'r>>,
-    element: Ssa<'c, 'r>,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'r>, EmitError> {
+fn masked<'c>(body: &Emitter<'c>, condition: Option<Ssa<'c>>, element: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     match condition {
         Some(condition) => {
-            let zero = body.zero(dtype)?;
-            body.one(
-                "arith.select",
-                &[condition, element, zero],
-                body.element_type(dtype)?,
-                &[],
-            )
+            let zero = body.zero(dtype);
+            condition.select(element, zero)
         }
-        None => Ok(element),
+        None => element,
     }
 }
 

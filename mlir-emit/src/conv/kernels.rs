@@ -13,7 +13,6 @@
 //! quarter of the sums are kept.
 
 use super::shape::{Shape, channels_first, channels_last};
-use crate::EmitError;
 use crate::contract::{are_halves, strides};
 use crate::ir::MISSING;
 use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window, parts_of_summed};
@@ -29,18 +28,18 @@ pub(super) const WIDTH: i64 = 8;
 const LONG: i64 = 32;
 
 /// The result in an order of its axes, if there is a kernel for these types and extents.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
-) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+) -> Option<Ssa<'c>> {
     if is_direct([x.dtype, w.dtype], (shape, shape.channels), compute) {
-        let product = implicit([x, w], shape, (order, compute))?;
+        let product = implicit([x, w], shape, (order, compute));
         return direct(lowering, product, [x, w], (shape, machine));
     }
     if !are_halves([x.dtype, w.dtype], compute) || !has_tiles(shape) {
-        return Ok(None);
+        return None;
     }
     let rank = x.dims.len();
     let last = channels_last(rank);
@@ -52,31 +51,31 @@ pub(super) fn lower<'c, 'b>(
         .all(|&extent| extent == 1);
     let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
     if shape.groups == 1 && is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
-        return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv"))?);
+        return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv")));
     }
     // The copy of an image of which windows skip much takes as long as the sums of few channels.
     let has_long_sums = shape.groups == 1 || shape.channels >= LONG;
     if !has_long_sums && !x.lies_in(&last) && shape.input != shape.output {
-        return Ok(None);
+        return None;
     }
     if shape.channels % WIDTH == 0 {
-        let (x, w) = (lowering.in_order(x, &last)?, lowering.in_order(w, &last)?);
-        return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute))?);
+        let (x, w) = (lowering.in_order(x, &last), lowering.in_order(w, &last));
+        return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute)));
     }
     // Lanes load a half of their width where there are few channels, as in a network's first layer.
     let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
     let channels = (shape.channels + width - 1) / width * width;
-    let Some(x) = lowering.channels_padded(x, channels)? else {
-        return Ok(None);
+    let Some(x) = lowering.channels_padded(x, channels) else {
+        return None;
     };
-    let Some(w) = lowering.channels_padded(w, channels)? else {
-        return Ok(None);
+    let Some(w) = lowering.channels_padded(w, channels) else {
+        return None;
     };
     let shape = Shape {
         channels,
         ..shape.clone()
     };
-    lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
+    lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute)))
 }
 
 /// Returns the groups as axes of a batch, and the strides along them in the tensors with channels
@@ -113,12 +112,12 @@ fn is_depthwise(shape: &Shape<'_>) -> bool {
 }
 
 /// The sums of a convolution [by lanes](is_direct), of a product that was written for tiles.
-pub(super) fn direct<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+pub(super) fn direct<'c>(
+    lowering: &Lowering<'_, 'c>,
     mut product: Product,
-    [image, w]: [&Ordered<'c, 'b>; 2],
+    [image, w]: [&Ordered<'c>; 2],
     (shape, machine): (&Shape<'_>, &Machine),
-) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+) -> Option<Ssa<'c>> {
     product.is_direct = true;
     product.name = format!("{}_direct", product.name);
     if is_depthwise(shape) {
@@ -127,11 +126,11 @@ pub(super) fn direct<'c, 'b>(
         product.batch.pop();
         product.columns = vec![shape.groups];
         let [first, second] = &mut product.factors;
-        first.strides.other = vec![extent(&strides(image), 1)?];
-        second.strides.own = vec![extent(&strides(w), 0)?];
+        first.strides.other = vec![extent(&strides(image), 1)];
+        second.strides.own = vec![extent(&strides(w), 0)];
     }
     if product.run_axis().is_none() {
-        return Ok(None);
+        return None;
     }
     lowering.kernel(machine, product)
 }
@@ -149,7 +148,7 @@ struct Image {
 }
 
 impl Image {
-    fn new(x: &Ordered<'_, '_>, shape: &Shape<'_>) -> Result<Self, EmitError> {
+    fn new(x: &Ordered<'_>, shape: &Shape<'_>) -> Self {
         let strides = strides(x);
         let geometry = shape.geometry;
         let mut image = Image {
@@ -159,17 +158,13 @@ impl Image {
             edges: Vec::new(),
         };
         for axis in 0..shape.spatial() {
-            let (stride, input) = (extent(&strides, axis + 2)?, extent(&shape.input, axis)?);
-            let (outputs, taps) = (extent(&shape.output, axis)?, extent(&shape.window, axis)?);
+            let (stride, input) = (extent(&strides, axis + 2), extent(&shape.input, axis));
+            let (outputs, taps) = (extent(&shape.output, axis), extent(&shape.window, axis));
             // The stride from a position, or a tap, to the next one. If there is only one, the
             // stride may be any number.
-            let step = if outputs > 1 {
-                extent(&geometry.stride, axis)?
-            } else {
-                0
-            };
-            let dilation = if taps > 1 { extent(&geometry.dilation, axis)? } else { 0 };
-            let before = extent(&geometry.pre_padding, axis)?;
+            let step = if outputs > 1 { extent(&geometry.stride, axis) } else { 0 };
+            let dilation = if taps > 1 { extent(&geometry.dilation, axis) } else { 0 };
+            let before = extent(&geometry.pre_padding, axis);
             image.steps.push(step * stride);
             image.taps.push(dilation * stride);
             image.first -= before * stride;
@@ -177,7 +172,7 @@ impl Image {
                 image.edges.push((axis, [input, -before, step, dilation]));
             }
         }
-        Ok(image)
+        image
     }
 }
 
@@ -201,7 +196,7 @@ impl Image {
 /// Creates an operand from its first element, its strides along the batch, its own axes and the
 /// sum, and the windows in which it has zeros.
 pub(super) fn factor(
-    tensor: &Ordered<'_, '_>,
+    tensor: &Ordered<'_>,
     first: i64,
     [batch, own, sum]: [Vec<i64>; 3],
     windows: Vec<Window>,
@@ -222,13 +217,9 @@ pub(super) fn factor(
 }
 
 /// Channels innermost in both operands.
-fn implicit(
-    [x, w]: [&Ordered<'_, '_>; 2],
-    shape: &Shape<'_>,
-    (order, compute): (&[usize], DataType),
-) -> Result<Product, EmitError> {
+fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[usize], DataType)) -> Product {
     let (from, of_filter) = (strides(x), strides(w));
-    let image = Image::new(x, shape)?;
+    let image = Image::new(x, shape);
     let windows = image
         .edges
         .iter()
@@ -240,11 +231,11 @@ fn implicit(
             batch: (0, 0),
         });
     let windows = windows.collect();
-    let own = [vec![extent(&from, 0)?], image.steps].concat();
-    let sum = [image.taps, vec![extent(&from, 1)?]].concat();
-    let taps = [of_filter.get(2..).unwrap_or_default(), &[extent(&of_filter, 1)?]].concat();
-    let (batch, [of_x, of_w]) = groups(shape, [extent(&from, 1)?, extent(&of_filter, 0)?]);
-    Ok(Product {
+    let own = [vec![extent(&from, 0)], image.steps].concat();
+    let sum = [image.taps, vec![extent(&from, 1)]].concat();
+    let taps = [&of_filter[2..], &[extent(&of_filter, 1)]].concat();
+    let (batch, [of_x, of_w]) = groups(shape, [extent(&from, 1), extent(&of_filter, 0)]);
+    Product {
         batch,
         rows: [&[shape.batch], shape.output.as_slice()].concat(),
         columns: vec![shape.filters],
@@ -253,7 +244,7 @@ fn implicit(
         chosen: None,
         factors: [
             factor(x, image.first, [of_x, own, sum], windows),
-            factor(w, 0, [of_w, vec![extent(&of_filter, 0)?], taps], Vec::new()),
+            factor(w, 0, [of_w, vec![extent(&of_filter, 0)], taps], Vec::new()),
         ],
         order: order
             .iter()
@@ -267,19 +258,19 @@ fn implicit(
         schedule: gemm::Schedule::default(),
         is_direct: false,
         name: format!("conv_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
-    })
+    }
 }
 
 /// The gradient with respect to w, if there is a kernel for these types and extents: with channels
 /// innermost. `is_read`: whether other operations read it.
-pub(super) fn wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (compute, machine, is_read): (DataType, &Machine, bool),
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     if !are_halves([x.dtype, dy.dtype], compute) || shape.is_reversed() {
-        return Ok(None);
+        return None;
     }
     let taps = shape.window.iter().try_fold(1, |all: i64, &taps| all.checked_mul(taps));
     if is_depthwise(shape) && taps.is_some_and(|taps| taps <= DIRECT_TERMS) {
@@ -287,7 +278,7 @@ pub(super) fn wgrad<'c, 'b>(
     }
     if !has_tiles(shape) {
         let Some(merged) = shape.merged_groups() else {
-            return Ok(None);
+            return None;
         };
         let wide = Shape {
             groups: shape.groups / merged,
@@ -295,10 +286,8 @@ pub(super) fn wgrad<'c, 'b>(
             filters: shape.filters * merged,
             ..shape.clone()
         };
-        let sums = wgrad(lowering, [x, dy], &wide, (compute, machine, is_read))?;
-        return sums
-            .map(|sums| own_channels(lowering, &sums, (shape, merged, is_read)))
-            .transpose();
+        let sums = wgrad(lowering, [x, dy], &wide, (compute, machine, is_read));
+        return sums.map(|sums| own_channels(lowering, &sums, (shape, merged, is_read)));
     }
     let spatial = shape.spatial();
     let is_pointwise = shape
@@ -309,23 +298,23 @@ pub(super) fn wgrad<'c, 'b>(
     let last = channels_last(x.dims.len());
     // Where channels are outermost, lanes read positions side by side.
     let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
-    let in_place = |is_readable: bool, tensor: &Ordered<'c, 'b>| {
+    let in_place = |is_readable: bool, tensor: &Ordered<'c>| {
         if is_readable && are_wide {
-            Ok(tensor.clone())
+            tensor.clone()
         } else {
             lowering.in_order(tensor, &last)
         }
     };
-    let x = &in_place(is_pointwise && shape.input == shape.output, x)?;
-    let dy = &in_place(true, dy)?;
+    let x = &in_place(is_pointwise && shape.input == shape.output, x);
+    let dy = &in_place(true, dy);
     let (from, of_dy) = (strides(x), strides(dy));
-    let image = Image::new(x, shape)?;
+    let image = Image::new(x, shape);
     let windows = image.windows_of_taps();
-    let own = [image.taps, vec![extent(&from, 1)?]].concat();
-    let sum = [vec![extent(&from, 0)?], image.steps].concat();
-    let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
+    let own = [image.taps, vec![extent(&from, 1)]].concat();
+    let sum = [vec![extent(&from, 0)], image.steps].concat();
+    let places = [&[extent(&of_dy, 0)], &of_dy[2..]].concat();
     let order: Vec<usize> = [0].into_iter().chain(2..spatial + 2).chain([1]).collect();
-    let (batch, [of_x, of_filters]) = groups(shape, [extent(&from, 1)?, extent(&of_dy, 1)?]);
+    let (batch, [of_x, of_filters]) = groups(shape, [extent(&from, 1), extent(&of_dy, 1)]);
     let product = Product {
         batch,
         rows: [shape.window.as_slice(), &[shape.channels]].concat(),
@@ -335,7 +324,7 @@ pub(super) fn wgrad<'c, 'b>(
         chosen: None,
         factors: [
             factor(x, image.first, [of_x, own, sum], windows),
-            factor(dy, 0, [of_filters, vec![extent(&of_dy, 1)?], places], Vec::new()),
+            factor(dy, 0, [of_filters, vec![extent(&of_dy, 1)], places], Vec::new()),
         ],
         order: [Axis::Group(0)]
             .into_iter()
@@ -346,65 +335,69 @@ pub(super) fn wgrad<'c, 'b>(
         is_direct: false,
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
-    let Some(ssa) = lowering.kernel(machine, product)? else {
-        return Ok(None);
+    let Some(ssa) = lowering.kernel(machine, product) else {
+        return None;
     };
-    Ok(Some(Ordered {
+    Some(Ordered {
         ssa,
         order,
         dtype: compute,
         dims: [&[shape.groups * shape.filters, shape.channels], shape.window.as_slice()].concat(),
-    }))
+    })
 }
 
 /// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
 /// sums of the channels of its own group. `merged`: the number of groups that were summed as one.
-fn own_channels<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    sums: &Ordered<'c, 'b>,
+fn own_channels<'c>(
+    lowering: &Lowering<'_, 'c>,
+    sums: &Ordered<'c>,
     (shape, merged, is_read): (&Shape<'_>, i64, bool),
-) -> Result<Ordered<'c, 'b>, EmitError> {
+) -> Ordered<'c> {
     let at = lowering.emitter();
     let mut dims = sums.dims.clone();
-    *dims.get_mut(1).ok_or(MISSING)? = shape.channels;
-    let ssa = at.tabulate(&extents(&dims, &sums.order)?, sums.dtype, |body| {
+    *dims.get_mut(1).unwrap_or_else(|| unreachable!("{MISSING}")) = shape.channels;
+    let ssa = at.tabulate(&extents(&dims, &sums.order), sums.dtype, |body| {
         let constant = |number: i64| body.integer(number, body.index_type());
-        let filter = sums.order.iter().position(|&axis| axis == 0).ok_or(MISSING)?;
-        let group = body.same("arith.divui", &[body.loop_index(filter)?, constant(shape.filters)?])?;
-        let place = body.same("arith.remui", &[group, constant(merged)?])?;
-        let first = body.same("arith.muli", &[place, constant(shape.channels)?])?;
+        let filter = sums
+            .order
+            .iter()
+            .position(|&axis| axis == 0)
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let group = body.loop_index(filter).divui(constant(shape.filters));
+        let place = group.remui(constant(merged));
+        let first = place * constant(shape.channels);
         let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
-            let here = body.loop_index(position)?;
+            let here = body.loop_index(position);
             match axis {
-                1 => body.same("arith.addi", &[here, first]),
-                _ => Ok(here),
+                1 => here + first,
+                _ => here,
             }
         });
-        let indices = indices.collect::<Result<Vec<_>, EmitError>>()?;
-        body.extract(at.captured(sums.ssa), &indices, sums.dtype)
-    })?;
-    Ok(Ordered {
-        ssa: if is_read { at.barrier(ssa)? } else { ssa },
+        let indices = indices.collect::<Vec<_>>();
+        body.extract(sums.ssa, &indices, sums.dtype)
+    });
+    Ordered {
+        ssa: if is_read { at.barrier(ssa) } else { ssa },
         dims,
         ..sums.clone()
-    })
+    }
 }
 
 /// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are
 /// groups.
-fn depthwise_wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+fn depthwise_wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     let (from, of_dy) = (strides(x), strides(dy));
-    let image = Image::new(x, shape)?;
+    let image = Image::new(x, shape);
     let windows = image.windows_of_taps();
-    let sum = [vec![extent(&from, 0)?], image.steps].concat();
-    let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
+    let sum = [vec![extent(&from, 0)], image.steps].concat();
+    let places = [&[extent(&of_dy, 0)], &of_dy[2..]].concat();
     let mut of_x = factor(x, image.first, [vec![0], image.taps, sum], windows);
-    of_x.strides.other = vec![extent(&from, 1)?];
+    of_x.strides.other = vec![extent(&from, 1)];
     let mut product = Product {
         // The one channel of a group.
         batch: vec![1],
@@ -415,7 +408,7 @@ fn depthwise_wgrad<'c, 'b>(
         chosen: None,
         factors: [
             of_x,
-            factor(dy, 0, [vec![0], vec![extent(&of_dy, 1)?], places], Vec::new()),
+            factor(dy, 0, [vec![0], vec![extent(&of_dy, 1)], places], Vec::new()),
         ],
         order: [Axis::Column(0), Axis::Batch(0)]
             .into_iter()
@@ -426,45 +419,45 @@ fn depthwise_wgrad<'c, 'b>(
         is_direct: true,
         name: format!("wgrad_{}_{}_direct", shape.groups, x.dtype),
     };
-    let Some(parts) = parts_of_summed(&product, machine)? else {
-        return Ok(None);
+    let Some(parts) = parts_of_summed(&product, machine) else {
+        return None;
     };
     product.schedule.parts = parts;
-    let Some(ssa) = lowering.kernel(machine, product)? else {
-        return Ok(None);
+    let Some(ssa) = lowering.kernel(machine, product) else {
+        return None;
     };
-    Ok(Some(Ordered {
+    Some(Ordered {
         ssa,
         order: channels_first(x.dims.len()),
         dtype: compute,
         dims: [&[shape.groups, 1], shape.window.as_slice()].concat(),
-    }))
+    })
 }
 
 /// One tap without steps, channels first in the image: a product of the filter and each image, over
 /// the filter's axis `sum`. Also the gradient with respect to x, of which dy is the image.
 pub(super) fn per_image(
-    [image, w]: [&Ordered<'_, '_>; 2],
+    [image, w]: [&Ordered<'_>; 2],
     [own, sum]: [usize; 2],
     (order, compute, name): (&[usize], DataType, &str),
-) -> Result<Product, EmitError> {
+) -> Product {
     let (from, of_filter) = (strides(image), strides(w));
-    let along = |strides: &[i64], axis: usize| extent(strides, axis).map(|stride| vec![stride]);
-    let spatial = from.get(2..).unwrap_or_default().to_vec();
-    let (batch, rows) = (extent(&image.dims, 0)?, extent(&w.dims, own)?);
-    let columns = image.dims.get(2..).unwrap_or_default().to_vec();
+    let along = |strides: &[i64], axis: usize| vec![extent(strides, axis)];
+    let spatial = from[2..].to_vec();
+    let (batch, rows) = (extent(&image.dims, 0), extent(&w.dims, own));
+    let columns = image.dims[2..].to_vec();
     let positions = columns.iter().product::<i64>() * batch;
-    let of_w = [vec![0], along(&of_filter, own)?, along(&of_filter, sum)?];
-    Ok(Product {
+    let of_w = [vec![0], along(&of_filter, own), along(&of_filter, sum)];
+    Product {
         batch: vec![batch],
         rows: vec![rows],
         columns,
-        sum: vec![extent(&w.dims, sum)?],
+        sum: vec![extent(&w.dims, sum)],
         terms: Vec::new(),
         chosen: None,
         factors: [
             factor(w, 0, of_w, Vec::new()),
-            factor(image, 0, [along(&from, 0)?, spatial, along(&from, 1)?], Vec::new()),
+            factor(image, 0, [along(&from, 0), spatial, along(&from, 1)], Vec::new()),
         ],
         order: order
             .iter()
@@ -478,5 +471,5 @@ pub(super) fn per_image(
         schedule: gemm::Schedule::default(),
         is_direct: false,
         name: format!("{name}_images_{positions}x{rows}_{}", image.dtype),
-    })
+    }
 }

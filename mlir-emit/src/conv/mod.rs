@@ -16,6 +16,7 @@ mod shape;
 mod staged;
 mod taps;
 
+use crate::Unsupported;
 use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::Emitter;
@@ -25,7 +26,6 @@ use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents};
 use crate::windows::check_padded;
-use crate::{EmitError, Unsupported};
 use crop::Cropped;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::{Shape, channels_first, channels_last};
@@ -45,7 +45,7 @@ fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported>
     };
     let Cropped { dims, geometry, .. } = Cropped::new(&x.dims, &op.geometry);
     let shape = Shape::new(&dims, &w.dims, &y.dims, &geometry);
-    let is_reached = shape.is_ok_and(|shape| {
+    let is_reached = shape.is_some_and(|shape| {
         shape
             .input
             .iter()
@@ -69,15 +69,15 @@ fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry)
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) -> Result<(), EmitError> {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvFprop) {
     let at = lowering.emitter();
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [x, w] = lowering.factors([op.x, op.w], compute)?;
-    let y = lowering.tensor(op.y)?;
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let [x, w] = lowering.factors([op.x, op.w], compute);
+    let y = lowering.tensor(op.y);
     let cropped = Cropped::new(&x.dims, &op.geometry);
-    let mut x = cropped.of(&at, x)?;
-    let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &cropped.geometry)?;
-    let w = reversed(&at, w, &shape)?;
+    let mut x = cropped.of(&at, x);
+    let mut shape = Shape::of(&x.dims, &w.dims, &y.dims, &cropped.geometry);
+    let w = reversed(&at, w, &shape);
     let strategy = lowering.target().conv_strategy();
     let avoids = lowering.quirks().avoids(Quirk::DilatedMultiplier);
     if avoids && strategy == ConvStrategy::Direct && shape.is_dilated_multiplier() {
@@ -86,24 +86,24 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             .into_iter()
             .chain(shape.input.iter().copied())
             .collect();
-        x = repeated(lowering, x, &dims, 2)?;
+        x = repeated(lowering, x, &dims, 2);
     }
     let (ssa, order) = match strategy {
         ConvStrategy::Direct => {
             let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
-            on_gpus(lowering, [&x, &w], &shape, (&order, compute))?
+            on_gpus(lowering, [&x, &w], &shape, (&order, compute))
         }
         ConvStrategy::Staged => {
             let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
             let is_bare = !lowering.is_read(op.y);
             if has_panels(&shape, (&y.dims, &order), is_bare)
-                && let Some(result) = panels::forward(lowering, [&x, &w], &shape, (&y.dims, &order), compute)?
+                && let Some(result) = panels::forward(lowering, [&x, &w], &shape, (&y.dims, &order), compute)
             {
                 return lowering.define_sums(op.y, result, compute);
             }
-            let [x, w] = summable(lowering, [x, w], &shape, compute)?;
-            let (ssa, made) = staged::lower(lowering, &x, &w, &shape, compute)?;
-            (stored_apart(lowering, op.y, (ssa, &made), &shape)?, made)
+            let [x, w] = summable(lowering, [x, w], &shape, compute);
+            let (ssa, made) = staged::lower(lowering, &x, &w, &shape, compute);
+            (stored_apart(lowering, op.y, (ssa, &made), &shape), made)
         }
     };
     let result = Ordered {
@@ -146,43 +146,43 @@ fn needs_no_turned_filter(forward: &Shape<'_>, is_last: bool, is_bare: bool) -> 
 /// Puts the sums of a product into a separate dispatch if nothing else reads them and they are
 /// stored in another order. The compiler would fold the copy into the product, which then is not
 /// packed and takes ten times as long.
-fn stored_apart<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
+fn stored_apart<'c>(
+    lowering: &Lowering<'_, 'c>,
     id: TensorId,
-    (ssa, order): (Ssa<'c, 'b>, &[usize]),
+    (ssa, order): (Ssa<'c>, &[usize]),
     shape: &Shape<'_>,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Ssa<'c> {
     let is_stored_otherwise = lowering.stored_order(id).is_some_and(|stored| stored != order);
     if is_stored_otherwise && !lowering.is_read(id) && staged::is_product(shape) {
         return lowering.emitter().barrier(ssa);
     }
-    Ok(ssa)
+    ssa
 }
 
 /// The form for GPUs, and the memory order of its result: `order` if the kernel is one of rotini's.
-fn on_gpus<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+fn on_gpus<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (order, compute): (&[usize], DataType),
-) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
+) -> (Ssa<'c>, Vec<usize>) {
     let at = lowering.emitter();
     if let Some(machine) = lowering.target().machine()
-        && let Some(ssa) = kernels::lower(lowering, [x, w], shape, (order, compute, machine))?
+        && let Some(ssa) = kernels::lower(lowering, [x, w], shape, (order, compute, machine))
     {
-        return Ok((ssa, order.to_vec()));
+        return (ssa, order.to_vec());
     }
-    let [x, w] = summable(lowering, [x.clone(), w.clone()], shape, compute)?;
+    let [x, w] = summable(lowering, [x.clone(), w.clone()], shape, compute);
     direct::lower(&at, &x, &w, shape, compute)
 }
 
 /// The factors in types in which the compiler can sum them.
-fn summable<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    factors: [Ordered<'c, 'b>; 2],
+fn summable<'c>(
+    lowering: &Lowering<'_, 'c>,
+    factors: [Ordered<'c>; 2],
     shape: &Shape<'_>,
     compute: DataType,
-) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+) -> [Ordered<'c>; 2] {
     lowering.summable(factors, [shape.pixels(), shape.filters], &[shape.channels], compute)
 }
 
@@ -194,34 +194,30 @@ pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad
 }
 
 /// Lowers a gradient with respect to x.
-pub(crate) fn lower_dgrad(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &ConvDgrad,
-) -> Result<(), EmitError> {
+pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvDgrad) {
     const FEW: i64 = 4;
     let at = lowering.emitter();
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
-    let dx = lowering.tensor(op.dx)?;
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let [dy, w] = lowering.factors([op.dy, op.w], compute);
+    let dx = lowering.tensor(op.dx);
     let cropped = Cropped::new(&dx.dims, &op.geometry);
     let dims = &cropped.dims;
-    let forward = Shape::new(dims, &w.dims, &dy.dims, &cropped.geometry)?;
+    let forward = Shape::of(dims, &w.dims, &dy.dims, &cropped.geometry);
     let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
     let stored = if lowering.is_read(op.dx) {
-        lowering.carried_type(op.dx, compute)?
+        lowering.carried_type(op.dx, compute)
     } else {
         dx.dtype
     };
     if !forward.is_reversed() {
         let factors = [&dy, &w];
-        if let Some(result) = dgrad::lower(lowering, factors, (dims, &order), &forward, [stored, compute])? {
-            let result = cropped.surrounded(&at, result, &dx.dims)?;
+        if let Some(result) = dgrad::lower(lowering, factors, (dims, &order), &forward, [stored, compute]) {
+            let result = cropped.surrounded(&at, result, &dx.dims);
             if forward.geometry.stride.iter().all(|&stride| stride == 1) {
                 return lowering.define_sums(op.dx, result, compute);
             }
             lowering.define(op.dx, Value::of(result));
-            return Ok(());
+            return;
         }
     }
     if lowering.target().conv_strategy() == ConvStrategy::Staged {
@@ -243,32 +239,32 @@ pub(crate) fn lower_dgrad(
         };
         let result = (dims.as_slice(), order.as_slice());
         if (is_wanted || is_thin)
-            && let Some(result) = panels::dgrad(lowering, [&dy, &w], &order_of_dy, &forward, result, compute)?
+            && let Some(result) = panels::dgrad(lowering, [&dy, &w], &order_of_dy, &forward, result, compute)
         {
-            let result = cropped.surrounded(&at, result, &dx.dims)?;
+            let result = cropped.surrounded(&at, result, &dx.dims);
             return lowering.define_sums(op.dx, result, compute);
         }
     }
     if !forward.is_turned() {
-        let w = reversed(&at, w, &forward)?;
+        let w = reversed(&at, w, &forward);
         let extents = [forward.positions(), forward.terms()];
-        let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
-        let result = collected::collected(lowering, [&dy, &w], dims, &order, &forward, compute)?;
-        let result = cropped.surrounded(&at, result, &dx.dims)?;
+        let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute);
+        let result = collected::collected(lowering, [&dy, &w], dims, &order, &forward, compute);
+        let result = cropped.surrounded(&at, result, &dx.dims);
         return lowering.define_sums(op.dx, result, compute);
     }
     let extents = [forward.pixels(), forward.channels];
-    let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
-    let turned = gradient::turned(&at, &w, &forward)?;
-    let shape = Shape::new(&dy.dims, &turned.w.dims, dims, &turned.geometry)?;
+    let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute);
+    let turned = gradient::turned(&at, &w, &forward);
+    let shape = Shape::of(&dy.dims, &turned.w.dims, dims, &turned.geometry);
     let (ssa, order) = match lowering.target().conv_strategy() {
         ConvStrategy::Direct => {
             let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
-            on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))?
+            on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))
         }
         ConvStrategy::Staged => {
-            let (ssa, made) = staged::lower(lowering, &dy, &turned.w, &shape, compute)?;
-            (stored_apart(lowering, op.dx, (ssa, &made), &shape)?, made)
+            let (ssa, made) = staged::lower(lowering, &dy, &turned.w, &shape, compute);
+            (stored_apart(lowering, op.dx, (ssa, &made), &shape), made)
         }
     };
     let result = Ordered {
@@ -277,7 +273,7 @@ pub(crate) fn lower_dgrad(
         dtype: compute,
         dims: dims.clone(),
     };
-    lowering.define_sums(op.dx, cropped.surrounded(&at, result, &dx.dims)?, compute)
+    lowering.define_sums(op.dx, cropped.surrounded(&at, result, &dx.dims), compute)
 }
 
 /// Says whether a gradient with respect to w can be lowered.
@@ -288,28 +284,24 @@ pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad
 }
 
 /// Lowers a gradient with respect to w.
-pub(crate) fn lower_wgrad(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &ConvWgrad,
-) -> Result<(), EmitError> {
+pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvWgrad) {
     let at = lowering.emitter();
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [x, dy] = lowering.factors([op.x, op.dy], compute)?;
-    let dw = lowering.tensor(op.dw)?;
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let [x, dy] = lowering.factors([op.x, op.dy], compute);
+    let dw = lowering.tensor(op.dw);
     let cropped = Cropped::new(&x.dims, &op.geometry);
-    let x = cropped.of(&at, x)?;
-    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &cropped.geometry)?;
+    let x = cropped.of(&at, x);
+    let shape = Shape::of(&x.dims, &dw.dims, &dy.dims, &cropped.geometry);
     if let Some(machine) = lowering.target().machine()
-        && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine, lowering.is_read(op.dw)))?
+        && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine, lowering.is_read(op.dw)))
     {
         return lowering.define_sums(op.dw, result, compute);
     }
-    if let Some(result) = wgrad_on_cpus(lowering, [&x, &dy], &shape, (op, compute))? {
+    if let Some(result) = wgrad_on_cpus(lowering, [&x, &dy], &shape, (op, compute)) {
         return lowering.define_sums(op.dw, result, compute);
     }
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
-    let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
+    let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute);
     // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes
     // longer than its gradient.
     let last = channels_last(dw.dims.len());
@@ -317,7 +309,7 @@ pub(crate) fn lower_wgrad(
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);
     let manner = (compute, lowering.target(), is_last);
     let result = Ordered {
-        ssa: gradient::filter(&at, &x, &dy, &shape, manner)?,
+        ssa: gradient::filter(&at, &x, &dy, &shape, manner),
         order: if is_last { last } else { channels_first(dw.dims.len()) },
         dtype: compute,
         dims: dw.dims.clone(),
@@ -326,26 +318,26 @@ pub(crate) fn lower_wgrad(
 }
 
 /// Returns the gradient with respect to w from one of the CPU kernels, or `None` if none fits.
-fn wgrad_on_cpus<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+fn wgrad_on_cpus<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (op, compute): (&ConvWgrad, DataType),
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     if lowering.target().conv_strategy() != ConvStrategy::Staged {
-        return Ok(None);
+        return None;
     }
-    let dims = &lowering.tensor(op.dw)?.dims;
+    let dims = &lowering.tensor(op.dw).dims;
     if shape.is_depthwise() {
-        if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute)? {
-            return Ok(Some(result));
+        if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute) {
+            return Some(result);
         }
         // Vectors along channels, or none.
         let are_last = [x, dy]
             .iter()
             .all(|tensor| panels::is_last(&tensor.dims, &tensor.order));
         if shape.filters > 1 || !are_last {
-            return Ok(None);
+            return None;
         }
     }
     let order = lowering
@@ -359,7 +351,7 @@ fn wgrad_on_cpus<'c, 'b>(
 pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let cropped = Cropped::new(&dx.dims, &op.geometry);
-    let forward = Shape::new(&cropped.dims, &w.dims, &dy.dims, &cropped.geometry).ok()?;
+    let forward = Shape::new(&cropped.dims, &w.dims, &dy.dims, &cropped.geometry)?;
     let surrounded = cropped.elements(&dx.dims)?;
     if !forward.is_turned() {
         let collected = collected::elements(&forward)?;
@@ -390,7 +382,7 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
 pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
-    let shape = Shape::new(&cropped.dims, &dw.dims, &dy.dims, &cropped.geometry).ok()?;
+    let shape = Shape::new(&cropped.dims, &dw.dims, &dy.dims, &cropped.geometry)?;
     let merged = match shape.merged_groups() {
         Some(_) => wgrad_sums(graph, op)?,
         None => 0,
@@ -403,7 +395,7 @@ pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64>
 /// The number of sums that a kernel of rotini computes for a gradient with respect to w.
 pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
-    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?;
+    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
     let merged = u64::try_from(shape.merged_groups().unwrap_or(1)).ok()?;
     shape.filter_elements()?.checked_mul(merged)
 }
@@ -414,7 +406,7 @@ pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
 pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
-    let shape = Shape::new(&cropped.dims, &w.dims, &y.dims, &cropped.geometry).ok()?;
+    let shape = Shape::new(&cropped.dims, &w.dims, &y.dims, &cropped.geometry)?;
     let reversed = shape.reversed_elements()?.checked_add(cropped.elements(&x.dims)?)?;
     let elements = match strategy {
         ConvStrategy::Direct if shape.is_dilated_multiplier() => {
@@ -429,25 +421,25 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
 
 /// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy
 /// with the taps in the reverse order.
-fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
+fn reversed<'c>(at: &Emitter<'c>, w: Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     if !shape.is_reversed() {
-        return Ok(w);
+        return w;
     }
-    let ssa = at.tabulate(&extents(&w.dims, &w.order)?, w.dtype, |body| {
+    let ssa = at.tabulate(&extents(&w.dims, &w.order), w.dtype, |body| {
         let mut indices = Vec::new();
         for (position, &axis) in w.order.iter().enumerate() {
-            let here = body.loop_index(position)?;
+            let here = body.loop_index(position);
             indices.push(if axis < 2 {
                 here
             } else {
-                let last = body.integer(extent(&w.dims, axis)? - 1, body.index_type())?;
-                body.same("arith.subi", &[last, here])?
+                let last = body.integer(extent(&w.dims, axis) - 1, body.index_type());
+                last - here
             });
         }
-        body.extract(at.captured(w.ssa), &indices, w.dtype)
-    })?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+        body.extract(w.ssa, &indices, w.dtype)
+    });
+    Ordered {
+        ssa: at.barrier(ssa),
         ..w
-    })
+    }
 }

@@ -2,7 +2,6 @@
 //! counting positions.
 
 use super::shape::split_axis;
-use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
@@ -49,15 +48,15 @@ fn extents(axes: &[Dim]) -> Vec<i64> {
 
 /// A row-major tensor with named axes.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor<'c, 'b> {
-    pub(super) ssa: Ssa<'c, 'b>,
+pub(super) struct Tensor<'c> {
+    pub(super) ssa: Ssa<'c>,
     dtype: DataType,
     axes: Vec<Dim>,
 }
 
-impl<'c, 'b> Tensor<'c, 'b> {
+impl<'c> Tensor<'c> {
     /// x, its channels split if there are several groups.
-    pub(super) fn input(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+    pub(super) fn input(at: &Emitter<'c>, x: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, x, 1, groups, |axis| match axis {
             0 => Axis::Batch,
             1 => Axis::Channel,
@@ -66,7 +65,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// w, its filters split if there are several groups.
-    pub(super) fn filter(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+    pub(super) fn filter(at: &Emitter<'c>, w: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, w, 0, groups, |axis| match axis {
             0 => Axis::Filter,
             1 => Axis::Channel,
@@ -75,7 +74,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// y or its gradient, its filters split if there are several groups.
-    pub(super) fn output(at: &Emitter<'c, 'b>, y: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+    pub(super) fn output(at: &Emitter<'c>, y: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, y, 1, groups, |axis| match axis {
             0 => Axis::Batch,
             1 => Axis::Filter,
@@ -84,72 +83,60 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// Returns a row-major tensor with these axes.
-    pub(super) fn new(ssa: Ssa<'c, 'b>, dtype: DataType, axes: Vec<Dim>) -> Self {
+    pub(super) fn new(ssa: Ssa<'c>, dtype: DataType, axes: Vec<Dim>) -> Self {
         Tensor { ssa, dtype, axes }
     }
 
-    fn operand(
-        at: &Emitter<'c, 'b>,
-        tensor: &Ordered<'c, 'b>,
-        grouped: usize,
-        groups: i64,
-        name: fn(usize) -> Axis,
-    ) -> Result<Self, EmitError> {
-        let (ssa, extents) = split_axis(at, tensor, grouped, groups)?;
+    fn operand(at: &Emitter<'c>, tensor: &Ordered<'c>, grouped: usize, groups: i64, name: fn(usize) -> Axis) -> Self {
+        let (ssa, extents) = split_axis(at, tensor, grouped, groups);
         let group = |axis: usize| (groups > 1 && axis == grouped).then_some(Axis::Group);
         let names = tensor
             .order
             .iter()
             .flat_map(|&axis| group(axis).into_iter().chain([name(axis)]));
-        Ok(Tensor {
+        Tensor {
             ssa,
             dtype: tensor.dtype,
             axes: names.zip(extents).collect(),
-        })
+        }
     }
 
     /// Returns an uninitialized tensor with these axes.
-    pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Result<Self, EmitError> {
-        Ok(Tensor {
-            ssa: at.empty(&extents(&axes), dtype)?,
+    pub(super) fn empty(at: &Emitter<'c>, axes: Vec<Dim>, dtype: DataType) -> Self {
+        Tensor {
+            ssa: at.empty(&extents(&axes), dtype),
             dtype,
             axes,
-        })
+        }
     }
 
     /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
     /// and shifted along taps as `geometry` says.
-    pub(super) fn copied(
-        self,
-        at: &Emitter<'c, 'b>,
-        axes: &[Dim],
-        dtype: DataType,
-        geometry: &ConvGeometry,
-    ) -> Result<Self, EmitError> {
+    pub(super) fn copied(self, at: &Emitter<'c>, axes: &[Dim], dtype: DataType, geometry: &ConvGeometry) -> Self {
         if self.axes == axes && self.dtype == dtype {
-            return Ok(self);
+            return self;
         }
         let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
-        let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry)?)];
+        let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry))];
         let init = (
-            at.empty(&extents(axes), dtype)?,
+            at.empty(&extents(axes), dtype),
             dtype,
             leading(loops.len(), loops.len()),
         );
         let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |body, elements| {
-            let element = elements.first().copied().ok_or(MISSING)?;
+            let element = elements[0];
             convert(body, element, self.dtype, dtype)
-        })?;
-        Ok(Tensor {
+        });
+        Tensor {
             ssa,
             dtype,
             axes: axes.to_vec(),
-        })
+        }
     }
 
     /// The index map with which these loops read the tensor. Where there is a loop over taps, the
     /// spatial axis moves with it.
-    fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> Result<String, EmitError> {
+    fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> String {
         let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
         let position = |axis: Axis| match axis {
             Axis::Spatial(spatial) => {
@@ -166,68 +153,68 @@ impl<'c, 'b> Tensor<'c, 'b> {
             .iter()
             .map(|&(axis, _)| position(axis))
             .collect::<Option<Vec<_>>>();
-        Ok(affine_map(
+        affine_map(
             loops.len(),
-            &positions.ok_or(EmitError::Internal("an axis without a loop"))?,
-        ))
+            &positions.unwrap_or_else(|| unreachable!("an axis without a loop")),
+        )
     }
 
     /// Pads each axis by the numbers of zeros in `zeros`.
-    pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Result<Self, EmitError> {
+    pub(super) fn padded(self, at: &Emitter<'c>, zeros: impl Fn(Axis) -> (i64, i64)) -> Self {
         let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
-        let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype))?;
+        let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype));
         let axes = self
             .axes
             .iter()
             .zip(padded)
             .map(|(&(axis, _), extent)| (axis, extent))
             .collect();
-        Ok(Tensor { ssa, axes, ..self })
+        Tensor { ssa, axes, ..self }
     }
 
     /// Removes `surplus` elements from the end of each axis.
-    pub(super) fn without(self, at: &Emitter<'c, 'b>, surplus: impl Fn(Axis) -> i64) -> Result<Self, EmitError> {
+    pub(super) fn without(self, at: &Emitter<'c>, surplus: impl Fn(Axis) -> i64) -> Self {
         let kept = |&(axis, extent): &Dim| (axis, extent - surplus(axis));
         let axes: Vec<Dim> = self.axes.iter().map(kept).collect();
         self.cropped(at, &axes)
     }
 
     /// Returns the tensor behind a barrier: the compiler fuses and folds nothing across it.
-    pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
-        Ok(Tensor {
-            ssa: at.barrier(self.ssa)?,
+    pub(super) fn behind_barrier(self, at: &Emitter<'c>) -> Self {
+        Tensor {
+            ssa: at.barrier(self.ssa),
             ..self
-        })
+        }
     }
 
     /// Merges each run of neighbouring axes into one.
-    pub(super) fn merged(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+    pub(super) fn merged(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
         self.reshaped(at, "tensor.collapse_shape", axes, runs)
     }
 
     /// Splits each axis into a run of axes.
-    pub(super) fn split(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+    pub(super) fn split(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
         self.reshaped(at, "tensor.expand_shape", axes, runs)
     }
 
-    fn reshaped(self, at: &Emitter<'c, 'b>, name: &str, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+    fn reshaped(self, at: &Emitter<'c>, name: &str, axes: &[Dim], runs: &[usize]) -> Self {
         let mut next = 0..;
         let runs: Vec<Vec<usize>> = runs
             .iter()
             .map(|&length| next.by_ref().take(length).collect())
             .collect();
-        let ssa = reshape(at, name, self.ssa, &runs, &extents(axes), self.dtype)?;
-        Ok(Tensor {
+        let ssa = reshape(at, name, self.ssa, &runs, &extents(axes), self.dtype);
+        Tensor {
             ssa,
             dtype: self.dtype,
             axes: axes.to_vec(),
-        })
+        }
     }
 
     /// The first elements along each axis.
-    pub(super) fn cropped(self, at: &Emitter<'c, 'b>, axes: &[Dim]) -> Result<Self, EmitError> {
+    pub(super) fn cropped(self, at: &Emitter<'c>, axes: &[Dim]) -> Self {
         if self.axes == axes {
-            return Ok(self);
+            return self;
         }
         let shape = extents(axes);
         let mut attributes = slice(at, &vec![0; shape.len()], &shape);
@@ -235,42 +222,42 @@ impl<'c, 'b> Tensor<'c, 'b> {
         let ssa = at.one(
             "tensor.extract_slice",
             &[self.ssa],
-            at.tensor_type(&shape, self.dtype)?,
+            at.tensor_type(&shape, self.dtype),
             &attributes,
-        )?;
-        Ok(Tensor {
+        );
+        Tensor {
             ssa,
             dtype: self.dtype,
             axes: axes.to_vec(),
-        })
+        }
     }
 
     /// The slice at one index of the outermost axis, without that axis.
-    pub(super) fn outermost(&self, at: &Emitter<'c, 'b>, index: i64) -> Result<Self, EmitError> {
+    pub(super) fn outermost(&self, at: &Emitter<'c>, index: i64) -> Self {
         let (mut attributes, axes) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
-        let part = at.tensor_type(&extents(&axes), self.dtype)?;
-        let ssa = at.one("tensor.extract_slice", &[self.ssa], part, &attributes)?;
-        Ok(Tensor {
+        let part = at.tensor_type(&extents(&axes), self.dtype);
+        let ssa = at.one("tensor.extract_slice", &[self.ssa], part, &attributes);
+        Tensor {
             ssa,
             dtype: self.dtype,
             axes,
-        })
+        }
     }
 
     /// This tensor with the slice at one index of the outermost axis replaced.
-    pub(super) fn with_outermost(self, at: &Emitter<'c, 'b>, index: i64, part: &Self) -> Result<Self, EmitError> {
+    pub(super) fn with_outermost(self, at: &Emitter<'c>, index: i64, part: &Self) -> Self {
         let (mut attributes, _) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
-        let whole = at.tensor_type(&extents(&self.axes), self.dtype)?;
-        let ssa = at.one("tensor.insert_slice", &[part.ssa, self.ssa], whole, &attributes)?;
-        Ok(Tensor { ssa, ..self })
+        let whole = at.tensor_type(&extents(&self.axes), self.dtype);
+        let ssa = at.one("tensor.insert_slice", &[part.ssa, self.ssa], whole, &attributes);
+        Tensor { ssa, ..self }
     }
 
     /// The attributes of the slice at one index of the outermost axis, and its axes without that
     /// one.
-    fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
-        let axes = self.axes.get(1..).unwrap_or_default().to_vec();
+    fn outermost_slice(&self, at: &Emitter<'c>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
+        let axes = self.axes[1..].to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
         if let Some(offset) = offsets.first_mut() {
@@ -281,7 +268,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
 }
 
 /// Attributes of an operation on a slice without gaps.
-fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
+fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
     vec![
         ("static_offsets", at.i64_array(offsets)),
         ("static_sizes", at.i64_array(sizes)),
@@ -295,37 +282,37 @@ fn leading(loops: usize, rank: usize) -> String {
 }
 
 /// The sum over the axes `reduced` of x times w, for each element of `result`.
-pub(super) fn sum<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [x, w]: [&Tensor<'c, 'b>; 2],
+pub(super) fn sum<'c>(
+    at: &Emitter<'c>,
+    [x, w]: [&Tensor<'c>; 2],
     result: &[Dim],
     reduced: &[Dim],
     geometry: &ConvGeometry,
     compute: DataType,
-) -> Result<Tensor<'c, 'b>, EmitError> {
+) -> Tensor<'c> {
     let (loops, kinds): (Vec<Axis>, Vec<Loop>) = result
         .iter()
         .map(|&(axis, _)| (axis, Loop::Parallel))
         .chain(reduced.iter().map(|&(axis, _)| (axis, Loop::Reduction)))
         .unzip();
     let inputs = [
-        (multiplied(at, x.ssa, x.dtype)?, x.dtype, x.read(&loops, geometry)?),
-        (multiplied(at, w.ssa, w.dtype)?, w.dtype, w.read(&loops, geometry)?),
+        (multiplied(at, x.ssa, x.dtype), x.dtype, x.read(&loops, geometry)),
+        (multiplied(at, w.ssa, w.dtype), w.dtype, w.read(&loops, geometry)),
     ];
     let init = (
-        at.zeros(&extents(result), compute)?,
+        at.zeros(&extents(result), compute),
         compute,
         leading(loops.len(), result.len()),
     );
     let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
         let [x_element, w_element, sum] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
-    })?;
-    Ok(Tensor {
+    });
+    Tensor {
         ssa,
         dtype: compute,
         axes: result.to_vec(),
-    })
+    }
 }

@@ -6,7 +6,6 @@
 //! taps reach it.
 
 use super::shape::Shape;
-use crate::EmitError;
 use crate::kernel::{Along, Own, Panels, Part};
 use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
@@ -17,16 +16,16 @@ use rotini_graph::DataType;
 const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.
-struct Frame<'c, 'b> {
-    factors: [Ordered<'c, 'b>; 2],
+struct Frame<'c> {
+    factors: [Ordered<'c>; 2],
     /// Strides of both factors and of the result.
     strides: [Vec<i64>; 3],
     /// Whether vectors lie along an axis of the first factor, not of the second.
     is_exchanged: bool,
 }
 
-impl<'c, 'b> Frame<'c, 'b> {
-    fn new(factors: [Ordered<'c, 'b>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
+impl<'c> Frame<'c> {
+    fn new(factors: [Ordered<'c>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
         let [a, b] = [0, 1].map(|factor: usize| strides_of(&factors[factor].dims, &factors[factor].order));
         Frame {
             factors,
@@ -44,7 +43,7 @@ impl<'c, 'b> Frame<'c, 'b> {
     /// vary.
     fn moved(&self, steps: [Option<(usize, i64)>; 3]) -> [i64; 3] {
         let moved = |tensor: usize| match steps[tensor] {
-            Some((axis, steps)) => self.strides[tensor].get(axis).map_or(0, |stride| stride * steps),
+            Some((axis, steps)) => self.strides[tensor][axis] * steps,
             None => 0,
         };
         self.placed([moved(0), moved(1), moved(2)])
@@ -60,12 +59,12 @@ impl<'c, 'b> Frame<'c, 'b> {
 
     fn lower(
         &self,
-        lowering: &Lowering<'_, 'c, 'b>,
+        lowering: &Lowering<'_, 'c>,
         (name, parts): (String, Vec<Part>),
         (dims, order): (&[i64], &[usize]),
-    ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    ) -> Option<Ordered<'c>> {
         let Some(registers) = lowering.target().registers() else {
-            return Ok(None);
+            return None;
         };
         let elements = |dims: &[i64]| {
             let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
@@ -83,13 +82,13 @@ impl<'c, 'b> Frame<'c, 'b> {
         } else {
             [a.ssa, b.ssa]
         };
-        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order)?)?;
-        Ok(ssa.map(|ssa| Ordered {
+        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order));
+        ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: DataType::F32,
             dims: dims.to_vec(),
-        }))
+        })
     }
 }
 
@@ -118,29 +117,25 @@ fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
 }
 
 /// Returns the tensor with zeros before and after each spatial axis, behind a barrier.
-fn padded<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    tensor: Ordered<'c, 'b>,
-    zeros: &[(i64, i64)],
-) -> Result<Ordered<'c, 'b>, EmitError> {
+fn padded<'c>(lowering: &Lowering<'_, 'c>, tensor: Ordered<'c>, zeros: &[(i64, i64)]) -> Ordered<'c> {
     if zeros.iter().all(|&zeros| zeros == (0, 0)) {
-        return Ok(tensor);
+        return tensor;
     }
     let at = lowering.emitter();
     let along = |axis: usize| axis.checked_sub(2).and_then(|spatial| zeros.get(spatial));
     let zeros_of = |axis: usize| along(axis).copied().unwrap_or_default();
     let padding: Vec<_> = tensor.order.iter().map(|&axis| zeros_of(axis)).collect();
-    let shape = extents(&tensor.dims, &tensor.order)?;
-    let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype))?;
+    let shape = extents(&tensor.dims, &tensor.order);
+    let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype));
     let dims = tensor.dims.iter().enumerate().map(|(axis, dim)| {
         let (before, after) = zeros_of(axis);
         dim + before + after
     });
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
+    Ordered {
+        ssa: at.barrier(ssa),
         dims: dims.collect(),
         ..tensor
-    })
+    }
 }
 
 /// The loops, those that move the farthest in this tensor first.
@@ -151,7 +146,7 @@ fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
 
 /// Whether both factors are floats of at most 32 bits that are summed in f32, and the target has
 /// vector registers.
-pub(super) fn are_floats(lowering: &Lowering<'_, '_, '_>, [a, b]: [&Ordered<'_, '_>; 2], compute: DataType) -> bool {
+pub(super) fn are_floats(lowering: &Lowering<'_, '_>, [a, b]: [&Ordered<'_>; 2], compute: DataType) -> bool {
     let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
     are_floats && lowering.target().registers().is_some()
@@ -159,19 +154,15 @@ pub(super) fn are_floats(lowering: &Lowering<'_, '_, '_>, [a, b]: [&Ordered<'_, 
 
 /// Returns the tensor in f32 and in this order. A tensor with padding is converted after it is
 /// padded: the copy in fewer bits is the smaller one.
-pub(super) fn wide<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    tensor: &Ordered<'c, 'b>,
-    order: &[usize],
-) -> Result<Ordered<'c, 'b>, EmitError> {
+pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
     if tensor.dtype == DataType::F32 {
         return lowering.in_order(tensor, order);
     }
-    let wide = lowering.round(tensor, DataType::F32, order.to_vec())?;
-    Ok(Ordered {
-        ssa: lowering.emitter().barrier(wide.ssa)?,
+    let wide = lowering.round(tensor, DataType::F32, order.to_vec());
+    Ordered {
+        ssa: lowering.emitter().barrier(wide.ssa),
         ..wide
-    })
+    }
 }
 
 /// Whether windows begin within the input, which these kernels do not know.
@@ -182,7 +173,7 @@ fn has_negative_padding(shape: &Shape<'_>) -> bool {
 /// Where the tap with this number along a spatial axis is in the filter, and how far away the next
 /// is.
 fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
-    let extent = shape.window.get(axis).copied().unwrap_or(1);
+    let extent = shape.window[axis];
     if shape.is_reversed() {
         (extent - 1 - number, -1)
     } else {
@@ -211,21 +202,21 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
 
 /// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is
 /// turned has been turned already.
-pub(super) fn forward<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn forward<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
     if !are_floats(lowering, [x, w], compute) {
-        return Ok(None);
+        return None;
     }
-    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding())?, &x.order)?;
-    let w = wide(lowering, w, &w.order)?;
+    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
+    let w = wide(lowering, w, &w.order);
     // Vectors lie along the filters, or along the positions of an image.
     let is_last = is_last(dims, order);
     let frame = Frame::new([x, w], (dims, order), !is_last);
@@ -276,21 +267,21 @@ pub(super) fn forward<'c, 'b>(
 }
 
 /// The gradient with respect to w, in this order; `None` if there is no kernel for it.
-pub(super) fn wgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn wgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
     if !are_floats(lowering, [x, dy], compute) {
-        return Ok(None);
+        return None;
     }
-    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding())?, &x.order)?;
-    let dy = wide(lowering, dy, &dy.order)?;
+    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
+    let dy = wide(lowering, dy, &dy.order);
     // Depthwise: each lane of a vector is another channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
     let frame = Frame::new([dy, x], (dims, order), is_depthwise);
@@ -389,21 +380,21 @@ fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
 
 /// The gradient with respect to x, in this order; `None` if there is no kernel for it. The kernel
 /// reads dy in `order_of_dy`.
-pub(super) fn dgrad<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
+pub(super) fn dgrad<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [dy, w]: [&Ordered<'c>; 2],
     order_of_dy: &[usize],
     shape: &Shape<'_>,
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     if has_negative_padding(shape) {
-        return Ok(None);
+        return None;
     }
     let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
-    let Some(axes) = axes else { return Ok(None) };
+    let Some(axes) = axes else { return None };
     if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {
-        return Ok(None);
+        return None;
     }
     let zeros: Vec<(i64, i64)> = axes
         .iter()
@@ -418,10 +409,10 @@ pub(super) fn dgrad<'c, 'b>(
         })
         .collect();
     if !are_floats(lowering, [dy, w], compute) {
-        return Ok(None);
+        return None;
     }
-    let dy = wide(lowering, &padded(lowering, dy.clone(), &zeros)?, order_of_dy)?;
-    let w = wide(lowering, w, &w.order)?;
+    let dy = wide(lowering, &padded(lowering, dy.clone(), &zeros), order_of_dy);
+    let w = wide(lowering, w, &w.order);
     let is_last = is_last(dims, order);
     let frame = Frame::new([dy, w], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);

@@ -1,7 +1,6 @@
 //! The extents of a convolution, and the memory orders that its tensors may have.
 
 use super::kernels::{WIDTH, has_tiles};
-use crate::EmitError;
 use crate::ir::Emitter;
 use crate::mlir::Value as Ssa;
 use crate::quirks::{Quirk, Quirks};
@@ -41,15 +40,19 @@ pub(super) struct Shape<'g> {
 }
 
 impl<'g> Shape<'g> {
-    /// From the logical extents of x, w and y.
-    pub(super) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Result<Self, EmitError> {
+    /// Returns the shape of a convolution that [`check`](super::check) accepts.
+    pub(super) fn of(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Self {
+        Self::new(x, w, y, geometry).unwrap_or_else(|| unreachable!("a convolution without groups"))
+    }
+
+    /// From the logical extents of x, w and y; `None` if they are none of a convolution.
+    pub(super) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Option<Self> {
         let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
         else {
-            return Err(EmitError::Internal("a convolution of low rank"));
+            return None;
         };
-        let groups = channels.checked_div(*group_channels).filter(|groups| *groups > 0);
-        let groups = groups.ok_or(EmitError::Internal("a convolution without groups"))?;
-        Ok(Shape {
+        let groups = channels.checked_div(*group_channels).filter(|groups| *groups > 0)?;
+        Some(Shape {
             batch: *batch,
             groups,
             channels: *group_channels,
@@ -196,19 +199,14 @@ impl<'g> Shape<'g> {
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and
 /// its physical extents. One group stays unsplit.
-pub(super) fn split_axis<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: &Ordered<'c, 'b>,
-    axis: usize,
-    groups: i64,
-) -> Result<(Ssa<'c, 'b>, Vec<i64>), EmitError> {
+pub(super) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize, groups: i64) -> (Ssa<'c>, Vec<i64>) {
     if groups == 1 {
-        return Ok((tensor.ssa, extents(&tensor.dims, &tensor.order)?));
+        return (tensor.ssa, extents(&tensor.dims, &tensor.order));
     }
     let mut shape = Vec::new();
     let mut reassociation = Vec::new();
     for &logical in &tensor.order {
-        let extent = extent(&tensor.dims, logical)?;
+        let extent = extent(&tensor.dims, logical);
         let start = shape.len();
         if logical == axis {
             shape.extend([groups, extent / groups]);
@@ -224,6 +222,6 @@ pub(super) fn split_axis<'c, 'b>(
         &reassociation,
         &shape,
         tensor.dtype,
-    )?;
-    Ok((ssa, shape))
+    );
+    (ssa, shape)
 }

@@ -6,7 +6,6 @@
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, channels_first, channels_last, product};
-use crate::EmitError;
 use crate::ir::Emitter;
 use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
@@ -22,7 +21,7 @@ const MAX_SINGLE_GROUPS: i64 = 64;
 const MAX_TILE: u64 = 64;
 
 /// A result in the compute type, and the memory order of its axes.
-type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
+type Lowered<'c> = (Ssa<'c>, Vec<usize>);
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +94,17 @@ pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
 }
 
 /// Lowers the convolution.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let at = &lowering.emitter();
     match Form::of(shape) {
-        Form::Patches => match dots(lowering, x, w, shape, compute)? {
-            Some(result) => Ok(result),
+        Form::Patches => match dots(lowering, x, w, shape, compute) {
+            Some(result) => result,
             None => patches(at, x, w, shape, compute),
         },
         Form::Depthwise => depthwise(at, x, w, shape, compute),
@@ -156,13 +155,13 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
 /// terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and 2.3 ms,
 /// of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5
 /// and 2.2 ms.
-fn dots<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn dots<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Result<Option<(Ssa<'c, 'b>, Vec<usize>)>, EmitError> {
+) -> Option<(Ssa<'c>, Vec<usize>)> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
     /// The maximum number of elements of patches, which are read again for every few filters:
@@ -181,7 +180,7 @@ fn dots<'c, 'b>(
     let is_faster = positions <= FEW || count >= MANY && positions.saturating_mul(count) <= PATCHES;
     let lies_so = w.lies_in(&first) || w.lies_in(&last);
     if !is_f32 || shape.groups > 1 || !is_faster || !lies_so || !lowering.has_cpu_matmul(&product) {
-        return Ok(None);
+        return None;
     }
     let at = &lowering.emitter();
     let spatial = shape.spatial();
@@ -192,23 +191,23 @@ fn dots<'c, 'b>(
     } else {
         between(&[channel], Axis::Tap, &shape.window, &[])
     };
-    let x = reached(at, Tensor::input(at, x, 1)?, shape)?.padded(at, |axis| shape.zeros(axis))?;
+    let x = reached(at, Tensor::input(at, x, 1), shape).padded(at, |axis| shape.zeros(axis));
     let axes = between(&[batch], Axis::Spatial, &shape.output, &terms);
-    let x = x.copied(at, &axes, compute, shape.geometry)?;
-    let x = x.merged(at, &[position, term], &[1 + spatial, spatial + 1])?;
+    let x = x.copied(at, &axes, compute, shape.geometry);
+    let x = x.merged(at, &[position, term], &[1 + spatial, spatial + 1]);
     let y = [&[shape.batch], shape.output.as_slice(), &[shape.filters]].concat();
-    let ssa = lowering.dots(&product, [x.ssa, w.ssa], &y)?;
-    Ok(Some((ssa, last)))
+    let ssa = lowering.dots(&product, [x.ssa, w.ssa], &y);
+    Some((ssa, last))
 }
 
 /// \[positions, window C\] times \[K, window C\] transposed.
-fn patches<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn patches<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let spatial = shape.spatial();
     let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, shape.filters));
@@ -216,42 +215,42 @@ fn patches<'c, 'b>(
     let outer = vec![1; group.len()];
 
     let dtype = x.dtype;
-    let x = reached(at, Tensor::input(at, x, shape.groups)?, shape)?.padded(at, |axis| shape.zeros(axis))?;
+    let x = reached(at, Tensor::input(at, x, shape.groups), shape).padded(at, |axis| shape.zeros(axis));
     let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
     let axes = between(&[&group[..], &[batch]].concat(), Axis::Spatial, &shape.output, &taps);
-    let x = x.copied(at, &axes, dtype, shape.geometry)?;
+    let x = x.copied(at, &axes, dtype, shape.geometry);
     let runs = [&outer[..], &[1 + spatial, spatial + 1]].concat();
-    let x = x.merged(at, &[&group[..], &[position, term]].concat(), &runs)?;
+    let x = x.merged(at, &[&group[..], &[position, term]].concat(), &runs);
 
     let dtype = w.dtype;
     let axes = [&group[..], &[filter], &taps].concat();
-    let w = Tensor::filter(at, w, shape.groups)?.copied(at, &axes, dtype, shape.geometry)?;
+    let w = Tensor::filter(at, w, shape.groups).copied(at, &axes, dtype, shape.geometry);
     let w = w.merged(
         at,
         &[&group[..], &[filter, term]].concat(),
         &[&outer[..], &[1, spatial + 1]].concat(),
-    )?;
+    );
 
-    let y = sum_groups(at, [x, w], shape, &[position, filter], &[term], compute)?;
+    let y = sum_groups(at, [x, w], shape, &[position, filter], &[term], compute);
     let axes = between(
         &[&group[..], &[batch]].concat(),
         Axis::Spatial,
         &shape.output,
         &[filter],
     );
-    let y = y.split(at, &axes, &[&outer[..], &[1 + spatial, 1]].concat())?;
+    let y = y.split(at, &axes, &[&outer[..], &[1 + spatial, 1]].concat());
     channels_merged(at, y, shape, compute)
 }
 
 /// The filters are the vector, whole ones of 16; x is repeated where several of them read one
 /// channel.
-fn depthwise<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn depthwise<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let (wide, geometry) = (shape.widened(), shape.geometry);
     let batch = (Axis::Batch, shape.batch);
     let own = (Axis::Filter, shape.groups * shape.filters);
@@ -262,22 +261,22 @@ fn depthwise<'c, 'b>(
     };
 
     let repeated = [(Axis::Channel, shape.groups), (Axis::Filter, shape.filters)];
-    let x = reached(at, Tensor::input(at, x, 1)?, &wide)?;
+    let x = reached(at, Tensor::input(at, x, 1), &wide);
     let input = wide.reached();
     let x = x.copied(
         at,
         &between(&[batch], Axis::Spatial, &input, &repeated),
         compute,
         geometry,
-    )?;
+    );
     let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
-    let x = x.merged(at, &between(&[batch], Axis::Spatial, &input, &[own]), &runs)?;
-    let x = x.padded(at, more)?.behind_barrier(at)?;
+    let x = x.merged(at, &between(&[batch], Axis::Spatial, &input, &[own]), &runs);
+    let x = x.padded(at, more).behind_barrier(at);
 
     let taps = between(&[], Axis::Tap, &shape.window, &[(Axis::Channel, 1)]);
-    let w = Tensor::filter(at, w, 1)?.copied(at, &[&taps[..], &[own]].concat(), compute, geometry)?;
-    let w = w.padded(at, |axis| if axis == Axis::Filter { more(axis) } else { (0, 0) })?;
-    let w = w.behind_barrier(at)?;
+    let w = Tensor::filter(at, w, 1).copied(at, &[&taps[..], &[own]].concat(), compute, geometry);
+    let w = w.padded(at, |axis| if axis == Axis::Filter { more(axis) } else { (0, 0) });
+    let w = w.behind_barrier(at);
 
     let y = sum(
         at,
@@ -286,9 +285,9 @@ fn depthwise<'c, 'b>(
         &taps,
         geometry,
         compute,
-    )?;
-    let y = y.cropped(at, &between(&[batch], Axis::Spatial, &shape.output, &[own]))?;
-    Ok((y.ssa, channels_last(2 + shape.spatial())))
+    );
+    let y = y.cropped(at, &between(&[batch], Axis::Spatial, &shape.output, &[own]));
+    (y.ssa, channels_last(2 + shape.spatial()))
 }
 
 /// Rounds the number of filters up to whole vectors, if there are more than one vector of them.
@@ -302,93 +301,88 @@ fn whole_vectors(filters: i64) -> i64 {
 }
 
 /// \[N, spatial, C\] convolved with \[window, C, K\].
-fn convolution<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+fn convolution<'c>(
+    at: &Emitter<'c>,
+    x: &Ordered<'c>,
+    w: &Ordered<'c>,
     shape: &Shape<'_>,
     compute: DataType,
-) -> Lowered<'c, 'b> {
+) -> Lowered<'c> {
     let (wide, geometry) = (shape.widened(), shape.geometry);
     let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, wide.filters));
     let outer = [&group[..], &[batch]].concat();
 
-    let x = reached(at, Tensor::input(at, x, shape.groups)?, &wide)?;
+    let x = reached(at, Tensor::input(at, x, shape.groups), &wide);
     let x = x.copied(
         at,
         &between(&outer, Axis::Spatial, &wide.reached(), &[channel]),
         compute,
         geometry,
-    )?;
-    let x = x.padded(at, |axis| wide.zeros(axis))?.behind_barrier(at)?;
+    );
+    let x = x.padded(at, |axis| wide.zeros(axis)).behind_barrier(at);
 
     let more = wide.filters - shape.filters;
-    let w = Tensor::filter(at, w, shape.groups)?;
-    let w = w.padded(at, |axis| if axis == Axis::Filter { (0, more) } else { (0, 0) })?;
+    let w = Tensor::filter(at, w, shape.groups);
+    let w = w.padded(at, |axis| if axis == Axis::Filter { (0, more) } else { (0, 0) });
     let w = w.copied(
         at,
         &between(&group, Axis::Tap, &shape.window, &[channel, filter]),
         compute,
         geometry,
-    )?;
-    let w = w.behind_barrier(at)?;
+    );
+    let w = w.behind_barrier(at);
 
     let result = between(&[batch], Axis::Spatial, &wide.output, &[filter]);
     let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
-    let y = sum_groups(at, [x, w], shape, &result, &taps, compute)?;
+    let y = sum_groups(at, [x, w], shape, &result, &taps, compute);
     let y = y.cropped(
         at,
         &between(&outer, Axis::Spatial, &shape.output, &[(Axis::Filter, shape.filters)]),
-    )?;
+    );
     channels_merged(at, y, shape, compute)
 }
 
 /// Returns x without the elements that no window reaches: with a loop of one step, the compiler
 /// confuses the extent that is read with another.
-fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -> Result<Tensor<'c, 'b>, EmitError> {
+fn reached<'c>(at: &Emitter<'c>, x: Tensor<'c>, shape: &Shape<'_>) -> Tensor<'c> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {
-        Axis::Spatial(index) => surplus.get(index).copied().unwrap_or_default(),
+        Axis::Spatial(index) => surplus[index],
         _ => 0,
     })
 }
 
 /// The sum for each group, if there are several, and groups outermost: there each is a piece of
 /// memory, so that all calls share one kernel.
-fn sum_groups<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [x, w]: [Tensor<'c, 'b>; 2],
+fn sum_groups<'c>(
+    at: &Emitter<'c>,
+    [x, w]: [Tensor<'c>; 2],
     shape: &Shape<'_>,
     result: &[Dim],
     reduced: &[Dim],
     compute: DataType,
-) -> Result<Tensor<'c, 'b>, EmitError> {
+) -> Tensor<'c> {
     let group = shape.group();
     if group.is_empty() {
         return sum(at, [&x, &w], result, reduced, shape.geometry, compute);
     }
-    let mut y = Tensor::empty(at, [&group[..], result].concat(), compute)?;
+    let mut y = Tensor::empty(at, [&group[..], result].concat(), compute);
     for index in 0..shape.groups {
         // If the slices were fused, there would be a separate kernel for each group.
-        let x = x.outermost(at, index)?.behind_barrier(at)?;
-        let w = w.outermost(at, index)?.behind_barrier(at)?;
-        y = y.with_outermost(at, index, &sum(at, [&x, &w], result, reduced, shape.geometry, compute)?)?;
+        let x = x.outermost(at, index).behind_barrier(at);
+        let w = w.outermost(at, index).behind_barrier(at);
+        y = y.with_outermost(at, index, &sum(at, [&x, &w], result, reduced, shape.geometry, compute));
     }
-    Ok(y)
+    y
 }
 
 /// The result with groups and filters as one axis, channels last.
-fn channels_merged<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    y: Tensor<'c, 'b>,
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Lowered<'c, 'b> {
+fn channels_merged<'c>(at: &Emitter<'c>, y: Tensor<'c>, shape: &Shape<'_>, compute: DataType) -> Lowered<'c> {
     let order = channels_last(2 + shape.spatial());
     let group = shape.group();
     if group.is_empty() {
-        return Ok((y.ssa, order));
+        return (y.ssa, order);
     }
     let batch = (Axis::Batch, shape.batch);
     let split = [&group[..], &[(Axis::Filter, shape.filters)]].concat();
@@ -397,11 +391,11 @@ fn channels_merged<'c, 'b>(
         &between(&[batch], Axis::Spatial, &shape.output, &split),
         compute,
         shape.geometry,
-    )?;
+    );
     let merged = (Axis::Filter, shape.groups * shape.filters);
     let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
-    let y = y.merged(at, &between(&[batch], Axis::Spatial, &shape.output, &[merged]), &runs)?;
-    Ok((y.ssa, order))
+    let y = y.merged(at, &between(&[batch], Axis::Spatial, &shape.output, &[merged]), &runs);
+    (y.ssa, order)
 }
 
 impl Shape<'_> {
@@ -452,7 +446,7 @@ impl Shape<'_> {
     /// Zeros to add before and after an axis of x.
     fn zeros(&self, axis: Axis) -> (i64, i64) {
         match axis {
-            Axis::Spatial(index) => self.padding().get(index).copied().unwrap_or_default(),
+            Axis::Spatial(index) => self.padding()[index],
             _ => (0, 0),
         }
     }

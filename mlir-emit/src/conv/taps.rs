@@ -2,7 +2,6 @@
 
 use super::panels::{are_floats, wide};
 use super::shape::Shape;
-use crate::EmitError;
 use crate::kernel::{Own, Taps};
 use crate::lowering::Lowering;
 use crate::value::Ordered;
@@ -10,33 +9,33 @@ use rotini_graph::DataType;
 
 /// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost;
 /// `None` if there is no kernel for it.
-pub(super) fn lower<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [x, dy]: [&Ordered<'c, 'b>; 2],
+pub(super) fn lower<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, dy]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
     dims: &[i64],
     compute: DataType,
-) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+) -> Option<Ordered<'c>> {
     let order: Vec<usize> = (0..dims.len()).collect();
     let lie_so = x.lies_in(&order) && dy.lies_in(&order);
     let Some(registers) = lowering.target().registers() else {
-        return Ok(None);
+        return None;
     };
     if !lie_so || shape.filters != 1 || shape.is_reversed() {
-        return Ok(None);
+        return None;
     }
     let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
     let geometry = shape.geometry;
     let (Some(input), Some(output), Some(window)) = (both(&shape.input), both(&shape.output), both(&shape.window))
     else {
-        return Ok(None);
+        return None;
     };
     let (Some(pre), Some(stride), Some(dilation)) = (
         both(&geometry.pre_padding),
         both(&geometry.stride),
         both(&geometry.dilation),
     ) else {
-        return Ok(None);
+        return None;
     };
     let taps = Taps {
         batch: shape.batch,
@@ -51,14 +50,14 @@ pub(super) fn lower<'c, 'b>(
     };
     let own = Own::Taps(taps);
     if !are_floats(lowering, [x, dy], compute) || !own.is_possible() {
-        return Ok(None);
+        return None;
     }
-    let (x, dy) = (wide(lowering, x, &x.order)?, wide(lowering, dy, &dy.order)?);
-    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims)?;
-    Ok(ssa.map(|ssa| Ordered {
+    let (x, dy) = (wide(lowering, x, &x.order), wide(lowering, dy, &dy.order));
+    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims);
+    ssa.map(|ssa| Ordered {
         ssa,
         order,
         dtype: DataType::F32,
         dims: dims.to_vec(),
-    }))
+    })
 }

@@ -14,7 +14,6 @@
 use super::elements::{UNKNOWN, tensor_of};
 use super::factors::{Product, product, root};
 use super::varying::Varying;
-use crate::EmitError;
 use crate::quirks::{Quirk, Quirks};
 use rotini_custom::{
     Arithmetic, Body, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Type, Value,
@@ -22,7 +21,7 @@ use rotini_custom::{
 use std::collections::HashMap;
 
 /// The same function without what the target's compiler gets wrong.
-pub(super) fn avoiding(body: Body, quirks: Quirks) -> Result<Body, EmitError> {
+pub(super) fn avoiding(body: Body, quirks: Quirks) -> Body {
     let contracts = body.statements.iter().any(
         |statement| matches!(&statement.operation, Operation::Generic(generic) if product(&body, generic).is_some()),
     );
@@ -42,7 +41,7 @@ pub(super) fn avoiding(body: Body, quirks: Quirks) -> Result<Body, EmitError> {
         rewriting.varying.set(Value::argument(index), true);
     }
     for statement in statements {
-        rewriting.statement(statement)?;
+        rewriting.statement(statement);
     }
     rewriting.end()
 }
@@ -61,7 +60,7 @@ pub(super) struct Rewriting {
 }
 
 impl Rewriting {
-    fn statement(&mut self, mut statement: Statement) -> Result<(), EmitError> {
+    fn statement(&mut self, mut statement: Statement) {
         for source in statement.operation.sources() {
             if let Some(&apart) = self.behind.get(source).filter(|_| self.contracts) {
                 *source = apart;
@@ -88,10 +87,9 @@ impl Rewriting {
         };
         self.varying.set(result, varies);
         self.body.statements.push(statement);
-        Ok(())
     }
 
-    fn generic(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
+    fn generic(&mut self, result: Value, mut generic: Generic) {
         let terms: i64 = generic
             .reduced()
             .iter()
@@ -104,7 +102,7 @@ impl Rewriting {
             let is_hidden_product = self.products.get(&operand.value) == Some(&true);
             let may_be_constant = !self.varying.is(operand.value) && self.quirks.avoids(Quirk::ConstantSums);
             if is_hidden_product || may_be_constant {
-                operand.value = self.apart(operand.value)?;
+                operand.value = self.apart(operand.value);
             }
         }
         self.note(&generic);
@@ -112,14 +110,14 @@ impl Rewriting {
             && !self.varying.is(element)
             && self.quirks.avoids(Quirk::ConstantSums)
         {
-            generic = self.elements_apart(generic, element)?;
+            generic = self.elements_apart(generic, element);
         }
         if self.quirks.avoids(Quirk::RepeatedFactors) {
-            generic = self.written_out(generic)?;
+            generic = self.written_out(generic);
         }
         let is_contraction = match product(&self.body, &generic) {
             Some(found) => {
-                generic = self.factors(generic, &found)?;
+                generic = self.factors(generic, &found);
                 true
             }
             None => false,
@@ -132,16 +130,15 @@ impl Rewriting {
             Quirk::PackedReductions
         };
         if self.contracts && self.quirks.avoids(quirk) && (!is_contraction || self.body.results.len() > 1) {
-            self.apart(result)?;
+            self.apart(result);
         }
-        Ok(())
     }
 
     /// Each element from those at its place. What may be a constant reads its operands in the order
     /// in which it is stored.
-    pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
+    pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) {
         if self.contracts && self.quirks.avoids(Quirk::FoldedSums) {
-            self.complete(&mut generic)?;
+            self.complete(&mut generic);
         }
         if self.quirks.avoids(Quirk::ConstantTransposed) {
             for index in 0..generic.inputs.len() {
@@ -149,7 +146,7 @@ impl Rewriting {
                     continue;
                 };
                 if is_turned(operand, &generic.init) && !self.varying.is(operand.value) {
-                    let apart = self.apart(operand.value)?;
+                    let apart = self.apart(operand.value);
                     if let Some(operand) = generic.inputs.get_mut(index) {
                         operand.value = apart;
                     }
@@ -166,7 +163,7 @@ impl Rewriting {
                     .filter(|operand| is_turned(operand, &generic.init));
                 if let Some(operand) = turned.cloned() {
                     let loops = in_order(&operand, &generic.init);
-                    let copy = self.copied(&operand, &generic.extents, &loops, None)?;
+                    let copy = self.copied(&operand, &generic.extents, &loops, None);
                     if let Some(slot) = generic.inputs.get_mut(index) {
                         *slot = copy;
                     }
@@ -177,12 +174,11 @@ impl Rewriting {
         self.products.insert(result, is_product);
         self.push(result, Operation::Generic(generic));
         self.varying.set(result, varies);
-        Ok(())
     }
 
     /// Elements that are added to others get their own sign by `copysign`: they may be sums, which
     /// the compiler would start from the other summand ([`Quirk::FoldedSums`]).
-    fn complete(&mut self, generic: &mut Generic) -> Result<(), EmitError> {
+    fn complete(&mut self, generic: &mut Generic) {
         let mut body = Vec::with_capacity(generic.body.len());
         for mut scalar in std::mem::take(&mut generic.body) {
             let mut terms = match &scalar.arithmetic {
@@ -191,7 +187,7 @@ impl Rewriting {
             };
             terms.dedup();
             for term in terms.into_iter().filter(|term| generic.arguments.contains(term)) {
-                let ty = self.body.types.get(term.index()).cloned().ok_or(UNKNOWN)?;
+                let ty = self.body.types[term.index()].clone();
                 let result = self.body.define(ty);
                 scalar.arithmetic.replace(term, result);
                 let arithmetic = Arithmetic::Operation {
@@ -205,7 +201,6 @@ impl Rewriting {
             body.push(scalar);
         }
         generic.body = body;
-        Ok(())
     }
 
     /// What is known of the numbers in the loops.
@@ -227,7 +222,7 @@ impl Rewriting {
         if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
             let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
             let (Some(a), Some(b)) = (a, b) else { return true };
-            let element = |operand: &Operand| tensor_of(&self.body, operand.value).map(|ty| ty.element).ok();
+            let element = |operand: &Operand| tensor_of(&self.body, operand.value).element;
             let is_given = |operand: &Operand| operand.value.index() < self.body.arguments;
             let is_mixed = element(a) != element(b) && self.quirks.avoids(Quirk::MixedProducts);
             return a.map != b.map || is_mixed || !is_given(a) || !is_given(b);
@@ -239,12 +234,12 @@ impl Rewriting {
     }
 
     /// The elements of a reduction made apart from it.
-    fn elements_apart(&mut self, generic: Generic, made: Value) -> Result<Generic, EmitError> {
+    fn elements_apart(&mut self, generic: Generic, made: Value) -> Generic {
         let (Some(combiner), Some(&so_far)) = (generic.combiner().cloned(), generic.arguments.last()) else {
-            return Err(UNKNOWN);
+            unreachable!("{UNKNOWN}");
         };
         let Some(Type::Scalar(element)) = self.body.types.get(made.index()).cloned() else {
-            return Err(UNKNOWN);
+            unreachable!("{UNKNOWN}");
         };
         let kept: Vec<usize> = (0..generic.loops.len()).collect();
         let mut loops = generic.clone();
@@ -268,20 +263,20 @@ impl Rewriting {
             value: empty,
             map: kept.iter().copied().map(Place::Loop).collect(),
         };
-        self.parallel(whole, loops)?;
+        self.parallel(whole, loops);
         let map: Vec<Place> = kept.into_iter().map(Place::Loop).collect();
-        let value = self.apart(whole)?;
+        let value = self.apart(whole);
         let argument = self.body.define(Type::Scalar(element));
         self.varying.set(argument, true);
         let mut combiner = combiner;
         combiner.arithmetic.replace(made, argument);
-        Ok(Generic {
+        Generic {
             inputs: vec![Operand { value, map }],
             arguments: vec![argument, so_far],
             yielded: combiner.result,
             body: vec![combiner],
             ..generic
-        })
+        }
     }
 
     /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made`
@@ -293,14 +288,14 @@ impl Rewriting {
         extents: &[i64],
         loops: &[usize],
         made: Option<(Value, Value, &[Scalar])>,
-    ) -> Result<Operand, EmitError> {
-        let own = tensor_of(&self.body, operand.value)?.element;
+    ) -> Operand {
+        let own = tensor_of(&self.body, operand.value).element;
         let argument = self.body.define(Type::Scalar(own));
         let (mut body, mut yielded, mut element) = (Vec::new(), argument, own);
         if let Some((from, to, scalars)) = made {
             let mut names = HashMap::from([(from, argument)]);
             for scalar in scalars {
-                let ty = self.body.types.get(scalar.result.index()).cloned().ok_or(UNKNOWN)?;
+                let ty = self.body.types[scalar.result.index()].clone();
                 let mut scalar = scalar.clone();
                 let result = self.body.define(ty);
                 names.insert(scalar.result, result);
@@ -310,20 +305,20 @@ impl Rewriting {
                 }
                 body.push(scalar);
             }
-            yielded = *names.get(&to).ok_or(UNKNOWN)?;
-            element = super::elements::element_of(&self.body, yielded)?;
+            yielded = names[&to];
+            element = super::elements::element_of(&self.body, yielded);
         }
-        let of_loop = |index: &usize| extents.get(*index).copied().ok_or(UNKNOWN);
-        let dims = loops.iter().map(of_loop).collect::<Result<Vec<_>, _>>()?;
+        let of_loop = |index: &usize| extents[*index];
+        let dims = loops.iter().map(of_loop).collect::<Vec<_>>();
         let position = |place: &Place| match place {
             Place::Loop(index) => loops
                 .iter()
                 .position(|one| one == index)
                 .map(Place::Loop)
-                .ok_or(UNKNOWN),
-            Place::Fixed(index) => Ok(Place::Fixed(*index)),
+                .unwrap_or_else(|| unreachable!("{UNKNOWN}")),
+            Place::Fixed(index) => Place::Fixed(*index),
         };
-        let map = operand.map.iter().map(position).collect::<Result<Vec<_>, _>>()?;
+        let map = operand.map.iter().map(position).collect::<Vec<_>>();
         let (copy, empty) = self.empty(TensorType {
             dims: dims.clone(),
             element,
@@ -347,11 +342,11 @@ impl Rewriting {
                 yielded,
             }),
         );
-        let value = self.apart(copy)?;
-        Ok(Operand {
+        let value = self.apart(copy);
+        Operand {
             value,
             map: loops.iter().copied().map(Place::Loop).collect(),
-        })
+        }
     }
 
     /// A tensor to be, and one whose elements are to come.
@@ -363,17 +358,17 @@ impl Rewriting {
     }
 
     /// The same tensor behind a barrier.
-    pub(super) fn apart(&mut self, value: Value) -> Result<Value, EmitError> {
+    pub(super) fn apart(&mut self, value: Value) -> Value {
         if let Some(&apart) = self.behind.get(&value) {
-            return Ok(apart);
+            return apart;
         }
-        let ty = tensor_of(&self.body, value)?.clone();
+        let ty = tensor_of(&self.body, value).clone();
         self.body.elements = self.body.elements.saturating_add(ty.count());
         let apart = self.body.define(Type::Tensor(ty));
         self.push(apart, Operation::Apart(value));
         self.varying.set(apart, true);
         self.behind.insert(value, apart);
-        Ok(apart)
+        apart
     }
 
     fn push(&mut self, result: Value, operation: Operation) {
@@ -381,7 +376,7 @@ impl Rewriting {
     }
 
     /// The function, whose results may be read by others in another order, or summed.
-    fn end(mut self) -> Result<Body, EmitError> {
+    fn end(mut self) -> Body {
         for index in 0..self.body.results.len() {
             let Some(&result) = self.body.results.get(index) else {
                 continue;
@@ -390,13 +385,13 @@ impl Rewriting {
             let is_product = self.products.get(&result) == Some(&true);
             let is_apart = self.behind.contains_key(&result);
             if may_be_constant || is_product || is_apart || self.contracts && self.quirks.avoids(Quirk::StoredSums) {
-                let apart = self.apart(result)?;
+                let apart = self.apart(result);
                 if let Some(slot) = self.body.results.get_mut(index) {
                     *slot = apart;
                 }
             }
         }
-        Ok(self.body)
+        self.body
     }
 }
 

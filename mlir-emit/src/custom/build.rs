@@ -6,9 +6,9 @@ use super::elements::{
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::convert::integer_to_float;
-use crate::ir::{Emitter, affine_map, argument, dim, first};
+use crate::ir::{Emitter, affine_map, dim, first};
 use crate::math::Math;
-use crate::mlir::{Block, Context, Type, Value as Ssa, function_text};
+use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::groups_attribute;
@@ -24,107 +24,105 @@ pub(super) fn function(
     name: &str,
     (target, quirks): (&Target, Quirks),
 ) -> Result<String, EmitError> {
-    let nowhere = Block::new(&[]);
-    let at = Emitter::new(context, quirks, &nowhere);
+    let at = Emitter::new(context, quirks);
     let types = body.types.iter().take(body.arguments);
-    let arguments = types.map(|ty| any_type(&at, ty)).collect::<Result<Vec<_>, _>>()?;
-    let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)?));
-    let results = results.collect::<Result<Vec<_>, _>>()?;
-    let block = Block::new(&arguments);
-    {
-        let at = at.inside(&block);
+    let arguments: Vec<_> = types.map(|ty| any_type(&at, ty)).collect();
+    let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)));
+    let results: Vec<_> = results.collect();
+    let block = at.block(&arguments, |arguments| {
         let mut builder = Builder {
             at,
             target,
             body,
             values: Values::of(body),
         };
-        for index in 0..body.arguments {
-            let slot = builder.values.0.get_mut(index).ok_or(UNKNOWN)?;
-            *slot = Some(argument(&block, index)?);
+        for (slot, &argument) in builder.values.0.iter_mut().zip(arguments) {
+            *slot = Some(argument);
         }
         for statement in &body.statements {
-            let made = builder.statement(statement)?;
-            builder.values.set(statement.result, made)?;
+            let made = builder.statement(statement);
+            builder.values.set(statement.result, made);
         }
-        at.terminate("func.return", &builder.values.all(&body.results)?)?;
-    }
-    function_text(context, name, &results, block)
+        at.terminate("func.return", &builder.values.all(&body.results));
+    });
+    verified(context, &block)?;
+    Ok(function_text(context, name, &results, &block))
 }
 
 /// What has been built of the body's values.
-pub(super) struct Values<'c, 'b>(Vec<Option<Ssa<'c, 'b>>>);
+#[derive(Clone)]
+pub(super) struct Values<'c>(Vec<Option<Ssa<'c>>>);
 
-impl<'c, 'b> Values<'c, 'b> {
+impl<'c> Values<'c> {
     fn of(body: &Body) -> Self {
         Values(vec![None; body.types.len()])
     }
 
-    pub(super) fn get(&self, value: Value) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.0.get(value.index()).copied().flatten().ok_or(UNKNOWN)
+    pub(super) fn get(&self, value: Value) -> Ssa<'c> {
+        self.0
+            .get(value.index())
+            .copied()
+            .flatten()
+            .unwrap_or_else(|| unreachable!("{UNKNOWN}"))
     }
 
-    fn all(&self, values: &[Value]) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+    fn all(&self, values: &[Value]) -> Vec<Ssa<'c>> {
         values.iter().map(|&value| self.get(value)).collect()
     }
 
-    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c, 'b>) -> Result<(), EmitError> {
-        *self.0.get_mut(value.index()).ok_or(UNKNOWN)? = Some(ssa);
-        Ok(())
-    }
-
-    /// For use in the body of an operation that will be appended to the block of `at`.
-    fn captured<'r>(&self, at: &Emitter<'c, 'b>) -> Values<'c, 'r> {
-        let values = self.0.iter();
-        Values(values.map(|value| value.map(|value| at.captured(value))).collect())
+    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c>) {
+        *self
+            .0
+            .get_mut(value.index())
+            .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = Some(ssa);
     }
 }
 
 /// A function that is being built.
-pub(super) struct Builder<'l, 'c, 'b> {
-    pub(super) at: Emitter<'c, 'b>,
+pub(super) struct Builder<'l, 'c> {
+    pub(super) at: Emitter<'c>,
     target: &'l Target,
     pub(super) body: &'l Body,
-    pub(super) values: Values<'c, 'b>,
+    pub(super) values: Values<'c>,
 }
 
-impl<'c, 'b> Builder<'_, 'c, 'b> {
-    fn statement(&self, statement: &Statement) -> Result<Ssa<'c, 'b>, EmitError> {
+impl<'c> Builder<'_, 'c> {
+    fn statement(&self, statement: &Statement) -> Ssa<'c> {
         let at = &self.at;
         if let Operation::Scalar(scalar) = &statement.operation {
             return self.scalar(at, &self.values, scalar);
         }
-        let TensorType { dims, element } = tensor_of(self.body, statement.result)?;
-        let result = tensor_type(at, dims, *element)?;
+        let TensorType { dims, element } = tensor_of(self.body, statement.result);
+        let result = tensor_type(at, dims, *element);
         match &statement.operation {
             Operation::Scalar(scalar) => self.scalar(at, &self.values, scalar),
             Operation::Empty => at.one("tensor.empty", &[], result, &[]),
-            Operation::Fill(number) => at.fill(self.values.get(*number)?, at.one("tensor.empty", &[], result, &[])?),
+            Operation::Fill(number) => at.fill(self.values.get(*number), at.one("tensor.empty", &[], result, &[])),
             Operation::Expand(source, groups) => {
                 let attributes = [
-                    ("reassociation", groups_attribute(at, groups)?),
+                    ("reassociation", groups_attribute(at, groups)),
                     ("static_output_shape", at.i64_array(dims)),
                 ];
-                at.one("tensor.expand_shape", &[self.values.get(*source)?], result, &attributes)
+                at.one("tensor.expand_shape", &[self.values.get(*source)], result, &attributes)
             }
             Operation::Collapse(source, groups) => {
-                let attributes = [("reassociation", groups_attribute(at, groups)?)];
+                let attributes = [("reassociation", groups_attribute(at, groups))];
                 at.one(
                     "tensor.collapse_shape",
-                    &[self.values.get(*source)?],
+                    &[self.values.get(*source)],
                     result,
                     &attributes,
                 )
             }
-            Operation::Slice(source, slices) => self.slice(self.values.get(*source)?, slices, result),
+            Operation::Slice(source, slices) => self.slice(self.values.get(*source), slices, result),
             Operation::Concat(axis, sources) => self.concat(*axis, sources, dims, result),
-            Operation::Apart(source) => at.barrier(self.values.get(*source)?),
+            Operation::Apart(source) => at.barrier(self.values.get(*source)),
             Operation::Generic(generic) => match generic.combiner() {
                 Some(combiner) => self.reduction(generic, &combiner.arithmetic, dims, *element),
-                None => self.generic(generic, self.values.get(generic.init.value)?, *element, |at, values| {
+                None => self.generic(generic, self.values.get(generic.init.value), *element, |at, values| {
                     for scalar in &generic.body {
-                        let made = self.scalar(at, values, scalar)?;
-                        values.set(scalar.result, made)?;
+                        let made = self.scalar(at, values, scalar);
+                        values.set(scalar.result, made);
                     }
                     values.get(generic.yielded)
                 }),
@@ -134,58 +132,49 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 
     /// A reduction. It starts from one number everywhere. The initial tensor is combined with the
     /// result afterwards, because its memory may be the caller's ([`Quirk::SumsInPlace`]).
-    fn reduction(
-        &self,
-        generic: &Generic,
-        combiner: &Arithmetic,
-        dims: &[i64],
-        element: Element,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn reduction(&self, generic: &Generic, combiner: &Arithmetic, dims: &[i64], element: Element) -> Ssa<'c> {
         let at = &self.at;
         let mut statements = self.body.statements.iter();
         let made = statements.find(|statement| statement.result == generic.init.value);
         let filled = match made.map(|made| &made.operation) {
-            Some(Operation::Fill(number)) => Some(self.values.get(*number)?),
+            Some(Operation::Fill(number)) => Some(self.values.get(*number)),
             _ => None,
         };
         let number = match filled {
             Some(number) => number,
-            None => constant(at, neutral(combiner.name(), element)?, element)?,
+            None => constant(at, neutral(combiner.name(), element), element),
         };
         let reduced = match Extreme::of(combiner) {
             Some(extreme) if at.quirks().avoids(Quirk::LostNan) => {
-                combined_as_integers(self, generic, extreme, (dims, element), number)?
+                combined_as_integers(self, generic, extreme, (dims, element), number)
             }
             _ => {
                 let start = if filled.is_none() && !at.quirks().avoids(Quirk::SumsInPlace) {
-                    self.values.get(generic.init.value)?
+                    self.values.get(generic.init.value)
                 } else {
-                    at.fill(
-                        number,
-                        at.one("tensor.empty", &[], tensor_type(at, dims, element)?, &[])?,
-                    )?
+                    at.fill(number, at.one("tensor.empty", &[], tensor_type(at, dims, element), &[]))
                 };
                 self.generic(generic, start, element, |at, values| {
                     for scalar in &generic.body {
                         // The one operation that combines is known as such.
                         let made = if scalar.result == generic.yielded {
-                            self.operation(at, values, &of_any(scalar))?
+                            self.operation(at, values, &of_any(scalar))
                         } else {
-                            self.scalar(at, values, scalar)?
+                            self.scalar(at, values, scalar)
                         };
-                        values.set(scalar.result, made)?;
+                        values.set(scalar.result, made);
                     }
                     values.get(generic.yielded)
-                })?
+                })
             }
         };
         if filled.is_some() || !at.quirks().avoids(Quirk::SumsInPlace) {
-            return Ok(reduced);
+            return reduced;
         }
-        let start = self.values.get(generic.init.value)?;
+        let start = self.values.get(generic.init.value);
         self.each(dims, &[start, reduced], element, element, |at, elements| {
             let &[start, reduced] = elements else {
-                return Err(crate::ir::MISSING);
+                unreachable!("{}", crate::ir::MISSING);
             };
             match Extreme::chosen(combiner, at.quirks()) {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
@@ -198,22 +187,22 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     pub(super) fn each(
         &self,
         dims: &[i64],
-        from: &[Ssa<'c, 'b>],
+        from: &[Ssa<'c>],
         element: Element,
         made: Element,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Result<Ssa<'c, 'r>, EmitError>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let at = &self.at;
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let loops = vec![Loop::Parallel; dims.len()];
-        let init = at.one("tensor.empty", &[], tensor_type(at, dims, made)?, &[])?;
+        let init = at.one("tensor.empty", &[], tensor_type(at, dims, made), &[]);
         let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
         self.structured(&loops, &inputs, (init, all.as_slice(), made), |inner, elements| {
-            body(inner, elements.get(..from.len()).unwrap_or_default())
+            body(inner, &elements[..from.len()])
         })
     }
 
-    fn slice(&self, source: Ssa<'c, 'b>, slices: &[[i64; 3]], result: Type<'c>) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn slice(&self, source: Ssa<'c>, slices: &[[i64; 3]], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
         let list = |pick: fn(&[i64; 3]) -> i64| at.i64_array(&slices.iter().map(pick).collect::<Vec<_>>());
         let attributes = [
@@ -227,53 +216,50 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 
     /// One tensor after the other. Each element is read from where it is: what is written in parts
     /// is copied once more on GPUs.
-    fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
         let loops = vec![Loop::Parallel; dims.len()];
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
-        let init = at.one("tensor.empty", &[], result, &[])?;
-        let element = sources
-            .first()
-            .map(|&source| tensor_of(self.body, source))
-            .transpose()?;
-        let element = element.ok_or(UNKNOWN)?.element;
+        let init = at.one("tensor.empty", &[], result, &[]);
+        let element = sources.first().map(|&source| tensor_of(self.body, source));
+        let element = element.unwrap_or_else(|| unreachable!("{UNKNOWN}")).element;
         self.structured(&loops, &[], (init, all.as_slice(), element), |inner, _| {
-            let along = inner.loop_index(axis)?;
+            let along = inner.loop_index(axis);
             let constant = |number: i64| inner.integer(number, inner.index_type());
-            let mut chosen: Option<Ssa<'c, '_>> = None;
+            let mut chosen: Option<Ssa<'c>> = None;
             let mut start = 0_i64;
             for &source in sources {
-                let extent = tensor_of(self.body, source)?.dims.get(axis).copied().ok_or(UNKNOWN)?;
+                let extent = tensor_of(self.body, source).dims[axis];
                 // What is outside is read at the nearest place, and not chosen.
-                let own = inner.same("arith.subi", &[along, constant(start)?])?;
-                let own = inner.same("arith.maxsi", &[own, constant(0)?])?;
-                let own = inner.same("arith.minsi", &[own, constant(extent.saturating_sub(1))?])?;
-                let mut operands = vec![at.captured(self.values.get(source)?)];
+                let own = along - constant(start);
+                let own = own.maxsi(constant(0));
+                let own = own.minsi(constant(extent.saturating_sub(1)));
+                let mut operands = vec![self.values.get(source)];
                 for index in 0..dims.len() {
-                    operands.push(if index == axis { own } else { inner.loop_index(index)? });
+                    operands.push(if index == axis { own } else { inner.loop_index(index) });
                 }
-                let mut read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[])?;
+                let mut read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[]);
                 if element == Element::Bf16 {
                     // As bits: the compiler selects bf16 through f32, which changes NaN.
-                    read = inner.one("arith.bitcast", &[read], inner.bits16_type(), &[])?;
+                    read = read.bitcast(inner.bits16_type());
                 }
                 chosen = Some(match chosen {
                     None => read,
                     Some(before) => {
-                        let predicate = inner.attribute("5 : i64")?;
+                        let predicate = inner.attribute("5 : i64");
                         let attributes = [("predicate", predicate)];
                         let is_here =
-                            inner.one("arith.cmpi", &[along, constant(start)?], inner.bool_type(), &attributes)?;
-                        inner.one("arith.select", &[is_here, read, before], read.r#type(), &[])?
+                            inner.one("arith.cmpi", &[along, constant(start)], inner.bool_type(), &attributes);
+                        is_here.select(read, before)
                     }
                 });
                 start = start.saturating_add(extent);
             }
-            let chosen = chosen.ok_or(UNKNOWN)?;
+            let chosen = chosen.unwrap_or_else(|| unreachable!("{UNKNOWN}"));
             if element == Element::Bf16 {
-                inner.one("arith.bitcast", &[chosen], scalar_type(inner, element), &[])
+                chosen.bitcast(scalar_type(inner, element))
             } else {
-                Ok(chosen)
+                chosen
             }
         })
     }
@@ -283,35 +269,35 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     pub(super) fn generic(
         &self,
         generic: &Generic,
-        init: Ssa<'c, 'b>,
+        init: Ssa<'c>,
         element: Element,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &mut Values<'c, 'r>) -> Result<Ssa<'c, 'r>, EmitError>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Emitter<'c>, &mut Values<'c>) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let mut inputs = Vec::new();
         for Operand { value, map } in &generic.inputs {
-            let ty = tensor_of(self.body, *value)?;
-            let (ssa, places) = self.cut(self.values.get(*value)?, ty, map)?;
+            let ty = tensor_of(self.body, *value);
+            let (ssa, places) = self.cut(self.values.get(*value), ty, map);
             inputs.push((ssa, places, ty.element));
         }
         let ty = TensorType {
-            dims: tensor_of(self.body, generic.init.value)?.dims.clone(),
+            dims: tensor_of(self.body, generic.init.value).dims.clone(),
             element,
         };
-        let (start, places) = self.cut(init, &ty, &generic.init.map)?;
+        let (start, places) = self.cut(init, &ty, &generic.init.map);
         let result = self.structured(
             &generic.loops,
             &inputs,
             (start, places.as_slice(), element),
             |at, elements| {
-                let mut values = self.values.captured(&self.at);
+                let mut values = self.values.clone();
                 for (&argument, &element) in generic.arguments.iter().zip(elements) {
-                    values.set(argument, element)?;
+                    values.set(argument, element);
                 }
                 body(at, &mut values)
             },
-        )?;
+        );
         if places.len() == ty.dims.len() {
-            return Ok(result);
+            return result;
         }
         // The axes that were cut off.
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
@@ -327,19 +313,19 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             }
         }
         let attributes = [
-            ("reassociation", groups_attribute(&self.at, &groups)?),
+            ("reassociation", groups_attribute(&self.at, &groups)),
             ("static_output_shape", self.at.i64_array(&ty.dims)),
         ];
-        let whole = tensor_type(&self.at, &ty.dims, element)?;
+        let whole = tensor_type(&self.at, &ty.dims, element);
         self.at.one("tensor.expand_shape", &[result], whole, &attributes)
     }
 
     /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a
     /// slice, so that maps have loops alone.
-    fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> Result<(Ssa<'c, 'b>, Vec<Place>), EmitError> {
+    fn cut(&self, ssa: Ssa<'c>, ty: &TensorType, map: &[Place]) -> (Ssa<'c>, Vec<Place>) {
         let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
         if has_loops_alone {
-            return Ok((ssa, map.to_vec()));
+            return (ssa, map.to_vec());
         }
         let (mut kept, mut places, mut slices) = (Vec::new(), Vec::new(), Vec::new());
         for (place, &extent) in map.iter().zip(&ty.dims) {
@@ -352,18 +338,18 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 Place::Fixed(index) => slices.push([*index, 1, 1]),
             }
         }
-        let result = tensor_type(&self.at, &kept, ty.element)?;
-        Ok((self.slice(ssa, &slices, result)?, places))
+        let result = tensor_type(&self.at, &kept, ty.element);
+        (self.slice(ssa, &slices, result), places)
     }
 
     /// A `linalg.generic`: inputs with their maps and elements, and what the result starts from.
     pub(super) fn structured(
         &self,
         loops: &[Loop],
-        inputs: &[(Ssa<'c, 'b>, Vec<Place>, Element)],
-        (init, init_map, element): (Ssa<'c, 'b>, &[Place], Element),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Result<Ssa<'c, 'r>, EmitError>,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        inputs: &[(Ssa<'c>, Vec<Place>, Element)],
+        (init, init_map, element): (Ssa<'c>, &[Place], Element),
+        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+    ) -> Ssa<'c> {
         let at = &self.at;
         let text = |places: &[Place]| {
             let results = places.iter().map(|place| match place {
@@ -388,59 +374,51 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     }
 
     /// A number, as this target makes it right.
-    pub(super) fn scalar<'r>(
-        &self,
-        at: &Emitter<'c, 'r>,
-        values: &Values<'c, 'r>,
-        scalar: &Scalar,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    pub(super) fn scalar(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
         if let (Some(extreme), [x, y]) = (
             Extreme::chosen(&scalar.arithmetic, at.quirks()),
             scalar.arithmetic.operands(),
         ) {
-            let element = element_of(self.body, scalar.result)?;
-            return extreme.choose(at, element, values.get(*x)?, values.get(*y)?);
+            let element = element_of(self.body, scalar.result);
+            return extreme.choose(at, element, values.get(*x), values.get(*y));
         }
         self.operation(at, values, scalar)
     }
 
     /// A number, as the body says.
-    fn operation<'r>(
-        &self,
-        at: &Emitter<'c, 'r>,
-        values: &Values<'c, 'r>,
-        scalar: &Scalar,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
-        let element = element_of(self.body, scalar.result)?;
+    fn operation(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+        let element = element_of(self.body, scalar.result);
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
             Arithmetic::Index(index) => at.loop_index(*index),
             Arithmetic::Operation { name, operands, .. } if is_own_function(name, element, at.quirks()) => {
-                let math = Math::new(*at, self.target, DataType::F32, Vec::new())?;
-                match (*name, values.all(operands)?.as_slice()) {
+                let math = Math::new(*at, self.target, DataType::F32, Vec::new());
+                match (*name, values.all(operands).as_slice()) {
                     // The compiler's own lose a digit with each digit of the angle.
                     ("math.sin", &[x]) => math.sin(x),
                     ("math.cos", &[x]) => math.cos(x),
                     ("math.erf", &[x]) => math.erf(x),
                     (_, &[x, sign]) => with_sign(at, x, sign),
-                    _ => Err(UNKNOWN),
+                    _ => unreachable!("{UNKNOWN}"),
                 }
             }
             Arithmetic::Operation { name, operands, .. }
                 if *name == "arith.negf" && at.quirks().avoids(Quirk::NegatedTerms) =>
             {
-                let [x] = values.all(operands)?[..] else {
-                    return Err(UNKNOWN);
+                let [x] = values.all(operands)[..] else {
+                    unreachable!("{UNKNOWN}");
                 };
-                let negated = at.same("arith.negf", &[x])?;
-                at.same("math.copysign", &[negated, negated])
+                let negated = -x;
+                negated.copysign(negated)
             }
             Arithmetic::Operation { name, operands, .. }
                 if matches!(*name, "arith.sitofp" | "arith.uitofp") && at.quirks().avoids(Quirk::FoldedBf16) =>
             {
-                let &[x] = operands.as_slice() else { return Err(UNKNOWN) };
-                let bits = element_of(self.body, x)?.bits();
-                integer_to_float(at, name, (values.get(x)?, bits), float_of(element)?)
+                let &[x] = operands.as_slice() else {
+                    unreachable!("{UNKNOWN}")
+                };
+                let bits = element_of(self.body, x).bits();
+                integer_to_float(at, name, (values.get(x), bits), float_of(element))
             }
             Arithmetic::Operation {
                 name,
@@ -450,28 +428,28 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             } => {
                 let mut attributes = Vec::new();
                 if let Some(predicate) = predicate {
-                    attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))?));
+                    attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))));
                 }
                 // The words are rotini's, from the list of known words.
                 match flag {
                     Some(Flag::Fastmath(flags)) => {
                         let text = format!("#arith.fastmath<{}>", flags.join(","));
-                        attributes.push(("fastmath", at.attribute(&text)?));
+                        attributes.push(("fastmath", at.attribute(&text)));
                     }
                     Some(Flag::Overflow(flags)) => {
                         let text = format!("#arith.overflow<{}>", flags.join(", "));
-                        attributes.push(("overflowFlags", at.attribute(&text)?));
+                        attributes.push(("overflowFlags", at.attribute(&text)));
                     }
-                    Some(Flag::NonNegative) => attributes.push(("nonNeg", at.attribute("unit")?)),
+                    Some(Flag::NonNegative) => attributes.push(("nonNeg", at.attribute("unit"))),
                     None => {}
                 }
                 first(at.op(
                     name,
-                    &values.all(operands)?,
+                    &values.all(operands),
                     &[scalar_type(at, element)],
                     &attributes,
                     Vec::new(),
-                )?)
+                ))
             }
         }
     }

@@ -1,32 +1,31 @@
 //! The types and numbers of a body in MLIR.
 
-use crate::EmitError;
 use crate::ir::Emitter;
 use crate::mlir::{Attribute, Float, Type, Value as Ssa};
 use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
 use rotini_graph::DataType;
 
-pub(super) const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
+pub(super) const UNKNOWN: &str = "a value of a body that is not there";
 
-pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError> {
-    match type_of(body, value)? {
-        Of::Scalar(element) => Ok(*element),
-        Of::Tensor(_) => Err(EmitError::Internal("a tensor of a body instead of a scalar")),
+pub(super) fn element_of(body: &Body, value: Value) -> Element {
+    match type_of(body, value) {
+        Of::Scalar(element) => *element,
+        Of::Tensor(_) => unreachable!("a tensor of a body instead of a scalar"),
     }
 }
 
 /// A type of floats, as graphs have it.
-pub(super) fn float_of(element: Element) -> Result<DataType, EmitError> {
+pub(super) fn float_of(element: Element) -> DataType {
     match element {
-        Element::F16 => Ok(DataType::F16),
-        Element::Bf16 => Ok(DataType::Bf16),
-        Element::F32 => Ok(DataType::F32),
-        Element::F64 => Ok(DataType::F64),
-        _ => Err(EmitError::Internal("an integer of a body instead of a float")),
+        Element::F16 => DataType::F16,
+        Element::Bf16 => DataType::Bf16,
+        Element::F32 => DataType::F32,
+        Element::F64 => DataType::F64,
+        _ => unreachable!("an integer of a body instead of a float"),
     }
 }
 
-pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
+pub(super) fn scalar_type<'c>(at: &Emitter<'c>, element: Element) -> Type<'c> {
     let float = |float| Type::float(at.context(), float);
     match element {
         Element::F16 => float(Float::F16),
@@ -38,30 +37,30 @@ pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c
     }
 }
 
-pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Result<Type<'c>, EmitError> {
+pub(super) fn tensor_type<'c>(at: &Emitter<'c>, dims: &[i64], element: Element) -> Type<'c> {
     scalar_type(at, element).tensor(dims)
 }
 
-pub(super) fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Result<Type<'c>, EmitError> {
+pub(super) fn any_type<'c>(at: &Emitter<'c>, ty: &Of) -> Type<'c> {
     match ty {
-        Of::Scalar(element) => Ok(scalar_type(at, *element)),
+        Of::Scalar(element) => scalar_type(at, *element),
         Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
     }
 }
 
-pub(super) fn type_of(body: &Body, value: Value) -> Result<&Of, EmitError> {
-    body.types.get(value.index()).ok_or(UNKNOWN)
+pub(super) fn type_of(body: &Body, value: Value) -> &Of {
+    &body.types[value.index()]
 }
 
-pub(super) fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitError> {
-    match type_of(body, value)? {
-        Of::Tensor(ty) => Ok(ty),
-        Of::Scalar(_) => Err(EmitError::Internal("a scalar of a body instead of a tensor")),
+pub(super) fn tensor_of(body: &Body, value: Value) -> &TensorType {
+    match type_of(body, value) {
+        Of::Tensor(ty) => ty,
+        Of::Scalar(_) => unreachable!("a scalar of a body instead of a tensor"),
     }
 }
 
 /// Returns the bits of the identity element.
-pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
+pub(super) fn neutral(combiner: &str, element: Element) -> u64 {
     let bits = element.bits();
     let all = u64::MAX >> 64_u32.saturating_sub(bits);
     let highest = all ^ (all >> 1);
@@ -69,7 +68,7 @@ pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError
         Element::F64 => double.to_bits(),
         _ => u64::from(single.to_bits()),
     };
-    Ok(match combiner {
+    match combiner {
         "arith.addf" => of_floats(-0.0, -0.0),
         "arith.mulf" => of_floats(1.0, 1.0),
         "arith.maximumf" => of_floats(f32::NEG_INFINITY, f64::NEG_INFINITY),
@@ -80,17 +79,17 @@ pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError
         "arith.andi" | "arith.minui" => all,
         "arith.maxsi" => highest,
         "arith.minsi" => all ^ highest,
-        _ => return Err(EmitError::Internal("a combiner that is none")),
-    })
+        _ => unreachable!("a combiner that is none"),
+    }
 }
 
 /// A number of these bits.
-pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
     let ty = scalar_type(at, element);
     let value = if element.is_float() {
-        at.attribute(&format!("0x{bits:X} : {}", element.name()))?
+        at.attribute(&format!("0x{bits:X} : {}", element.name()))
     } else {
-        Attribute::integer(bits.cast_signed(), ty)?
+        Attribute::integer(bits.cast_signed(), ty)
     };
     at.one("arith.constant", &[], ty, &[("value", value)])
 }
@@ -98,19 +97,15 @@ pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element
 /// The magnitude of x with the sign of another f32. It is taken from an integer, or the code
 /// generator would find the function again ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A
 /// number's own sign is no function for long.
-pub(super) fn with_sign<'c, 'r>(
-    at: &Emitter<'c, 'r>,
-    x: Ssa<'c, 'r>,
-    sign: Ssa<'c, 'r>,
-) -> Result<Ssa<'c, 'r>, EmitError> {
+pub(super) fn with_sign<'c>(at: &Emitter<'c>, x: Ssa<'c>, sign: Ssa<'c>) -> Ssa<'c> {
     if x == sign {
-        return at.same("math.copysign", &[x, x]);
+        return x.copysign(x);
     }
-    let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
+    let bits = |float: Ssa<'c>| float.bitcast(scalar_type(at, Element::I32));
     let number = |bits| constant(at, bits, Element::I32);
-    let magnitude = at.same("arith.andi", &[bits(x)?, number(0x7FFF_FFFF)?])?;
-    let negative = at.same("arith.minsi", &[bits(sign)?, number(0)?])?;
-    let sign = at.same("arith.andi", &[negative, number(0x8000_0000)?])?;
-    let both = at.same("arith.ori", &[magnitude, sign])?;
-    at.one("arith.bitcast", &[both], x.r#type(), &[])
+    let magnitude = bits(x) & number(0x7FFF_FFFF);
+    let negative = bits(sign).minsi(number(0));
+    let sign = negative & number(0x8000_0000);
+    let both = magnitude | sign;
+    both.bitcast(x.r#type())
 }

@@ -8,9 +8,8 @@
 
 use super::build::{Builder, Values};
 use super::elements::{constant, scalar_type, tensor_type};
-use crate::EmitError;
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer};
 use crate::ir::Emitter;
+use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::mlir::Value as Ssa;
 use crate::quirks::{Quirk, Quirks};
 use rotini_custom::{Arithmetic, Element, Generic};
@@ -51,49 +50,35 @@ impl Extreme {
         })
     }
 
-    pub(super) fn choose<'c, 'r>(
-        self,
-        at: &Emitter<'c, 'r>,
-        element: Element,
-        x: Ssa<'c, 'r>,
-        y: Ssa<'c, 'r>,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    pub(super) fn choose<'c>(self, at: &Emitter<'c>, element: Element, x: Ssa<'c>, y: Ssa<'c>) -> Ssa<'c> {
         let ty = x.r#type();
-        let select = |condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>| {
-            at.one("arith.select", &[condition, yes, no], ty, &[])
-        };
+        let select = |condition: Ssa<'c>, yes: Ssa<'c>, no: Ssa<'c>| condition.select(yes, no);
         let (more, less) = if self.is_larger {
             (FloatPredicate::Greater, FloatPredicate::Less)
         } else {
             (FloatPredicate::Less, FloatPredicate::Greater)
         };
-        let is_first = compare_float(at, more, x, y)?;
+        let is_first = at.compare_floats(more, x, y);
         if !self.keeps_nan {
-            let is_nan = compare_float(at, FloatPredicate::UnorderedNotEqual, y, y)?;
-            return select(is_nan, x, select(is_first, x, y)?);
+            let is_nan = at.compare_floats(FloatPredicate::UnorderedNotEqual, y, y);
+            return select(is_nan, x, select(is_first, x, y));
         }
         // Equal floats have equal bits, unless they are zeros.
         let bits = scalar_type(at, integer(element));
         let name = if self.is_larger { "arith.andi" } else { "arith.ori" };
-        let of_both = at.same(
-            name,
-            &[
-                at.one("arith.bitcast", &[x], bits, &[])?,
-                at.one("arith.bitcast", &[y], bits, &[])?,
-            ],
-        )?;
-        let equal = at.one("arith.bitcast", &[of_both], ty, &[])?;
-        let is_equal = compare_float(at, FloatPredicate::Equal, x, y)?;
-        let is_second = compare_float(at, less, x, y)?;
-        let nan = at.same("arith.addf", &[x, y])?;
-        select(is_first, x, select(is_second, y, select(is_equal, equal, nan)?)?)
+        let of_both = at.same(name, &[x.bitcast(bits), y.bitcast(bits)]);
+        let equal = of_both.bitcast(ty);
+        let is_equal = at.compare_floats(FloatPredicate::Equal, x, y);
+        let is_second = at.compare_floats(less, x, y);
+        let nan = x + y;
+        select(is_first, x, select(is_second, y, select(is_equal, equal, nan)))
     }
 
     /// An integer for each float, in the same order, with NaN at the end that wins.
-    fn key<'c, 'r>(self, at: &Emitter<'c, 'r>, x: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+    fn key<'c>(self, at: &Emitter<'c>, x: Ssa<'c>, element: Element) -> Ssa<'c> {
         let ty = scalar_type(at, integer(element));
-        let bits = at.one("arith.bitcast", &[x], ty, &[])?;
-        let key = turned(at, bits, element)?;
+        let bits = x.bitcast(ty);
+        let key = turned(at, bits, element);
         let largest = u64::MAX >> 65_u32.saturating_sub(element.bits());
         let nan = constant(
             at,
@@ -103,31 +88,26 @@ impl Extreme {
                 largest.saturating_add(1)
             },
             integer(element),
-        )?;
-        let is_nan = compare_float(at, FloatPredicate::UnorderedNotEqual, x, x)?;
-        let key = at.one("arith.select", &[is_nan, nan, key], ty, &[])?;
+        );
+        let is_nan = at.compare_floats(FloatPredicate::UnorderedNotEqual, x, x);
+        let key = is_nan.select(nan, key);
         self.upward(at, key, element)
     }
 
     /// The float with this key.
-    fn float<'c, 'r>(self, at: &Emitter<'c, 'r>, key: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
-        let bits = turned(at, self.upward(at, key, element)?, element)?;
-        at.one("arith.bitcast", &[bits], scalar_type(at, element), &[])
+    fn float<'c>(self, at: &Emitter<'c>, key: Ssa<'c>, element: Element) -> Ssa<'c> {
+        let bits = turned(at, self.upward(at, key, element), element);
+        bits.bitcast(scalar_type(at, element))
     }
 }
 
 impl Extreme {
     /// Converts keys so that the greatest unsigned one is wanted, or converts them back
     /// ([`Quirk::SignedExtremes`]).
-    fn upward<'c, 'r>(
-        self,
-        at: &Emitter<'c, 'r>,
-        key: Ssa<'c, 'r>,
-        element: Element,
-    ) -> Result<Ssa<'c, 'r>, EmitError> {
+    fn upward<'c>(self, at: &Emitter<'c>, key: Ssa<'c>, element: Element) -> Ssa<'c> {
         let sign = 1_u64 << integer(element).bits().saturating_sub(1);
         let turned = if self.is_larger { sign } else { sign.wrapping_sub(1) };
-        at.same("arith.xori", &[key, constant(at, turned, integer(element))?])
+        key ^ constant(at, turned, integer(element))
     }
 }
 
@@ -141,43 +121,43 @@ fn integer(element: Element) -> Element {
 
 /// Negative floats grow with what is below their sign, as integers do the other way round. Doing it
 /// twice is doing nothing.
-fn turned<'c, 'r>(at: &Emitter<'c, 'r>, bits: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
-    let below_the_sign = constant(at, u64::MAX >> 65_u32.saturating_sub(element.bits()), integer(element))?;
-    let flipped = at.same("arith.xori", &[bits, below_the_sign])?;
-    let zero = constant(at, 0, integer(element))?;
-    let is_negative = compare_integer(at, IntegerPredicate::Less, bits, zero)?;
-    at.one("arith.select", &[is_negative, flipped, bits], bits.r#type(), &[])
+fn turned<'c>(at: &Emitter<'c>, bits: Ssa<'c>, element: Element) -> Ssa<'c> {
+    let below_the_sign = constant(at, u64::MAX >> 65_u32.saturating_sub(element.bits()), integer(element));
+    let flipped = bits ^ below_the_sign;
+    let zero = constant(at, 0, integer(element));
+    let is_negative = at.compare_integers(IntegerPredicate::Less, bits, zero);
+    is_negative.select(flipped, bits)
 }
 
 /// A reduction to the extreme from this number, by keys: the extents of the result and its
 /// elements.
-pub(super) fn combined_as_integers<'c, 'b>(
-    builder: &Builder<'_, 'c, 'b>,
+pub(super) fn combined_as_integers<'c>(
+    builder: &Builder<'_, 'c>,
     generic: &Generic,
     extreme: Extreme,
     (dims, element): (&[i64], Element),
-    number: Ssa<'c, 'b>,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+    number: Ssa<'c>,
+) -> Ssa<'c> {
     let at = &builder.at;
     let (Some(&so_far), Some(combiner)) = (generic.arguments.last(), generic.combiner()) else {
-        return Err(EmitError::Internal("a reduction without an element"));
+        unreachable!("a reduction without an element");
     };
     let key = integer(element);
-    let empty = at.one("tensor.empty", &[], tensor_type(at, dims, key)?, &[])?;
-    let start = at.fill(extreme.key(at, number, element)?, empty)?;
-    let keys = builder.generic(generic, start, key, |at, values: &mut Values<'c, '_>| {
+    let empty = at.one("tensor.empty", &[], tensor_type(at, dims, key), &[]);
+    let start = at.fill(extreme.key(at, number, element), empty);
+    let keys = builder.generic(generic, start, key, |at, values: &mut Values<'c>| {
         for scalar in generic.body.iter().filter(|scalar| scalar.result != combiner.result) {
-            let made = builder.scalar(at, values, scalar)?;
-            values.set(scalar.result, made)?;
+            let made = builder.scalar(at, values, scalar);
+            values.set(scalar.result, made);
         }
         let mut operands = combiner.arithmetic.operands().iter();
         let other = operands.find(|&&operand| operand != so_far);
-        let other = other.ok_or(EmitError::Internal("a reduction of nothing"))?;
-        let other = extreme.key(at, values.get(*other)?, element)?;
-        at.same("arith.maxui", &[values.get(so_far)?, other])
-    })?;
+        let other = other.unwrap_or_else(|| unreachable!("a reduction of nothing"));
+        let other = extreme.key(at, values.get(*other), element);
+        values.get(so_far).maxui(other)
+    });
     builder.each(dims, &[keys], key, element, |at, elements| {
-        let x = elements.first().copied().ok_or(crate::ir::MISSING)?;
+        let x = elements[0];
         extreme.float(at, x, element)
     })
 }

@@ -1,8 +1,7 @@
 //! Brings the factors of sums of products into forms that the compiler gets right.
 
 use super::avoid::{Rewriting, element, loops_of};
-use super::elements::{UNKNOWN, element_of, tensor_of};
-use crate::EmitError;
+use super::elements::{UNKNOWN, element_of, tensor_of, type_of};
 use crate::contract::sums_oddly;
 use crate::quirks::Quirk;
 use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value};
@@ -59,8 +58,8 @@ pub(super) fn product(body: &Body, generic: &Generic) -> Option<Product> {
     let factor = |multiplied: Value| {
         let argument = root(generic, multiplied);
         let input = generic.arguments.iter().position(|&value| value == argument)?;
-        tensor_of(body, generic.inputs.get(input)?.value).ok()?;
-        Some(Factor { input, multiplied })
+        let is_tensor = matches!(type_of(body, generic.inputs.get(input)?.value), Type::Tensor(_));
+        is_tensor.then_some(Factor { input, multiplied })
     };
     let factors = [factor(a)?, factor(b)?];
     let [first, second] = &factors;
@@ -79,7 +78,7 @@ pub(super) fn is_wide(generic: &Generic, index: usize) -> bool {
 pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'static str> {
     generic.combiner()?;
     let product = product(body, generic)?;
-    let after = steps(generic, element(generic)?, product.scalar.result).ok()?;
+    let after = steps(generic, element(generic)?, product.scalar.result);
     let mut names = after.iter().map(|step| step.arithmetic.name());
     names.find(|name| !WIDENING.contains(name))
 }
@@ -87,10 +86,10 @@ pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'s
 impl Rewriting {
     /// The same reduction without operands that are repeated along some of its loops and not along
     /// others.
-    pub(super) fn written_out(&mut self, generic: Generic) -> Result<Generic, EmitError> {
+    pub(super) fn written_out(&mut self, generic: Generic) -> Generic {
         let mut made = generic;
         for index in 0..made.inputs.len() {
-            let operand = made.inputs.get(index).cloned().ok_or(UNKNOWN)?;
+            let operand = made.inputs[index].clone();
             let own = loops_of(&operand);
             let is_summed = |index: &usize| made.loops.get(*index) == Some(&Loop::Reduction) && is_wide(&made, *index);
             let (has, lacks): (Vec<usize>, Vec<usize>) = (0..made.loops.len())
@@ -99,19 +98,19 @@ impl Rewriting {
             if !has.is_empty() && !lacks.is_empty() && made.inputs.len() > 1 {
                 let extents = made.extents.clone();
                 let loops: Vec<usize> = own.into_iter().chain(lacks).collect();
-                let copy = self.copied(&operand, &extents, &loops, None)?;
-                *made.inputs.get_mut(index).ok_or(UNKNOWN)? = copy;
+                let copy = self.copied(&operand, &extents, &loops, None);
+                *made.inputs.get_mut(index).unwrap_or_else(|| unreachable!("{UNKNOWN}")) = copy;
             }
         }
-        Ok(made)
+        made
     }
 
     /// The same sum of products of factors that the compiler multiplies right.
-    pub(super) fn factors(&mut self, generic: Generic, product: &Product) -> Result<Generic, EmitError> {
-        let widens = self.widens(&generic, product)?;
+    pub(super) fn factors(&mut self, generic: Generic, product: &Product) -> Generic {
+        let widens = self.widens(&generic, product);
         let mut made = generic;
         for (factor, widens) in product.factors.iter().zip(widens) {
-            let operand = made.inputs.get(factor.input).cloned().ok_or(UNKNOWN)?;
+            let operand = made.inputs[factor.input].clone();
             let own = loops_of(&operand);
             let is_summed = |index: &usize| made.loops.get(*index) == Some(&Loop::Reduction);
             let summed: Vec<usize> = (0..made.loops.len()).filter(is_summed).collect();
@@ -131,24 +130,33 @@ impl Rewriting {
             let masks = self.quirks.avoids(Quirk::MaskedBatches) && kept > 1 && !is_last && ends_within;
             if !(widens || repeats || masks) {
                 if self.quirks.avoids(Quirk::UnsettledFactors) && self.is_computed(operand.value) {
-                    let settled = self.apart(operand.value)?;
-                    made.inputs.get_mut(factor.input).ok_or(UNKNOWN)?.value = settled;
+                    let settled = self.apart(operand.value);
+                    made.inputs
+                        .get_mut(factor.input)
+                        .unwrap_or_else(|| unreachable!("{UNKNOWN}"))
+                        .value = settled;
                 }
                 continue;
             }
             let has = |index: &usize| own.contains(index) || repeats && is_wide(&made, *index);
             let first = own.iter().copied().filter(|index| !summed.contains(index));
             let loops: Vec<usize> = first.chain(summed.iter().copied().filter(has)).collect();
-            let argument = made.arguments.get(factor.input).copied().ok_or(UNKNOWN)?;
-            let steps = steps(&made, factor.multiplied, argument)?;
+            let argument = made.arguments[factor.input];
+            let steps = steps(&made, factor.multiplied, argument);
             let how = widens.then_some((argument, factor.multiplied, steps.as_slice()));
             let extents = made.extents.clone();
-            let copy = self.copied(&operand, &extents, &loops, how)?;
-            let element = tensor_of(&self.body, copy.value)?.element;
-            *made.inputs.get_mut(factor.input).ok_or(UNKNOWN)? = copy;
+            let copy = self.copied(&operand, &extents, &loops, how);
+            let element = tensor_of(&self.body, copy.value).element;
+            *made
+                .inputs
+                .get_mut(factor.input)
+                .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = copy;
             if widens {
                 let widened = self.body.define(Type::Scalar(element));
-                *made.arguments.get_mut(factor.input).ok_or(UNKNOWN)? = widened;
+                *made
+                    .arguments
+                    .get_mut(factor.input)
+                    .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = widened;
                 made.body
                     .retain(|scalar| steps.iter().all(|step| step.result != scalar.result));
                 for scalar in &mut made.body {
@@ -156,24 +164,24 @@ impl Rewriting {
                 }
             }
         }
-        Ok(made)
+        made
     }
 
     /// Which factors the compiler has to get in the type in which they are multiplied.
-    fn widens(&self, generic: &Generic, product: &Product) -> Result<[bool; 2], EmitError> {
-        let compute = element_of(&self.body, product.scalar.result)?;
-        let types = self.types(generic, product)?;
+    fn widens(&self, generic: &Generic, product: &Product) -> [bool; 2] {
+        let compute = element_of(&self.body, product.scalar.result);
+        let types = self.types(generic, product);
         // Functions the compiler forgets in some contractions, and in all that what is widened has
         // no sign.
         let is_made = |factor: &Factor| {
-            let argument = generic.arguments.get(factor.input).copied().ok_or(UNKNOWN)?;
-            let steps = steps(generic, factor.multiplied, argument)?;
+            let argument = generic.arguments[factor.input];
+            let steps = steps(generic, factor.multiplied, argument);
             let names = steps.iter().map(|step| step.arithmetic.name());
             let mut forgotten = names.filter(|name| !WIDENING.contains(name)).map(|name| match name {
                 "arith.extui" => Quirk::UnsignedBytes,
                 _ => Quirk::ForgottenFunctions,
             });
-            Ok::<_, EmitError>(forgotten.any(|quirk| self.quirks.avoids(quirk)))
+            forgotten.any(|quirk| self.quirks.avoids(quirk))
         };
         let [a, b] = &product.factors;
         let [of_a, of_b] = types;
@@ -190,8 +198,8 @@ impl Rewriting {
             };
             sums_oddly([lone(a, b), lone(b, a)], &generic.reduced())
         };
-        let made = [is_made(a)?, is_made(b)?];
-        Ok(made.map(|is_made| is_mixed || is_odd || is_made))
+        let made = [is_made(a), is_made(b)];
+        made.map(|is_made| is_mixed || is_odd || is_made)
     }
 
     /// Whether a loop of this function makes the tensor.
@@ -203,26 +211,26 @@ impl Rewriting {
         })
     }
 
-    fn types(&self, generic: &Generic, product: &Product) -> Result<[Element; 2], EmitError> {
+    fn types(&self, generic: &Generic, product: &Product) -> [Element; 2] {
         let [a, b] = &product.factors;
         let of = |factor: &Factor| {
-            let operand = generic.inputs.get(factor.input).ok_or(UNKNOWN)?;
-            Ok::<_, EmitError>(tensor_of(&self.body, operand.value)?.element)
+            let operand = &generic.inputs[factor.input];
+            tensor_of(&self.body, operand.value).element
         };
-        Ok([of(a)?, of(b)?])
+        [of(a), of(b)]
     }
 }
 
 /// What makes a factor of an element, in order.
-fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Result<Vec<Scalar>, EmitError> {
+fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Vec<Scalar> {
     let (mut steps, mut value) = (Vec::new(), multiplied);
     while value != argument {
-        let step = scalar(generic, value).ok_or(UNKNOWN)?;
+        let step = scalar(generic, value).unwrap_or_else(|| unreachable!("{UNKNOWN}"));
         let &[operand] = step.arithmetic.operands() else {
-            return Err(UNKNOWN);
+            unreachable!("{UNKNOWN}");
         };
         steps.insert(0, step.clone());
         value = operand;
     }
-    Ok(steps)
+    steps
 }

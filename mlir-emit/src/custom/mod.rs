@@ -100,7 +100,7 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
         if let Arithmetic::Operation { name, .. } = &scalar.arithmetic
             && target.is_cpu()
             && ["math.expm1", "math.log1p"].contains(name)
-            && elements::element_of(body, scalar.result).is_ok_and(|element| element == Element::F64)
+            && elements::element_of(body, scalar.result) == Element::F64
         {
             return Err(refused(&format!("{name} in f64 on the CPU, which is wrong near 0")));
         }
@@ -134,7 +134,7 @@ fn check_sums(target: &Target, generic: &Generic, long: &mut usize) -> Result<()
 /// An upper bound of the elements that the body's intermediate tensors have in total.
 pub(crate) fn elements(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Option<u64> {
     let body = body(graph, op).ok()?;
-    avoiding(body, Quirks::of(target)).ok().map(|body| body.elements)
+    Some(avoiding(body, Quirks::of(target)).elements)
 }
 
 /// What the operation does.
@@ -161,6 +161,11 @@ fn body(graph: &NormalGraph, op: &CustomOp) -> Result<Body, Unsupported> {
             "the custom operation '{other}' is not rotini's, which is '{ID}'"
         ))),
     }
+}
+
+/// What an operation that [`check`] accepts does.
+fn accepted(graph: &NormalGraph, op: &CustomOp) -> Body {
+    body(graph, op).unwrap_or_else(|_| unreachable!("a body that check declines"))
 }
 
 fn refused(reason: &str) -> Unsupported {
@@ -192,66 +197,61 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
 
 /// Lowers the operation: a call of the body, with tensors in logical row-major order that are
 /// rounded to their types.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &CustomOp) -> Result<(), EmitError> {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &CustomOp) {
     let at = lowering.emitter();
-    let body = body(lowering.graph(), op).map_err(|_| EmitError::Internal("a body that check declines"))?;
+    let body = accepted(lowering.graph(), op);
     let sums = body
         .statements
         .iter()
         .any(|statement| matches!(&statement.operation, Operation::Generic(generic) if generic.combiner().is_some()));
     let mut operands = Vec::with_capacity(op.inputs.len());
     for &id in &op.inputs {
-        let tensor = lowering.tensor(id)?;
-        let value = lowering.value(id)?.materialise(&at)?;
+        let tensor = lowering.tensor(id);
+        let value = lowering.value(id).materialise(&at);
         let order: Vec<usize> = (0..tensor.dims.len()).collect();
         let ssa = if value.dtype == tensor.dtype && value.order == order {
             value.ssa
         } else {
-            rounded(lowering, lowering.round(&value, tensor.dtype, order)?.ssa, tensor.dtype)?
+            rounded(lowering, lowering.round(&value, tensor.dtype, order).ssa, tensor.dtype)
         };
         // Products that the body would sum in the same loops would be taken for a contraction.
         let is_made = sums && tensor.kind == NormalKind::Virtual && lowering.quirks().avoids(Quirk::MixedProducts);
         operands.push(if is_made {
-            at.barrier(ssa)?
+            at.barrier(ssa)
         } else {
-            lowering.apart_from_contractions(ssa)?
+            lowering.apart_from_contractions(ssa)
         });
     }
     let types = op
         .outputs
         .iter()
         .map(|&id| result_type(lowering, &at, id))
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect::<Vec<_>>();
     let callee = Attribute::symbol(&name(position));
-    let results = at.op("func.call", &operands, &types, &[("callee", callee)], Vec::new())?;
+    let results = at.op("func.call", &operands, &types, &[("callee", callee)], Vec::new());
     for (&id, ssa) in op.outputs.iter().zip(results) {
-        let tensor = lowering.tensor(id)?;
+        let tensor = lowering.tensor(id);
         let value = Ordered {
-            ssa: lowering.apart_from_contractions(rounded(lowering, ssa, tensor.dtype)?)?,
+            ssa: lowering.apart_from_contractions(rounded(lowering, ssa, tensor.dtype)),
             order: (0..tensor.dims.len()).collect(),
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
         };
         lowering.define(id, Value::of(value));
     }
-    Ok(())
 }
 
 /// The tensor with its elements rounded to its type ([`Quirk::WideBf16`]).
-fn rounded<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+fn rounded<'c>(lowering: &Lowering<'_, 'c>, ssa: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     if dtype == DataType::Bf16 {
         lowering.emitter().barrier_against(Quirk::WideBf16, ssa)
     } else {
-        Ok(ssa)
+        ssa
     }
 }
 
-fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: TensorId) -> Result<Type<'c>, EmitError> {
-    let tensor = lowering.tensor(id)?;
+fn result_type<'c>(lowering: &Lowering<'_, 'c>, at: &Emitter<'c>, id: TensorId) -> Type<'c> {
+    let tensor = lowering.tensor(id);
     at.tensor_type(&tensor.dims, tensor.dtype)
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn functions(
     let mut functions = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::CustomOp(op) = &node.op {
-            let body = avoiding(body(graph, op)?, quirks)?;
+            let body = avoiding(accepted(graph, op), quirks);
             functions.push(build::function(context, &body, &name(position), (target, quirks))?);
         }
     }

@@ -57,7 +57,7 @@ impl Varying {
         {
             return false;
         }
-        let element = |value: Value| element_of(body, value).unwrap_or(Element::Index);
+        let element = |value: Value| element_of(body, value);
         let any = || operands.iter().any(|&value| self.is(value));
         let all = || operands.iter().all(|&value| self.is(value));
         // One varies, and the other is a number of which nothing is known to be extreme.

@@ -1,21 +1,21 @@
 //! Structured operations: loops over the elements of tensors, and what their bodies have access to.
 
-use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
-use crate::EmitError;
-use crate::mlir::{Attribute, Block, Type, Value};
+use super::{Emitter, Int, Loop, affine_map, dim, first};
+use crate::counts::signed;
+use crate::mlir::{Attribute, Type, Value};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Emitter<'c, 'b> {
+impl<'c> Emitter<'c> {
     /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the
     /// result starts from, and `body` makes the new element from the elements read and the old
     /// element.
     pub(crate) fn generic(
         &self,
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        inputs: &[(Value<'c>, DataType, String)],
+        init: (Value<'c>, DataType, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         self.configured(None, loops, inputs, init, body)
     }
 
@@ -24,10 +24,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         how: Option<&str>,
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        inputs: &[(Value<'c>, DataType, String)],
+        init: (Value<'c>, DataType, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         let how: Vec<_> = how
             .map(|how| ("compilation_info", how.to_owned()))
             .into_iter()
@@ -38,15 +38,15 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|(value, _, map)| {
                 // The element as the tensor has it: a code that is multiplied is the float that it
                 // means.
-                let element = value.r#type().as_tensor()?.1;
-                Ok((*value, element, map.clone()))
+                let element = value.r#type().as_tensor().1;
+                (*value, element, map.clone())
             })
-            .collect::<Result<Vec<_>, EmitError>>()?;
+            .collect::<Vec<_>>();
         self.structured(
             &how,
             loops,
             &inputs,
-            (init, self.element_type(init_dtype)?, init_map),
+            (init, self.element_type(init_dtype), init_map),
             body,
         )
     }
@@ -56,14 +56,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         how: &[(&'static str, String)],
         loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, Type<'c>, String)],
-        init: (Value<'c, 'b>, Type<'c>, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        inputs: &[(Value<'c>, Type<'c>, String)],
+        init: (Value<'c>, Type<'c>, String),
+        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
         let (init, init_type, init_map) = init;
         let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
         maps.push(&init_map);
-        let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
+        let maps = self.attribute(&format!("[{}]", maps.join(", ")));
         let iterators: Vec<&str> = loops
             .iter()
             .map(|kind| match kind {
@@ -71,29 +71,24 @@ impl<'c, 'b> Emitter<'c, 'b> {
                 Loop::Reduction => "#linalg.iterator_type<reduction>",
             })
             .collect();
-        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
+        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")));
 
         let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
         let arguments: Vec<_> = types.collect();
-        let block = Block::new(&arguments);
-        {
-            let elements = (0..arguments.len())
-                .map(|index| argument(&block, index))
-                .collect::<Result<Vec<_>, _>>()?;
-            let emitter = self.inside(&block);
-            let result = body(&emitter, &elements)?;
-            emitter.terminate("linalg.yield", &[result])?;
-        }
+        let block = self.block(&arguments, |elements| {
+            let result = body(self, elements);
+            self.terminate("linalg.yield", &[result]);
+        });
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);
-        let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
+        let input_count = i32::try_from(inputs.len()).unwrap_or_else(|_| unreachable!("too many inputs"));
         let mut attributes = vec![
             ("indexing_maps", maps),
             ("iterator_types", iterators),
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
         for (name, text) in how {
-            attributes.push((name, self.attribute(text)?));
+            attributes.push((name, self.attribute(text)));
         }
         first(self.op(
             "linalg.generic",
@@ -101,7 +96,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             &[init.r#type()],
             &attributes,
             vec![block.into()],
-        )?)
+        ))
     }
 
     /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
@@ -109,10 +104,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         &self,
         shape: &[i64],
         dtype: DataType,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
+    ) -> Value<'c> {
         let rank = shape.len();
-        let init = self.empty(shape, dtype)?;
+        let init = self.empty(shape, dtype);
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
             body(inner)
@@ -123,63 +118,33 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// `body` makes the new value from the index and the old value, which starts as `start`.
     pub(crate) fn fold(
         &self,
-        [from, to]: [Value<'c, 'b>; 2],
-        (start, dtype): (Value<'c, 'b>, DataType),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = self.element_type(dtype)?;
-        let block = Block::new(&[self.index_type(), r#type]);
-        {
-            let inner = self.inside(&block);
-            let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
-            inner.terminate("scf.yield", &[result])?;
-        }
-        let step = self.integer(1, self.index_type())?;
-        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
+        [from, to]: [Value<'c>; 2],
+        start: Value<'c>,
+        body: impl FnOnce(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>,
+    ) -> Value<'c> {
+        let bounds = [Int::Made(from), Int::Made(to), Int::Known(1)];
+        let folded = self.repeat(bounds, &[start], |index, so_far| {
+            vec![body(self, self.index(index), so_far[0])]
+        });
+        first(folded)
     }
 
     /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
     /// there.
     pub(crate) fn replaced(
         &self,
-        condition: Value<'c, 'b>,
-        value: Value<'c, 'b>,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = value.r#type();
-        let [made, kept] = [Block::new(&[]), Block::new(&[])];
-        {
-            let inner = self.inside(&made);
-            inner.terminate("scf.yield", &[body(&inner)?])?;
-            self.inside(&kept).terminate("scf.yield", &[self.captured(value)])?;
-        }
-        first(self.op("scf.if", &[condition], &[r#type], &[], vec![made.into(), kept.into()])?)
+        condition: Value<'c>,
+        value: Value<'c>,
+        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
+    ) -> Value<'c> {
+        let condition = Int::Made(condition);
+        first(self.code.replaced(condition, &[value], || vec![body(self)]))
     }
 
     /// The index of a loop, inside the body of a structured operation.
-    pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
-        let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
-        let attribute = Attribute::integer(index, Type::integer(self.context, 64))?;
+    pub(crate) fn loop_index(&self, index: usize) -> Value<'c> {
+        let index = signed(index);
+        let attribute = Attribute::integer(index, Type::integer(self.context(), 64));
         self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
-    }
-
-    /// Compares two indices.
-    pub(crate) fn compare_indices(
-        &self,
-        relation: Relation,
-        lhs: Value<'c, 'b>,
-        rhs: Value<'c, 'b>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        // MLIR's numbers of the predicates.
-        let predicate = match relation {
-            Relation::Equal => "0 : i64",
-            Relation::AtMost => "7 : i64",
-        };
-        self.one(
-            "arith.cmpi",
-            &[lhs, rhs],
-            self.bool_type(),
-            &[("predicate", self.attribute(predicate)?)],
-        )
     }
 }

@@ -1,32 +1,32 @@
 //! Operations on whole tensors: create, fill, pad, crop, read.
 
-use super::{Emitter, argument, first};
-use crate::EmitError;
-use crate::mlir::{Block, Value};
+use super::{Emitter, first};
+use crate::mlir::Value;
 use rotini_graph::DataType;
 
-impl<'c, 'b> Emitter<'c, 'b> {
+impl<'c> Emitter<'c> {
     /// A tensor without contents.
-    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        self.one("tensor.empty", &[], self.tensor_type(shape, dtype)?, &[])
+    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
+        self.one("tensor.empty", &[], self.tensor_type(shape, dtype), &[])
     }
 
     /// A tensor of zeros.
-    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
         self.filled(shape, dtype, 0.0)
     }
 
     /// A tensor with one value everywhere, or what is nearest to it in the type.
-    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
-        let value = self.constant(value, dtype)?;
-        self.fill(value, self.empty(shape, dtype)?)
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Value<'c> {
+        let value = self.constant(value, dtype);
+        self.fill(value, self.empty(shape, dtype))
     }
 
     /// A tensor of the type of this one with one value everywhere.
-    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn fill(&self, value: Value<'c>, empty: Value<'c>) -> Value<'c> {
         let element = value.r#type();
-        let block = Block::new(&[element, element]);
-        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
+        let block = self.block(&[element, element], |elements| {
+            self.terminate("linalg.yield", &elements[..1])
+        });
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
@@ -34,20 +34,20 @@ impl<'c, 'b> Emitter<'c, 'b> {
             &[empty.r#type()],
             &attributes,
             vec![block.into()],
-        )?)
+        ))
     }
 
     /// Pads a tensor before and after each axis by the numbers of elements in `padding`, with
     /// `fill` or the nearest value of the type. Returns the tensor and its extents.
     pub(crate) fn pad(
         &self,
-        ssa: Value<'c, 'b>,
+        ssa: Value<'c>,
         extents: &[i64],
         padding: &[(i64, i64)],
         (fill, dtype): (f64, DataType),
-    ) -> Result<(Value<'c, 'b>, Vec<i64>), EmitError> {
+    ) -> (Value<'c>, Vec<i64>) {
         if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
-            return Ok((ssa, extents.to_vec()));
+            return (ssa, extents.to_vec());
         }
         let padded: Vec<i64> = extents
             .iter()
@@ -55,43 +55,31 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|(extent, (low, high))| extent + low + high)
             .collect();
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
-        let block = Block::new(&vec![self.index_type(); padded.len()]);
-        let inner = self.inside(&block);
-        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
+        let block = self.block(&vec![self.index_type(); padded.len()], |_| {
+            self.terminate("tensor.yield", &[self.constant(fill, dtype)]);
+        });
         let attributes = [
             ("static_low", self.i64_array(&low)),
             ("static_high", self.i64_array(&high)),
             ("operandSegmentSizes", self.segments(&[1, 0, 0])),
         ];
-        let target = self.tensor_type(&padded, dtype)?;
-        Ok((
-            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])?)?,
+        let target = self.tensor_type(&padded, dtype);
+        (
+            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])),
             padded,
-        ))
+        )
     }
 
     /// The first elements along each axis.
-    pub(crate) fn crop(
-        &self,
-        ssa: Value<'c, 'b>,
-        from: &[i64],
-        to: &[i64],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn crop(&self, ssa: Value<'c>, from: &[i64], to: &[i64], dtype: DataType) -> Value<'c> {
         if from == to {
-            return Ok(ssa);
+            return ssa;
         }
         self.slice(ssa, &vec![0; to.len()], to, dtype)
     }
 
     /// As many elements along each axis, from these places on.
-    pub(crate) fn slice(
-        &self,
-        ssa: Value<'c, 'b>,
-        offsets: &[i64],
-        sizes: &[i64],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn slice(&self, ssa: Value<'c>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c> {
         let attributes = [
             ("static_offsets", self.i64_array(offsets)),
             ("static_sizes", self.i64_array(sizes)),
@@ -101,19 +89,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one(
             "tensor.extract_slice",
             &[ssa],
-            self.tensor_type(sizes, dtype)?,
+            self.tensor_type(sizes, dtype),
             &attributes,
         )
     }
 
     /// An element of a tensor.
-    pub(crate) fn extract(
-        &self,
-        tensor: Value<'c, 'b>,
-        indices: &[Value<'c, 'b>],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn extract(&self, tensor: Value<'c>, indices: &[Value<'c>], dtype: DataType) -> Value<'c> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
-        self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
+        self.one("tensor.extract", &operands, self.element_type(dtype), &[])
     }
 }

@@ -3,8 +3,7 @@
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::gemm;
 use super::{Buffer, Kernels, Lanes, Whole};
-use crate::EmitError;
-use crate::mlir::{Block, Context, Float, Type, Value};
+use crate::mlir::{Context, Float, Type, Value};
 
 /// An attention, or gradients of one.
 #[derive(Clone, Copy, Debug)]
@@ -22,86 +21,80 @@ pub(crate) enum Attention<'a> {
     GradientsOnCpu(&'a GradientsOnCpu),
 }
 
-const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
+const LOST: &str = "an attention that no kernel has";
 
 impl Kernels {
     /// Appends the kernels of an attention to a block. Its results have these shapes.
-    pub(crate) fn attention<'c, 'b>(
+    pub(crate) fn attention<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
         (attention, shapes): (Attention<'_>, &[&[i64]]),
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+    ) -> Vec<Value<'c>> {
         let kernel = match attention {
-            Attention::Decode(decode) => self.decode(context, block, (decode, shapes))?,
+            Attention::Decode(decode) => self.decode(context, (decode, shapes)),
             Attention::Prefill(prefill) => Whole {
                 kind: "prefill",
                 name: prefill.name(),
                 lanes: Lanes::Wave64(prefill.lanes()),
-                read: read_by(context, &prefill.of)?,
-                stored: stored_by(context, &prefill.of, shapes)?,
-                written: prefill.write(context)?,
+                read: read_by(context, &prefill.of),
+                stored: stored_by(context, &prefill.of, shapes),
+                written: prefill.write(context),
             },
             Attention::OnCpu(attention) => Whole {
                 kind: "attention",
                 name: attention.name(),
                 lanes: Lanes::Single,
-                read: read_by(context, attention.problem())?,
-                stored: stored_by(context, attention.problem(), shapes)?,
-                written: attention.write(context)?,
+                read: read_by(context, attention.problem()),
+                stored: stored_by(context, attention.problem(), shapes),
+                written: attention.write(context),
             },
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",
                 name: gradients.name(),
                 lanes: Lanes::Wave64(gradients.lanes()),
-                read: read_by_gradients(context, &gradients.problem)?,
-                stored: stored_by_gradients(context, &gradients.problem, shapes)?,
-                written: gradients.write(context)?,
+                read: read_by_gradients(context, &gradients.problem),
+                stored: stored_by_gradients(context, &gradients.problem, shapes),
+                written: gradients.write(context),
             },
             Attention::GradientsOnCpu(gradients) => Whole {
                 kind: "gradients",
                 name: gradients.name(),
                 lanes: Lanes::Single,
-                read: read_by_gradients(context, &gradients.problem)?,
-                stored: stored_by_gradients(context, &gradients.problem, shapes)?,
-                written: gradients.write(context)?,
+                read: read_by_gradients(context, &gradients.problem),
+                stored: stored_by_gradients(context, &gradients.problem, shapes),
+                written: gradients.write(context),
             },
         };
-        self.append_whole(context, block, kernel)
+        self.append_whole(context, kernel)
     }
 
     /// Appends the kernel of all parts, and returns the one that adds them.
-    fn decode<'c>(
-        &self,
-        context: &'c Context,
-        block: &Block<'c>,
-        (decode, shapes): (&Decode, &[&[i64]]),
-    ) -> Result<Whole<'c>, EmitError> {
+    fn decode<'c>(&self, context: &'c Context, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
         let float = Type::float(context, Float::F32);
         let between = decode.between().map(|count| Buffer { count, element: float });
         let mut stored = Vec::new();
         for buffer in between {
-            stored.push((buffer, float.tensor(&[buffer.count])?));
+            stored.push((buffer, float.tensor(&[buffer.count])));
         }
         let lanes = Lanes::Wave64(attention::LANES.unsigned_abs());
         let parts = Whole {
             kind: "decode",
             name: decode.name(),
             lanes,
-            read: read_by(context, &decode.of)?,
+            read: read_by(context, &decode.of),
             stored,
-            written: decode.write_parts(context)?,
+            written: decode.write_parts(context),
         };
-        let parts = self.append_whole(context, block, parts)?;
+        let parts = self.append_whole(context, parts);
         let numbers = parts.iter().map(|value| value.id());
-        Ok(Whole {
+        Whole {
             kind: "decode",
             name: format!("{}_sum", decode.name()),
             lanes,
             read: numbers.zip(between).collect(),
-            stored: stored_by(context, &decode.of, shapes)?,
-            written: decode.write_sum(context)?,
-        })
+            stored: stored_by(context, &decode.of, shapes),
+            written: decode.write_sum(context),
+        }
     }
 }
 
@@ -120,8 +113,8 @@ fn lengths<'c>(
 
 /// What an attention kernel reads: q, k, v, the mask if there is one, and the numbers of queries
 /// and keys of each batch if the graph gives them.
-fn read_by<'c>(context: &'c Context, of: &Problem) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
-    let element = gemm::element(context, of.dtype).ok_or(LOST)?;
+fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
+    let element = gemm::element(context, of.dtype).unwrap_or_else(|| unreachable!("{LOST}"));
     let operands = [of.q, of.k, of.v].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
@@ -130,28 +123,26 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Result<Vec<(usize, Buffer<
     if let Some(mask) = of.mask {
         let buffer = Buffer {
             count: mask.elements,
-            element: gemm::element(context, mask.dtype).ok_or(LOST)?,
+            element: gemm::element(context, mask.dtype).unwrap_or_else(|| unreachable!("{LOST}")),
         };
         read.push((mask.tensor, buffer));
     }
     read.extend(lengths(context, of, of.visible.lengths));
-    Ok(read)
+    read
 }
 
 /// What it stores, in tensors of these shapes: the output, and two numbers for each query.
-fn stored_by<'c>(
-    context: &'c Context,
-    of: &Problem,
-    shapes: &[&[i64]],
-) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
-    let &[out, rows, _] = shapes else { return Err(LOST) };
+fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(Buffer<'c>, Type<'c>)> {
+    let &[out, rows, _] = shapes else {
+        unreachable!("{LOST}")
+    };
     let wide = Buffer {
         count: out.iter().product(),
-        element: gemm::element(context, of.out.0).ok_or(LOST)?,
+        element: gemm::element(context, of.out.0).unwrap_or_else(|| unreachable!("{LOST}")),
     };
     let row = row(context, of);
-    let rows = row.element.tensor(rows)?;
-    Ok(vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)])
+    let rows = row.element.tensor(rows);
+    vec![(wide, wide.element.tensor(out)), (row, rows), (row, rows)]
 }
 
 /// A number for each query.
@@ -164,19 +155,19 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
 
 /// What a gradient kernel reads: q, k, v, the gradient of the output, two numbers for each query,
 /// and the numbers of rows of each batch if the graph gives them.
-fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
+fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Vec<(usize, Buffer<'c>)> {
     let of = &gradients.of;
-    let element = gemm::element(context, of.dtype).ok_or(LOST)?;
+    let element = gemm::element(context, of.dtype).unwrap_or_else(|| unreachable!("{LOST}"));
     let operands = [of.q, of.k, of.v, gradients.d_o].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
     });
     let rows = gradients.numbers.map(|number| (number, row(context, of)));
-    Ok(operands
+    operands
         .into_iter()
         .chain(rows)
         .chain(lengths(context, of, gradients.lengths()))
-        .collect())
+        .collect()
 }
 
 /// What it stores, in tensors of these shapes.
@@ -184,12 +175,12 @@ fn stored_by_gradients<'c>(
     context: &'c Context,
     gradients: &Backward,
     shapes: &[&[i64]],
-) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
+) -> Vec<(Buffer<'c>, Type<'c>)> {
     let stored = gradients.stored().into_iter().zip(shapes);
     stored
         .map(|((dtype, _, count), shape)| {
-            let element = gemm::element(context, dtype).ok_or(LOST)?;
-            Ok((Buffer { count, element }, element.tensor(shape)?))
+            let element = gemm::element(context, dtype).unwrap_or_else(|| unreachable!("{LOST}"));
+            (Buffer { count, element }, element.tensor(shape))
         })
         .collect()
 }

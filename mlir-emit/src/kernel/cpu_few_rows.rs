@@ -9,7 +9,6 @@
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
-use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
 
 /// Columns of a vector.
@@ -49,85 +48,74 @@ impl FewRows {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context, elements: [i64; 3]) -> Result<Written<'c>, EmitError> {
+    pub(super) fn write<'c>(&self, context: &'c Context, elements: [i64; 3]) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in elements {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
-        let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
+        let code = Code::kernel(context, &arguments);
+        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
         // The last workgroup has the rest too: no tile is shared with another.
         let tile = self.across() * LANES;
         let workgroups = self.columns / tile;
-        let workgroup = Int::Made(code.argument(1)?);
-        let first = code.mul(workgroup, tile)?;
-        let end = code.add(first, tile)?;
-        let end = code.select(code.is_below(workgroup, workgroups - 1)?, end, self.columns)?;
+        let workgroup = Int::Made(code.argument(1));
+        let first = workgroup * tile;
+        let end = first + tile;
+        let end = workgroup.is_below(workgroups - 1).select(end, self.columns);
         code.repeat([first, end, tile.into()], &[], |column, _| {
             // The last tile ends with the last column.
-            let column = code.lesser(column, self.columns - tile)?;
-            self.tile(&code, buffers, column)?;
-            Ok(Vec::new())
-        })?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups,
-        })
+            let column = column.min(self.columns - tile);
+            self.tile(&code, buffers, column);
+            Vec::new()
+        });
+        code.finish(workgroups)
     }
 
     /// The sums of all rows and some columns.
-    fn tile<'c>(&self, code: &Code<'c>, [a, b, out]: [Ssa<'c>; 3], column: Int<'c>) -> Result<(), EmitError> {
+    fn tile<'c>(&self, code: &Code<'c>, [a, b, out]: [Ssa<'c>; 3], column: Int<'c>) {
         let float = Type::float(code.context(), Float::F32);
-        let vector = float.vector(&[LANES])?;
+        let vector = float.vector(&[LANES]);
         let vectors = self.across();
-        let zeros: Vec<_> = (0..self.rows * vectors)
-            .map(|_| code.zeros(vector))
-            .collect::<Result<_, _>>()?;
+        let zeros: Vec<_> = (0..self.rows * vectors).map(|_| code.zeros(vector)).collect();
         let turn = |first: Int<'c>, end: Int<'c>| {
             code.repeat([first, end, 1.into()], &zeros, |term, sums| {
-                let line = code.add(code.mul(term, self.columns)?, column)?;
-                let loaded = (0..vectors).map(|across| code.read_shared(b, code.add(line, across * LANES)?, vector));
-                let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
+                let line = term * self.columns + column;
+                let loaded = (0..vectors).map(|across| code.read_vector(b, line + across * LANES, vector));
+                let loaded = loaded.collect::<Vec<_>>();
                 let mut sums = sums.iter();
                 let mut next = Vec::new();
                 for row in 0..self.rows {
-                    let place = code.index(code.add(term, row * self.terms)?)?;
-                    let number = code.one("memref.load", &[a, place], float, &[])?;
-                    let number = code.one("vector.broadcast", &[number], vector, &[])?;
+                    let place = code.index(term + row * self.terms);
+                    let number = code.read(a, place);
+                    let number = number.broadcast(vector);
                     for (&elements, &sum) in loaded.iter().zip(&mut sums) {
-                        next.push(code.one("vector.fma", &[number, elements, sum], vector, &[])?);
+                        next.push(number.vector_fma(elements, sum));
                     }
                 }
-                Ok(next)
+                next
             })
         };
         let sums = if self.terms <= TURN {
-            turn(0.into(), self.terms.into())?
+            turn(0.into(), self.terms.into())
         } else {
-            let wide = Type::float(code.context(), Float::F64).vector(&[LANES])?;
-            let none = vec![code.zeros(wide)?; zeros.len()];
+            let wide = Type::float(code.context(), Float::F64).vector(&[LANES]);
+            let none = vec![code.zeros(wide); zeros.len()];
             let totals = code.repeat([0.into(), self.terms.into(), TURN.into()], &none, |first, totals| {
-                let end = code.lesser(code.add(first, TURN)?, self.terms)?;
-                let sums = turn(first, end)?;
+                let end = (first + TURN).min(self.terms);
+                let sums = turn(first, end);
                 let pairs = totals.iter().zip(sums);
-                pairs
-                    .map(|(&total, sum)| code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?]))
-                    .collect()
-            })?;
-            let rounded = totals
-                .iter()
-                .map(|&total| code.one("arith.truncf", &[total], vector, &[]));
-            rounded.collect::<Result<_, _>>()?
+                pairs.map(|(&total, sum)| total + sum.extf(wide)).collect()
+            });
+            let rounded = totals.iter().map(|&total| total.truncf(vector));
+            rounded.collect()
         };
         let mut sums = sums.into_iter();
         for row in 0..self.rows {
             for (across, sum) in (0..vectors).zip(&mut sums) {
-                let place = code.add(column, row * self.columns + across * LANES)?;
-                code.write_shared(sum, out, place)?;
+                let place = column + (row * self.columns + across * LANES);
+                code.write_vector(sum, out, place);
             }
         }
-        Ok(())
     }
 }

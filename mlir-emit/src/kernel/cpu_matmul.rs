@@ -14,7 +14,6 @@
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
 use super::gemm::Written;
-use crate::EmitError;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Terms of a vector.
@@ -88,16 +87,16 @@ impl CpuMatmul {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         if self.right == Right::Columns {
             return self.lines().write(context, self.elements());
         }
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly the same rows: what they share is computed twice.
         let down = ceil(self.rows, ceil(self.rows, DOWN));
@@ -106,37 +105,33 @@ impl CpuMatmul {
         // Nearly the same number of tiles for each. If there is more than one workgroup, each has
         // several: what the last tile shares with the one before is no other's.
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
-        let workgroup = Int::Made(code.argument(1)?);
+        let workgroup = Int::Made(code.argument(1));
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
-            let first = code.div(code.mul(number, tiles)?, count)?;
-            let end = code.div(code.mul(code.add(number, 1)?, tiles)?, count)?;
-            Ok::<_, EmitError>([code.mul(first, each)?, code.mul(end, each)?])
+            let first = number * tiles / count;
+            let end = (number + 1) * tiles / count;
+            [first * each, end * each]
         };
         // Neighbouring workgroups have the same columns, or the same rows where there are many: the
         // other operand is read from memory, or from a far cache, for each.
         let [block, strip] = if self.columns < 2 * self.rows {
-            [code.div(workgroup, strips)?, code.rem(workgroup, strips)?]
+            [workgroup / strips, workgroup % strips]
         } else {
-            [code.rem(workgroup, blocks)?, code.div(workgroup, blocks)?]
+            [workgroup % blocks, workgroup / blocks]
         };
-        let rows = span(block, (blocks, tiles[0], down))?;
-        let columns = span(strip, (strips, tiles[1], across))?;
-        let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
+        let rows = span(block, (blocks, tiles[0], down));
+        let columns = span(strip, (strips, tiles[1], across));
+        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
         // The last tiles end with the last row and column.
         code.repeat([columns[0], columns[1], across.into()], &[], |column, _| {
-            let column = code.lesser(column, self.columns - across)?;
+            let column = column.min(self.columns - across);
             code.repeat([rows[0], rows[1], down.into()], &[], |row, _| {
-                let row = code.lesser(row, self.rows - down)?;
-                self.tile(&code, buffers, [row, column], [down, across])?;
-                Ok(Vec::new())
-            })?;
-            Ok(Vec::new())
-        })?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: strips * blocks,
-        })
+                let row = row.min(self.rows - down);
+                self.tile(&code, buffers, [row, column], [down, across]);
+                Vec::new()
+            });
+            Vec::new()
+        });
+        code.finish(strips * blocks)
     }
 
     /// The sums of some rows and columns.
@@ -146,62 +141,55 @@ impl CpuMatmul {
         [a, b, out]: [Ssa<'c>; 3],
         [row, column]: [Int<'c>; 2],
         [down, across]: [i64; 2],
-    ) -> Result<(), EmitError> {
-        let starts = |first: Int<'c>, count: i64| -> Result<Vec<Int<'c>>, EmitError> {
-            (0..count)
-                .map(|next| code.mul(code.add(first, next)?, self.terms))
-                .collect()
+    ) {
+        let starts = |first: Int<'c>, count: i64| -> Vec<Int<'c>> {
+            (0..count).map(|next| (first + next) * self.terms).collect()
         };
         let tile = Tile {
             code,
-            vector: Type::float(code.context(), Float::F32).vector(&[LANES])?,
-            rows: (a, starts(row, down)?),
-            columns: (b, starts(column, across)?),
+            vector: Type::float(code.context(), Float::F32).vector(&[LANES]),
+            rows: (a, starts(row, down)),
+            columns: (b, starts(column, across)),
         };
         let rest = self.terms % LANES;
         let whole = self.terms - rest;
-        let zeros = vec![code.zeros(tile.vector)?; tile.rows.1.len() * tile.columns.1.len()];
+        let zeros = vec![code.zeros(tile.vector); tile.rows.1.len() * tile.columns.1.len()];
         let turn = |span: [Int<'c>; 2]| {
             code.repeat([span[0], span[1], LANES.into()], &zeros, |term, sums| {
                 tile.step(term, sums, LANES)
             })
         };
         let ended = |sums: Vec<Ssa<'c>>| match rest {
-            0 => Ok(sums),
+            0 => sums,
             rest => tile.step((self.terms - LANES).into(), &sums, rest),
         };
         let sums = if whole <= TURN {
-            tile.added(&ended(turn([0.into(), whole.into()])?)?)?
+            tile.added(&ended(turn([0.into(), whole.into()])))
         } else {
             let wide = Type::float(code.context(), Float::F64);
-            let so_far = |totals: &[Ssa<'c>], sums: Vec<Ssa<'c>>| -> Result<Vec<Ssa<'c>>, EmitError> {
-                let sums = tile.added(&sums)?;
+            let so_far = |totals: &[Ssa<'c>], sums: Vec<Ssa<'c>>| -> Vec<Ssa<'c>> {
+                let sums = tile.added(&sums);
                 let pairs = totals.iter().zip(sums);
-                pairs
-                    .map(|(&total, sum)| code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?]))
-                    .collect()
+                pairs.map(|(&total, sum)| total + sum.extf(wide)).collect()
             };
-            let none = vec![code.float("0.0", wide)?; zeros.len()];
+            let none = vec![code.float("0.0", wide); zeros.len()];
             let totals = code.repeat([0.into(), whole.into(), TURN.into()], &none, |first, totals| {
-                let end = code.lesser(code.add(first, TURN)?, whole)?;
-                so_far(totals, turn([first, end])?)
-            })?;
-            let totals = so_far(&totals, ended(zeros.clone())?)?;
+                let end = (first + TURN).min(whole);
+                so_far(totals, turn([first, end]))
+            });
+            let totals = so_far(&totals, ended(zeros.clone()));
             let float = Type::float(code.context(), Float::F32);
-            let rounded = totals
-                .iter()
-                .map(|&total| code.one("arith.truncf", &[total], float, &[]));
-            rounded.collect::<Result<_, _>>()?
+            let rounded = totals.iter().map(|&total| total.truncf(float));
+            rounded.collect()
         };
         let mut sums = sums.into_iter();
         for down in 0..down {
-            let line = code.add(code.mul(code.add(row, down)?, self.columns)?, column)?;
+            let line = (row + down) * self.columns + column;
             for (across, sum) in (0..across).zip(&mut sums) {
-                let place = code.index(code.add(line, across)?)?;
-                code.op("memref.store", &[sum, out, place], &[], &[], Vec::new())?;
+                let place = code.index(line + across);
+                code.write(sum, out, place);
             }
         }
-        Ok(())
     }
 }
 
@@ -217,38 +205,35 @@ struct Tile<'t, 'c> {
 impl<'c> Tile<'_, 'c> {
     /// Adds a vector of terms to the sums: the last `new` terms of the vector, since the ones
     /// before were added already.
-    fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Vec<Ssa<'c>> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
-            let place = code.index(code.add(*start, term)?)?;
-            let vector = code.one("vector.load", &[buffer, place], self.vector, &[])?;
+            let place = code.index(*start + term);
+            let vector = code.read_vector(buffer, place, self.vector);
             if new == LANES {
-                return Ok(vector);
+                return vector;
             }
             let lanes: Vec<i64> = (0..LANES)
                 .map(|lane| if lane < LANES - new { lane } else { LANES + lane })
                 .collect();
-            code.shuffle([code.zeros(self.vector)?, vector], &lanes)
+            code.shuffle([code.zeros(self.vector), vector], &lanes)
         };
         let (a, rows) = &self.rows;
         let (b, columns) = &self.columns;
-        let right: Vec<_> = columns
-            .iter()
-            .map(|start| loaded(*b, start))
-            .collect::<Result<_, _>>()?;
+        let right: Vec<_> = columns.iter().map(|start| loaded(*b, start)).collect();
         let mut sums = sums.iter();
         let mut next = Vec::new();
         for start in rows {
-            let left = loaded(*a, start)?;
+            let left = loaded(*a, start);
             for (&right, &sum) in right.iter().zip(&mut sums) {
-                next.push(code.one("vector.fma", &[left, right, sum], self.vector, &[])?);
+                next.push(left.vector_fma(right, sum));
             }
         }
-        Ok(next)
+        next
     }
 
     /// Adds the lanes of each sum.
-    fn added(&self, sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn added(&self, sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
         // In any order, else the lanes are added one after the other.
         let added = [
             ("kind", Attribute::text("#vector.kind<add>")),

@@ -12,7 +12,7 @@ use super::gemm::{Written, arguments, element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::mlir::{Context, Float, Type};
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) const TERMS: i64 = 64;
 /// Lines of a block.
 const LINES: i64 = 4;
 
-const MISSING: EmitError = EmitError::Internal("an axis that a product lacks");
+const MISSING: &str = "an axis that a product lacks";
 
 /// An axis of a product, with steps from block to block.
 struct Steps {
@@ -42,8 +42,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn new(product: &Product) -> Result<Self, EmitError> {
-        let run = product.run_axis().ok_or(MISSING)?;
+    fn new(product: &Product) -> Self {
+        let run = product.run_axis().unwrap_or_else(|| unreachable!("{MISSING}"));
         // Windows overlap along the spatial axes, which are the rows behind the first one.
         let lines = (1..product.rows.len()).rev().map(Axis::Row);
         let line = lines.into_iter().find(|&axis| axis != run && product.extent(axis) > 1);
@@ -56,11 +56,11 @@ impl Blocks {
             };
             Steps { axis, extent, step }
         });
-        Ok(Blocks {
+        Blocks {
             sides: sides.collect(),
             run,
             line,
-        })
+        }
     }
 
     fn step(&self, axis: Axis) -> i64 {
@@ -87,6 +87,7 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
         Axis::Column(index) => (columns, index),
         Axis::Group(_) => return 0,
     };
+    // A factor has no stride along an axis that only the other one has.
     strides.get(index).copied().unwrap_or(0)
 }
 
@@ -120,104 +121,98 @@ pub(super) struct Moved<'c> {
 }
 
 impl<'a, 'c> Elements<'a, 'c> {
-    pub(super) fn new(
-        code: &'a Code<'c>,
-        factor: &'a Factor,
-        buffer: Ssa<'c>,
-        moved: &[Moved<'c>],
-    ) -> Result<Self, EmitError> {
-        let element = element(code.context(), factor.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+    pub(super) fn new(code: &'a Code<'c>, factor: &'a Factor, buffer: Ssa<'c>, moved: &[Moved<'c>]) -> Self {
+        let element =
+            element(code.context(), factor.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
         let fits = |width: i64| {
             let is_even = |axis: &Moved<'_>| axis.extent <= axis.step || (axis.step * axis.stride) % width == 0;
             factor.elements % width == 0 && moved.iter().all(is_even)
         };
         let mut along = Vec::new();
         for (number, window) in factor.windows.iter().enumerate() {
-            let steps = moved
-                .iter()
-                .map(|axis| code.mul(axis.first, axis.along.get(number).copied().unwrap_or(0)));
-            let steps = steps.collect::<Result<Vec<_>, _>>()?;
-            along.push(code.sum(steps.into_iter().chain([Int::Known(window.start)]))?);
+            let steps = moved.iter().map(|axis| axis.first * axis.along[number]);
+            let steps = steps.collect::<Vec<_>>();
+            along.push(Int::sum(steps.into_iter().chain([Int::Known(window.start)])));
         }
-        let offsets = moved.iter().map(|axis| code.mul(axis.first, axis.stride));
-        Ok(Elements {
+        let offsets = moved.iter().map(|axis| axis.first * axis.stride);
+        Elements {
             code,
             factor,
             buffer,
             element,
-            base: code.sum(offsets.collect::<Result<Vec<_>, _>>()?)?,
+            base: Int::sum(offsets.collect::<Vec<_>>()),
             width: [RUN, RUN / 2].into_iter().find(|&width| fits(width)).unwrap_or(1),
             along,
             loaded: HashMap::new(),
             inside: HashMap::new(),
             elements: HashMap::new(),
-        })
+        }
     }
 
     /// Returns the element at `offset` from the base, in f32. `along`: its offset along each
     /// window; it is zero outside of any window.
-    pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Ssa<'c> {
         let key = (offset, along);
         if let Some(&known) = self.elements.get(&key) {
-            return Ok(known);
+            return known;
         }
         let code = self.code;
         let mut exists = Int::Known(1);
         for (number, &further) in key.1.iter().enumerate() {
-            exists = code.and(exists, self.is_inside(number, further)?)?;
+            exists = exists & self.is_inside(number, further);
         }
-        let value = self.load(offset)?;
+        let value = self.load(offset);
         let value = match exists {
-            Int::Known(0) => self.zero()?,
+            Int::Known(0) => self.zero(),
             Int::Known(_) => value,
-            Int::Made(exists) => code.one("arith.select", &[exists, value, self.zero()?], self.element, &[])?,
+            Int::Made(exists) => exists.select(value, self.zero()),
         };
         let float = Type::float(code.context(), Float::F32);
         let value = if self.element == float {
             value
         } else {
-            code.one("arith.extf", &[value], float, &[])?
+            value.extf(float)
         };
         self.elements.insert(key, value);
-        Ok(value)
+        value
     }
 
-    fn zero(&self) -> Result<Ssa<'c>, EmitError> {
+    fn zero(&self) -> Ssa<'c> {
         self.code.float("0.0", self.element)
     }
 
-    fn is_inside(&mut self, number: usize, further: i64) -> Result<Int<'c>, EmitError> {
+    fn is_inside(&mut self, number: usize, further: i64) -> Int<'c> {
         if let Some(&known) = self.inside.get(&(number, further)) {
-            return Ok(known);
+            return known;
         }
         let (Some(window), Some(&along)) = (self.factor.windows.get(number), self.along.get(number)) else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        let inside = self.code.is_below(self.code.add(along, further)?, window.extent)?;
+        let inside = (along + further).is_below(window.extent);
         self.inside.insert((number, further), inside);
-        Ok(inside)
+        inside
     }
 
     /// Loads the element at `offset` from the base. Beyond the buffer it is zero.
-    fn load(&mut self, offset: i64) -> Result<Ssa<'c>, EmitError> {
+    fn load(&mut self, offset: i64) -> Ssa<'c> {
         let place = offset - offset.rem_euclid(self.width);
         let r#type = if self.width > 1 {
-            self.element.vector(&[self.width])?
+            self.element.vector(&[self.width])
         } else {
             self.element
         };
         let loaded = if let Some(&known) = self.loaded.get(&place) {
             known
         } else {
-            let from = self.code.add(self.base, place)?;
-            let loaded = self.code.load(self.buffer, (from, Int::Known(0)), r#type)?;
+            let from = self.base + place;
+            let loaded = self.code.load(self.buffer, (from, Int::Known(0)), r#type);
             self.loaded.insert(place, loaded);
             loaded
         };
         if self.width > 1 {
             self.code.extract(loaded, offset - place, self.element)
         } else {
-            Ok(loaded)
+            loaded
         }
     }
 }
@@ -239,25 +234,25 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Result<Written<'c>, EmitError> {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
-    let blocks = Blocks::new(product)?;
+) -> Written {
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
+    let blocks = Blocks::new(product);
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
     let workgroups = (count + LANES - 1) / LANES;
-    let workgroup = xcd_remap(&code, Int::Made(code.argument(1)?), workgroups)?;
-    let number = code.add(code.mul(workgroup, LANES)?, Int::Made(code.argument(0)?))?;
+    let workgroup = xcd_remap(Int::Made(code.argument(1)), workgroups);
+    let number = workgroup * LANES + Int::Made(code.argument(0));
     let is_block = if count % LANES == 0 {
         Int::Known(1)
     } else {
-        code.is_below(number, count)?
+        number.is_below(count)
     };
-    let firsts = coordinates(&code, number, &counts)?
+    let firsts = coordinates(number, &counts)
         .into_iter()
         .zip(&blocks.sides)
-        .map(|(index, side)| code.mul(index, side.step))
-        .collect::<Result<Vec<_>, _>>()?;
-    let (&[a, b], rest) = buffers.split_first_chunk().ok_or(MISSING)?;
+        .map(|(index, side)| index * side.step)
+        .collect::<Vec<_>>();
+    let (&[a, b], rest) = buffers.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
     let [first, second] = factors;
     let moved = |factor: &Factor, is_first: bool| -> Vec<Moved<'c>> {
         let axes = blocks.sides.iter().zip(&firsts);
@@ -275,11 +270,11 @@ pub(super) fn write<'c>(
         .collect()
     };
     let mut readers = [
-        Elements::new(&code, first, a, &moved(first, true))?,
-        Elements::new(&code, second, b, &moved(second, false))?,
+        Elements::new(&code, first, a, &moved(first, true)),
+        Elements::new(&code, second, b, &moved(second, false)),
     ];
     let lines = blocks.line.map_or(1, |line| blocks.step(line));
-    let sums = sums(&code, product, &blocks, lines, &mut readers)?;
+    let sums = sums(&code, product, &blocks, lines, &mut readers);
 
     let place = |axis: Axis| {
         let at = blocks.sides.iter().zip(&firsts).find(|(side, _)| side.axis == axis);
@@ -295,9 +290,9 @@ pub(super) fn write<'c>(
     let is_below = |index: Int<'c>, axis: Axis| {
         let extent = product.extent(axis);
         if extent % blocks.step(axis) == 0 {
-            Ok(Int::Known(1))
+            Int::Known(1)
         } else {
-            code.is_below(index, extent)
+            index.is_below(extent)
         }
     };
     for (line, &sum) in (0..lines).zip(&sums) {
@@ -306,15 +301,15 @@ pub(super) fn write<'c>(
         if let Some(Axis::Row(index)) = blocks.line
             && let Some(row) = rows.get_mut(index)
         {
-            *row = code.add(*row, line)?;
-            is_there = code.and(is_there, is_below(*row, Axis::Row(index))?)?;
+            *row = *row + line;
+            is_there = is_there & is_below(*row, Axis::Row(index));
         }
         let (mut run, mut exists) = (Vec::new(), Vec::new());
         for next in 0..RUN {
             let mut indices = if along { columns.clone() } else { rows.clone() };
-            let last = indices.last_mut().ok_or(MISSING)?;
-            *last = code.add(*last, next)?;
-            exists.push(code.and(is_there, is_below(*last, blocks.run)?)?);
+            let last = indices.last_mut().unwrap_or_else(|| unreachable!("{MISSING}"));
+            *last = *last + next;
+            exists.push(is_there & is_below(*last, blocks.run));
             run.push(indices);
         }
         let spot = Spot {
@@ -325,14 +320,10 @@ pub(super) fn write<'c>(
             goes_along_columns: along,
             exists: &exists,
         };
-        epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest)?;
+        epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest);
     }
     drop(readers);
-    code.op("func.return", &[], &[], &[], Vec::new())?;
-    Ok(Written {
-        block: code.finish()?,
-        workgroups,
-    })
+    code.finish(workgroups)
 }
 
 /// Computes the sums of a block: a vector for each line.
@@ -342,9 +333,9 @@ fn sums<'c>(
     blocks: &Blocks,
     lines: i64,
     readers: &mut [Elements<'_, 'c>; 2],
-) -> Result<Vec<Ssa<'c>>, EmitError> {
-    let vector = Type::float(code.context(), Float::F32).vector(&[RUN])?;
-    let mut sums = vec![code.zeros(vector)?; usize::try_from(lines).map_err(|_| MISSING)?];
+) -> Vec<Ssa<'c>> {
+    let vector = Type::float(code.context(), Float::F32).vector(&[RUN]);
+    let mut sums = vec![code.zeros(vector); unsigned(lines)];
     let terms: i64 = product.sum.iter().product();
     for term in 0..terms {
         let indices = known_coordinates(term, &product.sum);
@@ -373,16 +364,16 @@ fn sums<'c>(
                             .map(|&(axis, count)| count * step_of(window, axis, is_first))
                             .sum();
                         let (axis, step) = window.sum;
-                        own + step * indices.get(axis).copied().unwrap_or(0)
+                        own + step * indices[axis]
                     });
                     reader.element(factor.first + own + of_term, along.collect())
                 });
-                let elements = elements.collect::<Result<Vec<_>, _>>()?;
-                operands.push(code.one("vector.from_elements", &elements, vector, &[])?);
+                let elements = elements.collect::<Vec<_>>();
+                operands.push(code.vector(&elements, vector));
             }
             operands.push(*sum);
-            *sum = code.same("math.fma", &operands)?;
+            *sum = code.same("math.fma", &operands);
         }
     }
-    Ok(sums)
+    sums
 }

@@ -15,7 +15,7 @@ use super::gemm::{Written, arguments, xcd_remap};
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::{Machine, gemm};
 
@@ -28,7 +28,7 @@ const SUMS: i64 = 98;
 /// Most results.
 const RESULTS: i64 = 1 << 20;
 
-const MISSING: EmitError = EmitError::Internal("an axis that a product lacks");
+const MISSING: &str = "an axis that a product lacks";
 
 /// How the lanes of a workgroup share a product.
 struct Share {
@@ -43,7 +43,7 @@ struct Share {
 }
 
 impl Share {
-    fn new(product: &Product) -> Result<Self, EmitError> {
+    fn new(product: &Product) -> Self {
         let (rows, columns) = extents(product);
         let are_neighbours = product.factors[1].strides.own.last() == Some(&1);
         let (width, across) = if are_neighbours && columns > 1 {
@@ -54,19 +54,19 @@ impl Share {
         } else {
             (1, 1)
         };
-        let last = product.sum.last().copied().ok_or(MISSING)?;
+        let last = product.sum.last().copied().unwrap_or_else(|| unreachable!("{MISSING}"));
         let most = if width > 1 { 4 } else { 8 };
         let cell = (1..=most).rev().find(|cell| last % cell == 0).unwrap_or(1);
         let mut counts = product.sum.clone();
         if let Some(last) = counts.last_mut() {
             *last /= cell;
         }
-        Ok(Share {
+        Share {
             width,
             across,
             cell,
             counts,
-        })
+        }
     }
 
     /// The number of workgroups along `columns` columns.
@@ -83,10 +83,10 @@ fn extents(product: &Product) -> (i64, i64) {
 
 /// Returns the number of workgroups that share a sum of this product; `None` if there is no kernel
 /// for it.
-pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>, EmitError> {
+pub(crate) fn parts(product: &Product, machine: &Machine) -> Option<u64> {
     /// Workgroups of a compute unit.
     const RESIDENT: i64 = 4;
-    let share = Share::new(product)?;
+    let share = Share::new(product);
     let (rows, columns) = extents(product);
     let cells: i64 = share.counts.iter().product();
     let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
@@ -100,7 +100,7 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>,
     let fits = |parts: &u64| *parts <= most && parts.saturating_mul(results) <= bound;
     let parts = gemm::PARTS.into_iter().rev().find(fits).unwrap_or(2);
     let is_possible = rows.saturating_mul(columns) <= RESULTS && product.can_be_shared(parts);
-    Ok(is_possible.then_some(parts))
+    is_possible.then_some(parts)
 }
 
 /// Writes the kernel that stores the parts. Its arguments are those of [`gemm`](super::gemm).
@@ -109,9 +109,9 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Result<Written<'c>, EmitError> {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
-    let share = Share::new(product)?;
+) -> Written {
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
+    let share = Share::new(product);
     let (taps, columns) = extents(product);
     let Share {
         width, across, cell, ..
@@ -119,31 +119,31 @@ pub(super) fn write<'c>(
     let parts = product.schedule.parts.cast_signed();
     let groups = share.groups(columns);
     let workgroups = groups * parts;
-    let number = xcd_remap(&code, Int::Made(code.argument(1)?), workgroups)?;
-    let (group, part) = (code.rem(number, groups)?, code.div(number, groups)?);
-    let lane = Int::Made(code.argument(0)?);
-    let (block, slice) = (code.rem(lane, across)?, code.div(lane, across)?);
-    let group_column = code.mul(group, across * width)?;
-    let column = code.add(group_column, code.mul(block, width)?)?;
+    let number = xcd_remap(Int::Made(code.argument(1)), workgroups);
+    let (group, part) = (number % groups, number / groups);
+    let lane = Int::Made(code.argument(0));
+    let (block, slice) = (lane % across, lane / across);
+    let group_column = group * (across * width);
+    let column = group_column + block * width;
     let cells: i64 = share.counts.iter().product();
     let each = (cells + parts - 1) / parts;
-    let start = code.mul(part, each)?;
-    let end = code.add(start, each)?;
-    let end = code.select(code.is_below(end, cells)?, end, cells)?;
+    let start = part * each;
+    let end = start + each;
+    let end = end.is_below(cells).select(end, cells);
 
     let &[a, b, stored] = buffers.as_slice() else {
-        return Err(EmitError::Internal("parts with an epilogue"));
+        unreachable!("parts with an epilogue");
     };
     let float = Type::float(context, Float::F32);
-    let vector = float.vector(&[width])?;
-    let count = usize::try_from(taps).map_err(|_| MISSING)?;
-    let zeros = vec![code.zeros(vector)?; count];
+    let vector = float.vector(&[width]);
+    let count = unsigned(taps);
+    let zeros = vec![code.zeros(vector); count];
     let [first, second] = factors;
-    let bounds = [code.add(start, slice)?, end, Int::Known(LANES / across)];
+    let bounds = [start + slice, end, Int::Known(LANES / across)];
     let sums = code.repeat(bounds, &zeros, |number, sums| {
-        let mut indices = coordinates(&code, number, &share.counts)?;
+        let mut indices = coordinates(number, &share.counts);
         if let Some(last) = indices.last_mut() {
-            *last = code.mul(*last, cell)?;
+            *last = *last * cell;
         }
         let last = product.sum.len().saturating_sub(1);
         let moved = |factor: &Factor, stride: i64| {
@@ -160,22 +160,21 @@ pub(super) fn write<'c>(
                 first,
                 extent,
                 step: if axis == last { cell } else { 1 },
-                stride: factor.strides.sum.get(axis).copied().unwrap_or(0),
+                stride: factor.strides.sum[axis],
                 along: factor.windows.iter().map(|window| step(window.sum, axis)).collect(),
             });
             [of_column].into_iter().chain(of_sum).collect::<Vec<_>>()
         };
-        let of_columns = [&first.strides.other, &second.strides.own].map(|strides| strides.last().copied());
-        let [of_a, of_b] = of_columns.map(|stride| stride.unwrap_or(0));
-        let mut x = Elements::new(&code, first, a, &moved(first, of_a))?;
-        let mut dy = Elements::new(&code, second, b, &moved(second, of_b))?;
+        let [of_a, of_b] = [&first.strides.other, &second.strides.own].map(|strides| strides[strides.len() - 1]);
+        let mut x = Elements::new(&code, first, a, &moved(first, of_a));
+        let mut dy = Elements::new(&code, second, b, &moved(second, of_b));
         let mut sums = sums.to_vec();
-        let along_last = |factor: &Factor| factor.strides.sum.get(last).copied().unwrap_or(0);
+        let along_last = |factor: &Factor| factor.strides.sum[last];
         for term in 0..cell {
             let loaded = (0..width)
                 .map(|next| dy.element(second.first + term * along_last(second) + next * of_b, Vec::new()))
-                .collect::<Result<Vec<_>, _>>()?;
-            let weights = code.one("vector.from_elements", &loaded, vector, &[])?;
+                .collect::<Vec<_>>();
+            let weights = code.vector(&loaded, vector);
             for (tap, sum) in (0..).zip(&mut sums) {
                 let indices = known_coordinates(tap, &product.rows);
                 let of_tap: i64 = indices
@@ -185,80 +184,73 @@ pub(super) fn write<'c>(
                     .sum();
                 let along = first.windows.iter().map(|window| {
                     let (axis, step_of_tap) = window.own;
-                    term * step(window.sum, last) + step_of_tap * indices.get(axis).copied().unwrap_or(0)
+                    term * step(window.sum, last) + step_of_tap * indices[axis]
                 });
                 let along: Vec<i64> = along.collect();
                 let from = first.first + term * along_last(first) + of_tap;
                 let loaded = (0..width)
                     .map(|next| x.element(from + next * of_a, along.clone()))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let elements = code.one("vector.from_elements", &loaded, vector, &[])?;
-                *sum = code.same("math.fma", &[elements, weights, *sum])?;
+                    .collect::<Vec<_>>();
+                let elements = code.vector(&loaded, vector);
+                *sum = elements.fma(weights, *sum);
             }
         }
-        Ok(sums)
-    })?;
+        sums
+    });
 
     // In LDS each subgroup has the sums of its lanes: for each block of columns, those of each tap.
     // Behind them is space for stores that nobody reads.
     let of_subgroup = across * taps * width;
     let subgroups = LANES / SUBGROUP;
-    let memory = code.shared(subgroups * of_subgroup + LANES * width, float)?;
-    let (own, subgroup) = (code.rem(lane, SUBGROUP)?, code.div(lane, SUBGROUP)?);
-    let is_first = code.is_below(own, across)?;
-    let beside = code.add(code.mul(lane, width)?, subgroups * of_subgroup)?;
+    let memory = code.shared(subgroups * of_subgroup + LANES * width, float);
+    let (own, subgroup) = (lane % SUBGROUP, lane / SUBGROUP);
+    let is_first = own.is_below(across);
+    let beside = lane * width + subgroups * of_subgroup;
     for (tap, &sum) in (0..).zip(&sums) {
         let mut elements = Vec::new();
         for next in 0..width {
-            let mut element = code.extract(sum, next, float)?;
+            let mut element = code.extract(sum, next, float);
             let mut distance = across;
             while distance < SUBGROUP {
-                element = code.same("arith.addf", &[element, code.exchanged(element, distance)?])?;
+                element = element + code.exchanged(element, distance);
                 distance *= 2;
             }
             elements.push(element);
         }
-        let place = code.add(
-            code.mul(subgroup, of_subgroup)?,
-            code.mul(code.add(code.mul(block, taps)?, tap)?, width)?,
-        )?;
-        let place = code.select(is_first, place, beside)?;
-        code.write_shared(code.one("vector.from_elements", &elements, vector, &[])?, memory, place)?;
+        let place = subgroup * of_subgroup + (block * taps + tap) * width;
+        let place = is_first.select(place, beside);
+        code.write_vector(code.vector(&elements, vector), memory, place);
     }
-    code.barrier()?;
-    let (_, tensor) = epilogue.stored.first().ok_or(MISSING)?;
+    code.barrier();
+    let (_, tensor) = &epilogue.stored[0];
     let spread = &tensor.spread;
     for pass in 0..(of_subgroup + LANES - 1) / LANES {
-        let number = code.add(lane, pass * LANES)?;
-        let is_sum = code.is_below(number, of_subgroup)?;
-        let number = code.select(is_sum, number, 0)?;
-        let (local, tap) = (code.div(number, taps)?, code.rem(number, taps)?);
-        let (block, next) = (code.div(local, width)?, code.rem(local, width)?);
-        let place = code.add(code.mul(code.add(code.mul(block, taps)?, tap)?, width)?, next)?;
+        let number = lane + pass * LANES;
+        let is_sum = number.is_below(of_subgroup);
+        let number = is_sum.select(number, 0);
+        let (local, tap) = (number / taps, number % taps);
+        let (block, next) = (local / width, local % width);
+        let place = (block * taps + tap) * width + next;
         let mut total: Option<Ssa<'c>> = None;
         for subgroup in 0..subgroups {
-            let place = code.index(code.add(place, subgroup * of_subgroup)?)?;
-            let read = code.one("memref.load", &[memory, place], float, &[])?;
+            let place = code.index(place + subgroup * of_subgroup);
+            let read = code.read(memory, place);
             total = Some(match total {
-                Some(total) => code.same("arith.addf", &[total, read])?,
+                Some(total) => total + read,
                 None => read,
             });
         }
-        let column = code.add(group_column, local)?;
-        let exists = code.and(is_sum, code.is_below(column, columns)?)?;
-        let to = code.sum([
-            offset(&code, &[part], &spread.batch)?,
-            offset(&code, &[column], &spread.columns)?,
-            offset(&code, &coordinates(&code, tap, &product.rows)?, &spread.rows)?,
-        ])?;
-        let to = code.select(exists, to, BEYOND / BYTES)?;
-        code.store(total.ok_or(MISSING)?, stored, to)?;
+        let column = group_column + local;
+        let exists = is_sum & column.is_below(columns);
+        let to = Int::sum([
+            offset(&[part], &spread.batch),
+            offset(&[column], &spread.columns),
+            offset(&coordinates(tap, &product.rows), &spread.rows),
+        ]);
+        let to = exists.select(to, BEYOND / BYTES);
+        code.store(total.unwrap_or_else(|| unreachable!("{MISSING}")), stored, to);
     }
-    code.op("func.return", &[], &[], &[], Vec::new())?;
-    Ok(Written {
-        block: code.finish()?,
-        workgroups,
-    })
+    code.finish(workgroups)
 }
 
 /// How far a step along an axis goes along a window that goes along `along`.

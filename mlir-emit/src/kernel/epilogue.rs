@@ -5,7 +5,6 @@
 
 use super::code::{Code, Int, Ssa};
 use super::places::{BEYOND, offset};
-use crate::EmitError;
 use crate::mlir::{Attribute, Operation, Type};
 use std::collections::HashMap;
 
@@ -85,7 +84,12 @@ impl Tensor<'_> {
     }
 
     pub(super) fn bytes(&self) -> i64 {
-        i64::from(self.element.bits().unwrap_or(8).div_ceil(8))
+        i64::from(
+            self.element
+                .bits()
+                .unwrap_or_else(|| unreachable!("elements of {}", self.element))
+                .div_ceil(8),
+        )
     }
 
     /// Whether a run of elements is side by side in memory and aligned.
@@ -114,18 +118,18 @@ impl Tensor<'_> {
     }
 
     /// The places of the elements: one for a run, or for what is the same.
-    fn places<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, single: bool) -> Result<Vec<Int<'c>>, EmitError> {
+    fn places<'c>(&self, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
-            (columns, offset(code, spot.rows, rows)?)
+            (columns, offset(spot.rows, rows))
         } else {
-            (rows, offset(code, spot.columns, columns)?)
+            (rows, offset(spot.columns, columns))
         };
-        let base = code.add(offset(code, spot.batch, batch)?, across)?;
+        let base = offset(spot.batch, batch) + across;
         let count = if single { 1 } else { spot.run.len() };
         let places = spot.run.iter().take(count).zip(spot.exists).map(|(indices, &exists)| {
-            let place = code.add(base, offset(code, indices, run)?)?;
-            code.select(exists, place, BEYOND / self.bytes())
+            let place = base + offset(indices, run);
+            exists.select(place, BEYOND / self.bytes())
         });
         places.collect()
     }
@@ -146,10 +150,10 @@ impl<'c> Epilogue<'c> {
         (sums, extent): (Ssa<'c>, i64),
         spot: &Spot<'_, 'c>,
         buffers: &[Ssa<'c>],
-    ) -> Result<(), EmitError> {
+    ) {
         let mut read = Vec::new();
         for (tensor, &buffer) in self.operands.iter().zip(buffers) {
-            read.push(load(code, tensor, buffer, spot, extent)?);
+            read.push(load(code, tensor, buffer, spot, extent));
         }
         let mut made: Vec<Ssa<'c>> = Vec::new();
         let find = |made: &[Ssa<'c>], source: Source| {
@@ -159,22 +163,21 @@ impl<'c> Epilogue<'c> {
                 Source::Operand(index) => read.get(index).copied(),
                 Source::Unused => None,
             };
-            value.ok_or(EmitError::Internal("a value that a kernel lacks"))
+            value.unwrap_or_else(|| unreachable!("a value that a kernel lacks"))
         };
         for step in &self.steps {
             let mut known = HashMap::new();
             for (&argument, &source) in step.arguments.iter().zip(&step.sources) {
                 if source != Source::Unused {
-                    known.insert(argument, find(&made, source)?);
+                    known.insert(argument, find(&made, source));
                 }
             }
-            made.push(written(code, &step.body, known, Some(RUN))?);
+            made.push(written(code, &step.body, known, Some(RUN)));
         }
         let outputs = buffers.iter().skip(self.operands.len());
         for ((source, tensor), &buffer) in self.stored.iter().zip(outputs) {
-            store(code, (find(&made, *source)?, tensor), buffer, spot, extent)?;
+            store(code, (find(&made, *source), tensor), buffer, spot, extent);
         }
-        Ok(())
     }
 }
 
@@ -185,32 +188,26 @@ pub(super) fn load<'c>(
     buffer: Ssa<'c>,
     spot: &Spot<'_, 'c>,
     extent: i64,
-) -> Result<Ssa<'c>, EmitError> {
-    let vector = tensor.element.vector(&[RUN])?;
+) -> Ssa<'c> {
+    let vector = tensor.element.vector(&[RUN]);
     let zero = Int::Known(0);
     if tensor.is_same(spot.goes_along_columns) {
-        let places = tensor.places(code, spot, true)?;
-        let place = places
-            .first()
-            .copied()
-            .ok_or(EmitError::Internal("a place that is missing"))?;
-        let single = code.load(buffer, (place, zero), tensor.element)?;
-        return code.one("vector.broadcast", &[single], vector, &[]);
+        let places = tensor.places(spot, true);
+        let place = places[0];
+        let single = code.load(buffer, (place, zero), tensor.element);
+        return single.broadcast(vector);
     }
     if tensor.is_run(spot.goes_along_columns, extent) {
-        let places = tensor.places(code, spot, true)?;
-        let place = places
-            .first()
-            .copied()
-            .ok_or(EmitError::Internal("a place that is missing"))?;
+        let places = tensor.places(spot, true);
+        let place = places[0];
         return code.load(buffer, (place, zero), vector);
     }
-    let places = tensor.places(code, spot, false)?;
+    let places = tensor.places(spot, false);
     let elements = places
         .into_iter()
         .map(|place| code.load(buffer, (place, zero), tensor.element));
-    let elements = elements.collect::<Result<Vec<_>, _>>()?;
-    code.one("vector.from_elements", &elements, vector, &[])
+    let elements = elements.collect::<Vec<_>>();
+    code.vector(&elements, vector)
 }
 
 /// Stores a run of elements.
@@ -220,21 +217,17 @@ pub(super) fn store<'c>(
     buffer: Ssa<'c>,
     spot: &Spot<'_, 'c>,
     extent: i64,
-) -> Result<(), EmitError> {
+) {
     let is_run = tensor.is_run(spot.goes_along_columns, extent);
-    let places = tensor.places(code, spot, is_run)?;
+    let places = tensor.places(spot, is_run);
     if is_run {
-        let place = places
-            .first()
-            .copied()
-            .ok_or(EmitError::Internal("a place that is missing"))?;
+        let place = places[0];
         return code.store(value, buffer, place);
     }
     for (position, place) in (0..).zip(places) {
-        let element = code.extract(value, position, tensor.element)?;
-        code.store(element, buffer, place)?;
+        let element = code.extract(value, position, tensor.element);
+        code.store(element, buffer, place);
     }
-    Ok(())
 }
 
 /// Writes the body of a step for vectors of `width` elements, or for scalars if `width` is `None`.
@@ -244,7 +237,7 @@ pub(super) fn written<'c>(
     body: &[Operation],
     known: HashMap<usize, Ssa<'c>>,
     width: Option<i64>,
-) -> Result<Ssa<'c>, EmitError> {
+) -> Ssa<'c> {
     written_with(code, body, known, width, |_, _| None)
 }
 
@@ -255,25 +248,25 @@ pub(super) fn written_with<'c>(
     body: &[Operation],
     mut known: HashMap<usize, Ssa<'c>>,
     width: Option<i64>,
-    other: impl Fn(usize, &[Ssa<'c>]) -> Option<Result<Ssa<'c>, EmitError>>,
-) -> Result<Ssa<'c>, EmitError> {
-    const MISSING: EmitError = EmitError::Internal("a value that a body lacks");
+    other: impl Fn(usize, &[Ssa<'c>]) -> Option<Ssa<'c>>,
+) -> Ssa<'c> {
+    const MISSING: &str = "a value that a body lacks";
     for operation in body {
         let operands: Option<Vec<_>> = operation.operands().iter().map(|id| known.get(id).copied()).collect();
-        let operands = operands.ok_or(MISSING)?;
+        let operands = operands.unwrap_or_else(|| unreachable!("{MISSING}"));
         if operation.name() == "linalg.yield" {
-            return operands.first().copied().ok_or(MISSING);
+            return operands[0];
         }
         let &[result] = operation.results() else {
-            return Err(EmitError::Internal("a step with several results"));
+            unreachable!("a step with several results");
         };
         if let Some(other) = other(result, &operands) {
-            known.insert(result, other?);
+            known.insert(result, other);
             continue;
         }
         let element = code.context().value(result).r#type();
         let made = match width {
-            Some(width) => element.vector(&[width])?,
+            Some(width) => element.vector(&[width]),
             None => element,
         };
         let attributes = operation.attributes().iter().map(|(name, text)| {
@@ -284,9 +277,9 @@ pub(super) fn written_with<'c>(
             (name.as_str(), Attribute::text(&text))
         });
         let attributes: Vec<_> = attributes.collect();
-        known.insert(result, code.one(operation.name(), &operands, made, &attributes)?);
+        known.insert(result, code.one(operation.name(), &operands, made, &attributes));
     }
-    Err(MISSING)
+    unreachable!("{MISSING}")
 }
 
 /// A constant of one element as one for all elements of a vector, if there is one.

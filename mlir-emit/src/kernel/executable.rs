@@ -29,8 +29,9 @@ pub(super) fn executable(
     context: &Context,
     (symbol, name, lanes): (&str, &str, Lanes),
     (buffers, read): (&[String], usize),
-    written: Written<'_>,
+    written: Written,
 ) -> Result<String, EmitError> {
+    let block = written.block?;
     let binding = |number: usize| {
         let flags = if number < read { ", ReadOnly" } else { "" };
         format!("#hal.pipeline.binding<storage_buffer{flags}>")
@@ -63,7 +64,7 @@ pub(super) fn executable(
             number + 2,
         )?;
     }
-    text.push_str(&body_text(context, written.block, 4)?);
+    text.push_str(&body_text(context, &block, 4));
     text.push_str("      }\n    }\n  }");
     Ok(text)
 }

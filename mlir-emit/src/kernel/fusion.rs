@@ -8,7 +8,6 @@
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
 use super::rows::problem::MARK;
-use crate::EmitError;
 use crate::mlir::{Context, Operation};
 use std::collections::{HashMap, HashSet};
 
@@ -41,7 +40,7 @@ pub(super) fn fuse<'c>(
     (operations, at): (&[Operation], usize),
     product: &Product,
     sums: usize,
-) -> Result<Fused<'c>, EmitError> {
+) -> Fused<'c> {
     let mut held = HashMap::from([(
         sums,
         Held {
@@ -97,7 +96,7 @@ pub(super) fn fuse<'c>(
     };
     for id in stored {
         let Some(held) = held.get(&id) else { continue };
-        let (shape, element) = context.value(id).r#type().as_tensor()?;
+        let (shape, element) = context.value(id).r#type().as_tensor();
         let tensor = Tensor {
             value: id,
             element,
@@ -107,11 +106,11 @@ pub(super) fn fuse<'c>(
         epilogue.stored.push((held.source, tensor));
     }
     let numbers = members.iter().map(|member| member.0);
-    Ok(Fused {
+    Fused {
         epilogue,
         last: numbers.clone().max().unwrap_or(at),
         operations: numbers.chain([at]).collect(),
-    })
+    }
 }
 
 /// An operation as a step of the kernel, the axes of its result, and the tensors that it reads
@@ -159,7 +158,7 @@ fn joined<'c>(
             sources.push(held.source);
             continue;
         }
-        let (shape, element) = context.value(*id).r#type().as_tensor().ok()?;
+        let (shape, element) = context.value(*id).r#type().if_tensor()?;
         element.bits()?;
         let own: Vec<Axis> = map
             .iter()

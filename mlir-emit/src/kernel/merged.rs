@@ -83,7 +83,7 @@ pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: 
     let mut axis = 1;
     while axis < extents.len() {
         let outer = axis - 1;
-        let extent = extents.get(axis).copied().unwrap_or(1);
+        let extent = extents[axis];
         let is_one = extents.get(outer) == Some(&1) || extent == 1;
         let is_free = windows.iter().all(|window| **window != axis && **window != outer);
         let is_joint = strides

@@ -67,7 +67,7 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
-use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value};
+use crate::mlir::{Attribute, Context, Float, Operation, Type, Value};
 use crate::target::Target;
 use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
@@ -83,8 +83,8 @@ const PRODUCT: &str = "rotini.product";
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
     products: RefCell<Vec<Product>>,
-    /// The text of kernels that are complete.
-    complete: RefCell<Vec<String>>,
+    /// The text of kernels that are complete, or why they have none.
+    complete: RefCell<Vec<Result<String, EmitError>>>,
 }
 
 impl Kernels {
@@ -104,37 +104,31 @@ impl Kernels {
     }
 
     /// Appends a copy in another memory order to a block. Its result has this shape.
-    pub(crate) fn transpose<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (transpose, shape): (&Transpose, &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn transpose<'c>(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
         let element =
-            gemm::element(context, transpose.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
+            gemm::element(context, transpose.dtype).unwrap_or_else(|| unreachable!("a copy that no kernel makes"));
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
             kind: "turn",
             name: transpose.name(),
             lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
-            stored: vec![(written, element.tensor(shape)?)],
-            written: transpose.write(context)?,
+            stored: vec![(written, element.tensor(shape))],
+            written: transpose.write(context),
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a copy without a result"))
+            .unwrap_or_else(|| unreachable!("a copy without a result"))
     }
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
     /// place: nothing else of it is accessed.
-    pub(crate) fn scatter<'c, 'b>(
+    pub(crate) fn scatter<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
-        (scatter, [tensor, span]): (&Scatter, [Value<'c, 'b>; 2]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+        (scatter, [tensor, span]): (&Scatter, [Value<'c>; 2]),
+    ) -> Value<'c> {
         let element = scatter.element(context);
         let [read, stored] = scatter.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -147,21 +141,20 @@ impl Kernels {
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
-            written: scatter.write(context)?,
+            written: scatter.write(context),
         };
-        let made = self.append_updating(context, block, kernel, Some(span.id()))?;
+        let made = self.append_updating(context, kernel, Some(span.id()));
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a scatter without a result"))
+            .unwrap_or_else(|| unreachable!("a scatter without a result"))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
-    pub(crate) fn dots<'c, 'b>(
+    pub(crate) fn dots<'c>(
         &self,
         context: &'c Context,
-        block: &'b Block<'c>,
         (dots, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -169,68 +162,52 @@ impl Kernels {
             name: dots.name(),
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
-            stored: vec![(out, element.tensor(shape)?)],
-            written: dots.write(context)?,
+            stored: vec![(out, element.tensor(shape))],
+            written: dots.write(context),
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a product without a result"))
+            .unwrap_or_else(|| unreachable!("a product without a result"))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
-    pub(crate) fn own<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (own, values, shape): (&Own, &[usize], &[i64]),
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn own<'c>(&self, context: &'c Context, (own, values, shape): (&Own, &[usize], &[i64])) -> Value<'c> {
         let element = Type::float(context, Float::F32);
         let (kind, name, counts, written) = match own {
             Own::Panels(panels) => {
                 let counts = panels.elements.to_vec();
-                ("panels", panels.name.clone(), counts, panels.write(context)?)
+                ("panels", panels.name.clone(), counts, panels.write(context))
             }
-            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)?),
-            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)?),
+            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
+            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers
             .next_back()
-            .ok_or(EmitError::Internal("a kernel without buffers"))?;
+            .unwrap_or_else(|| unreachable!("a kernel without buffers"));
         let kernel = Whole {
             kind,
             name,
             lanes: Lanes::Single,
             read: values.iter().copied().zip(buffers).collect(),
-            stored: vec![(out, element.tensor(shape)?)],
+            stored: vec![(out, element.tensor(shape))],
             written,
         };
-        let made = self.append_whole(context, block, kernel)?;
+        let made = self.append_whole(context, kernel);
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a kernel without a result"))
+            .unwrap_or_else(|| unreachable!("a kernel without a result"))
     }
 
     /// Appends a complete kernel, and returns what it stores.
-    fn append_whole<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        kernel: Whole<'c>,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
-        self.append_updating(context, block, kernel, None)
+    fn append_whole<'c>(&self, context: &'c Context, kernel: Whole<'c>) -> Vec<Value<'c>> {
+        self.append_updating(context, kernel, None)
     }
 
     /// Appends a complete kernel, and returns what it stores. If a value is given, the only
     /// result is that value's memory, updated in place.
-    fn append_updating<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        kernel: Whole<'c>,
-        updated: Option<usize>,
-    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+    fn append_updating<'c>(&self, context: &'c Context, kernel: Whole<'c>, updated: Option<usize>) -> Vec<Value<'c>> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
@@ -245,13 +222,13 @@ impl Kernels {
             (&symbol, &name, kernel.lanes),
             (&buffers, kernel.read.len()),
             kernel.written,
-        )?);
+        ));
         let operands: Vec<_> = kernel
             .read
             .iter()
             .map(|&(tensor, _)| tensor)
             .chain(updated)
-            .map(|tensor| context.value(tensor).captured())
+            .map(|tensor| context.value(tensor))
             .collect();
         let mut attributes = dispatched(&symbol, &name, operands.len());
         if updated.is_some() {
@@ -262,41 +239,30 @@ impl Kernels {
             .map(|(name, text)| (name, Attribute::text(&text)))
             .collect();
         let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
-        Ok(block.append(context, DISPATCH, &operands, &results, &attributes, Vec::new()))
+        context.append(DISPATCH, &operands, &results, &attributes, Vec::new())
     }
 
     /// Appends a product to a block.
-    pub(crate) fn append<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        mut product: Product,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let element = gemm::element(context, product.compute).ok_or(EmitError::Internal("sums that no kernel has"))?;
-        let result = element.tensor(&product.shape())?;
+    pub(crate) fn append<'c>(&self, context: &'c Context, mut product: Product) -> Value<'c> {
+        let element =
+            gemm::element(context, product.compute).unwrap_or_else(|| unreachable!("sums that no kernel has"));
+        let result = element.tensor(&product.shape());
         let mut products = self.products.borrow_mut();
         let number = Attribute::text(&format!("{} : i64", products.len()));
-        let operands: Vec<Value<'c, 'b>> = product
+        let operands: Vec<Value<'c>> = product
             .factors
             .iter()
             .map(|factor| factor.tensor)
             .chain(product.chosen)
-            .map(|value| context.value(value).captured())
+            .map(|value| context.value(value))
             .collect();
         // No two kernels of a module have one name.
         product.name = format!("{}_{}", product.name, products.len());
         products.push(product);
-        let made = block.append(
-            context,
-            PRODUCT,
-            &operands,
-            &[result],
-            &[("number", number)],
-            Vec::new(),
-        );
+        let made = context.append(PRODUCT, &operands, &[result], &[("number", number)], Vec::new());
         made.into_iter()
             .next()
-            .ok_or(EmitError::Internal("a product without sums"))
+            .unwrap_or_else(|| unreachable!("a product without sums"))
     }
 }
 
@@ -336,20 +302,19 @@ struct Whole<'c> {
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
-    written: gemm::Written<'c>,
+    written: gemm::Written,
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
 pub(crate) fn place<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     kernels: &Kernels,
     target: &Target,
 ) -> Result<Vec<String>, EmitError> {
     let products = kernels.products.borrow();
     let mut texts = kernels.complete.take();
     for (number, product) in products.iter().enumerate() {
-        let mut operations = block.take();
         let name = format!("{number} : i64");
         let is_own = |operation: &Operation| {
             operation.name() == PRODUCT && operation.attribute("number").is_some_and(|text| *text == name)
@@ -357,32 +322,28 @@ pub(crate) fn place<'c>(
         let at = operations
             .iter()
             .position(is_own)
-            .ok_or(EmitError::Internal("a lost product"))?;
-        let &[sums] = operations.get(at).map_or(&[][..], Operation::results) else {
-            return Err(EmitError::Internal("a product without sums"));
+            .unwrap_or_else(|| unreachable!("a lost product"));
+        let &[sums] = operations[at].results() else {
+            unreachable!("a product without sums");
         };
         let Fused {
             mut epilogue,
             operations: fused,
             last,
-        } = fusion::fuse(context, (&operations, at), product, sums)?;
+        } = fusion::fuse(context, (operations, at), product, sums);
         let symbol = format!("rotini_{number}");
         let mut calls = Vec::new();
         if product.schedule.parts > 1 {
             let results: i64 = product.shape().iter().product();
             let count = product.schedule.parts.cast_signed() * results;
-            let fresh = Block::new(&[Type::float(context, Float::F32).tensor(&[count])?]);
-            let value = fresh
-                .argument(0)
-                .ok_or(EmitError::Internal("a value without a place"))?
-                .id();
+            let value = context.fresh(Type::float(context, Float::F32).tensor(&[count])).id();
             let parts = split_k::parts(product, value, context);
             let mut stored = Epilogue {
                 stored: vec![(Source::Sums, parts.clone())],
                 ..Epilogue::default()
             };
-            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts)?);
-            let written = split_k::write(context, product, &epilogue)?;
+            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts));
+            let written = split_k::write(context, product, &epilogue);
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
             let kernel = (
@@ -391,9 +352,9 @@ pub(crate) fn place<'c>(
                 Lanes::Wave64(split_k::LANES.unsigned_abs()),
             );
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-            calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
+            calls.push(call(context, kernel, read, tensors, written, &mut texts));
         } else {
-            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts)?);
+            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts));
         }
         let kept = operations.drain(..).enumerate();
         let mut next = Vec::new();
@@ -405,16 +366,16 @@ pub(crate) fn place<'c>(
                 next.append(&mut calls);
             }
         }
-        block.put(next);
+        *operations = next;
     }
-    rows::place(context, block, target, |made| {
+    rows::place(context, operations, target, |made| {
         let lanes = made.lanes.map_or(Lanes::Single, Lanes::Wave64);
         let kernel = (made.symbol.as_str(), made.name.as_str(), lanes);
         let read = (Vec::new(), Vec::new());
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)
-    })?;
-    Ok(texts)
+    });
+    texts.into_iter().collect()
 }
 
 /// Writes the kernel of a product, and returns its call.
@@ -422,8 +383,8 @@ fn multiply<'c>(
     context: &'c Context,
     (symbol, product): (&str, &Product),
     epilogue: &mut Epilogue<'c>,
-    texts: &mut Vec<String>,
-) -> Result<Operation, EmitError> {
+    texts: &mut Vec<Result<String, EmitError>>,
+) -> Operation {
     let (axes, factors) = merged::merge(product, epilogue);
     let (written, lanes) = if product.is_direct {
         let write = if product.schedule.parts > 1 {
@@ -431,10 +392,10 @@ fn multiply<'c>(
         } else {
             depthwise::write
         };
-        let written = write(context, (product, &axes), &factors, epilogue)?;
+        let written = write(context, (product, &axes), &factors, epilogue);
         (written, depthwise::LANES.unsigned_abs())
     } else {
-        let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
+        let written = gemm::write(context, (product, &axes), &factors, epilogue);
         (written, product.schedule.lanes())
     };
     let values = factors
@@ -461,9 +422,9 @@ fn call<'c>(
     (symbol, name, lanes): (&str, &str, Lanes),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    written: gemm::Written<'c>,
-    texts: &mut Vec<String>,
-) -> Result<Operation, EmitError> {
+    written: gemm::Written,
+    texts: &mut Vec<Result<String, EmitError>>,
+) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
     buffers.extend(operands.iter().map(memref));
     buffers.extend(stored.iter().map(|(_, tensor)| memref(tensor)));
@@ -473,9 +434,9 @@ fn call<'c>(
         (symbol, name, lanes),
         (&buffers, values.len()),
         written,
-    )?);
+    ));
     let attributes = dispatched(symbol, name, values.len());
-    Ok(Operation::new(DISPATCH, values, attributes, stored))
+    Operation::new(DISPATCH, values, attributes, stored)
 }
 
 fn memref(tensor: &Tensor<'_>) -> String {

@@ -1,9 +1,8 @@
 //! Where a factor's elements are: places of a row and of a term in memory, and whether they are in
 //! the image.
 
-use super::code::{Code, Int};
+use super::code::Int;
 use super::problem::{Factor, Window};
-use crate::EmitError;
 
 /// An offset in bytes that is beyond the end of every buffer. Adding the offset of an access to it
 /// does not overflow 2^32.
@@ -22,19 +21,19 @@ pub(super) struct Place<'c> {
 
 /// The index along each of these axes of the element with this number, counted along the last axis
 /// first.
-pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64]) -> Result<Vec<Int<'c>>, EmitError> {
+pub(super) fn coordinates<'c>(number: Int<'c>, extents: &[i64]) -> Vec<Int<'c>> {
     let mut rest = number;
     let mut indices = Vec::new();
     for (position, &extent) in extents.iter().enumerate().rev() {
         if position == 0 {
             indices.push(rest);
         } else {
-            indices.push(code.rem(rest, extent)?);
-            rest = code.div(rest, extent)?;
+            indices.push(rest % extent);
+            rest = rest / extent;
         }
     }
     indices.reverse();
-    Ok(indices)
+    indices
 }
 
 /// Returns the same for a number that is known while the kernel is written.
@@ -48,12 +47,9 @@ pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
 }
 
 /// The sum of indices, each times the stride of its axis.
-pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) -> Result<Int<'c>, EmitError> {
-    let terms = indices
-        .iter()
-        .zip(strides)
-        .map(|(&index, &stride)| code.mul(index, stride));
-    code.sum(terms.collect::<Result<Vec<_>, _>>()?)
+pub(super) fn offset<'c>(indices: &[Int<'c>], strides: &[i64]) -> Int<'c> {
+    let terms = indices.iter().zip(strides).map(|(&index, &stride)| index * stride);
+    Int::sum(terms.collect::<Vec<_>>())
 }
 
 /// The axes of one side of a product, and the strides of an operand along them.
@@ -72,37 +68,37 @@ impl Side<'_> {
     }
 
     /// The place with this number. `exists` is known if the number is always below the count.
-    pub(super) fn place<'c>(&self, code: &Code<'c>, number: Int<'c>, is_whole: bool) -> Result<Place<'c>, EmitError> {
-        let indices = coordinates(code, number, self.extents)?;
+    pub(super) fn place<'c>(&self, number: Int<'c>, is_whole: bool) -> Place<'c> {
+        let indices = coordinates(number, self.extents);
         let along = self.windows.iter().map(|&(axis, step)| {
-            let index = indices.get(axis).copied().unwrap_or(Int::Known(0));
-            code.mul(index, step)
+            let index = indices[axis];
+            index * step
         });
-        Ok(Place {
-            offset: offset(code, &indices, self.strides)?,
-            along: along.collect::<Result<_, _>>()?,
+        Place {
+            offset: offset(&indices, self.strides),
+            along: along.collect(),
             exists: if is_whole {
                 Int::Known(1)
             } else {
-                code.is_below(number, self.count())?
+                number.is_below(self.count())
             },
-        })
+        }
     }
 
     /// The place `count` elements further along the last axis, which must have that many more
     /// elements.
-    pub(super) fn further<'c>(&self, code: &Code<'c>, place: &Place<'c>, count: i64) -> Result<Place<'c>, EmitError> {
+    pub(super) fn further<'c>(&self, place: &Place<'c>, count: i64) -> Place<'c> {
         let last = self.extents.len().saturating_sub(1);
-        let stride = self.strides.last().copied().unwrap_or(0);
+        let stride = self.strides[last];
         let along = self.windows.iter().zip(&place.along).map(|(&(axis, step), &along)| {
             let moved = if axis == last { count * step } else { 0 };
-            code.add(along, moved)
+            along + moved
         });
-        Ok(Place {
-            offset: code.add(place.offset, count * stride)?,
-            along: along.collect::<Result<_, _>>()?,
+        Place {
+            offset: place.offset + count * stride,
+            along: along.collect(),
             exists: place.exists,
-        })
+        }
     }
 }
 
@@ -113,16 +109,11 @@ pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
 }
 
 /// Returns whether the element of a row and a term exists.
-pub(super) fn is_there<'c>(
-    code: &Code<'c>,
-    factor: &Factor,
-    row: &Place<'c>,
-    term: &Place<'c>,
-) -> Result<Int<'c>, EmitError> {
-    let mut all = code.and(row.exists, term.exists)?;
+pub(super) fn is_there<'c>(factor: &Factor, row: &Place<'c>, term: &Place<'c>) -> Int<'c> {
+    let mut all = row.exists & term.exists;
     for ((window, &row), &term) in factor.windows.iter().zip(&row.along).zip(&term.along) {
-        let place = code.sum([row, term, Int::Known(window.start)])?;
-        all = code.and(all, code.is_below(place, window.extent)?)?;
+        let place = row + term + Int::Known(window.start);
+        all = all & place.is_below(window.extent);
     }
-    Ok(all)
+    all
 }

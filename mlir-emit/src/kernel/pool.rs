@@ -8,7 +8,7 @@
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
 use super::panels::Registers;
-use crate::EmitError;
+use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Most elements of a window: each is an instruction.
@@ -81,47 +81,41 @@ impl Pool {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let writer = Writer {
             code: &code,
             of: self,
-            float,
-            vector: float.vector(&[self.registers.lanes])?,
-            x: code.argument(2)?,
-            y: code.argument(3)?,
+            vector: float.vector(&[self.registers.lanes]),
+            x: code.argument(2),
+            y: code.argument(3),
         };
-        let workgroup = Int::Made(code.argument(1)?);
+        let workgroup = Int::Made(code.argument(1));
         let workgroups = if self.is_last {
-            writer.row_of_pixels(workgroup)?;
+            writer.row_of_pixels(workgroup);
             self.batch[0] * self.output[0]
         } else {
             let (planes, each) = (self.batch[0] * self.batch[1], self.planes());
-            let first = code.mul(workgroup, each)?;
-            let end = code.lesser(code.add(first, each)?, planes)?;
+            let first = workgroup * each;
+            let end = (first + each).min(planes);
             code.repeat([first, end, 1.into()], &[], |plane, _| {
-                writer.plane(plane)?;
-                Ok(Vec::new())
-            })?;
+                writer.plane(plane);
+                Vec::new()
+            });
             (planes + each - 1) / each
         };
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups,
-        })
+        code.finish(workgroups)
     }
 }
 
 struct Writer<'k, 'c> {
     code: &'k Code<'c>,
     of: &'k Pool,
-    float: Type<'c>,
     vector: Type<'c>,
     x: Ssa<'c>,
     y: Ssa<'c>,
@@ -129,39 +123,25 @@ struct Writer<'k, 'c> {
 
 impl<'c> Writer<'_, 'c> {
     /// Where a window's elements are along an axis, the nearest inside for those outside.
-    fn taps(&self, axis: usize, place: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
-        let (code, of) = (self.code, self.of);
-        let first = code.sub(code.mul(place, of.stride[axis])?, of.pre[axis])?;
-        let tap = |tap: i64| code.lesser(code.greater(code.add(first, tap)?, 0)?, of.input[axis] - 1);
+    fn taps(&self, axis: usize, place: Int<'c>) -> Vec<Int<'c>> {
+        let of = self.of;
+        let first = place * of.stride[axis] - of.pre[axis];
+        let tap = |tap: i64| (first + tap).max(0).min(of.input[axis] - 1);
         (0..of.window[axis]).map(tap).collect()
     }
 
     /// The greatest of values, in their order.
-    fn greatest(&self, values: impl IntoIterator<Item = Result<Ssa<'c>, EmitError>>) -> Result<Ssa<'c>, EmitError> {
-        let code = self.code;
-        let mut greatest = None;
-        // MLIR's number of the predicate "ordered greater".
-        let predicate = [("predicate", Attribute::text("2 : i64"))];
-        for value in values {
-            let value = value?;
-            greatest = Some(match greatest {
-                None => value,
-                Some(so_far) => {
-                    let truth = Type::integer(code.context(), 1);
-                    let truths = match value.r#type().as_vector() {
-                        Ok((count, _)) => truth.vector(&count)?,
-                        Err(_) => truth,
-                    };
-                    let is_greater = code.one("arith.cmpf", &[value, so_far], truths, &predicate)?;
-                    code.one("arith.select", &[is_greater, value, so_far], value.r#type(), &[])?
-                }
-            });
-        }
-        greatest.ok_or(EmitError::Internal("a window without elements"))
+    fn greatest(&self, values: impl IntoIterator<Item = Ssa<'c>>) -> Ssa<'c> {
+        let greater = |so_far, value| {
+            let is_greater = self.code.compare_floats(FloatPredicate::Greater, value, so_far);
+            is_greater.select(value, so_far)
+        };
+        let greatest = values.into_iter().reduce(greater);
+        greatest.unwrap_or_else(|| unreachable!("a window without elements"))
     }
 
-    fn mask(&self, count: i64) -> Result<Ssa<'c>, EmitError> {
-        let truths = Type::integer(self.code.context(), 1).vector(&[self.of.registers.lanes])?;
+    fn mask(&self, count: i64) -> Ssa<'c> {
+        let truths = Type::integer(self.code.context(), 1).vector(&[self.of.registers.lanes]);
         let lanes: Vec<&str> = (0..self.of.registers.lanes)
             .map(|lane| if lane < count { "true" } else { "false" })
             .collect();
@@ -170,56 +150,55 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Loads `count` elements from `place` on, at most as many as a vector has lanes.
-    fn load(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
-        let place = self.code.index(place)?;
+    fn load(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
+        let place = self.code.index(place);
         if count >= self.of.registers.lanes {
-            return self.code.one("vector.load", &[self.x, place], self.vector, &[]);
+            return self.code.read_vector(self.x, place, self.vector);
         }
-        let operands = [self.x, place, self.mask(count)?, self.code.zeros(self.vector)?];
+        let operands = [self.x, place, self.mask(count), self.code.zeros(self.vector)];
         self.code.one("vector.maskedload", &operands, self.vector, &[])
     }
 
-    fn store(&self, value: Ssa<'c>, place: Int<'c>, count: i64) -> Result<(), EmitError> {
-        let place = self.code.index(place)?;
+    fn store(&self, value: Ssa<'c>, place: Int<'c>, count: i64) {
+        let place = self.code.index(place);
         let (name, operands) = if count >= self.of.registers.lanes {
             ("vector.store", vec![value, self.y, place])
         } else {
-            ("vector.maskedstore", vec![self.y, place, self.mask(count)?, value])
+            ("vector.maskedstore", vec![self.y, place, self.mask(count), value])
         };
-        self.code.op(name, &operands, &[], &[], Vec::new())?;
-        Ok(())
+        self.code.op(name, &operands, &[], &[], Vec::new());
     }
 
     /// Loads `lanes` elements at the distance of windows along the innermost axis.
-    fn apart(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
+    fn apart(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
         let (code, lanes, stride) = (self.code, self.of.registers.lanes, self.of.stride[1]);
         match stride {
             1 => self.load(place, count),
             2 => {
                 // The second vector ends with the last element that counts.
                 let reached = 2 * (count - 1) + 1;
-                let first = self.load(place, reached)?;
+                let first = self.load(place, reached);
                 if reached <= lanes {
                     let evens: Vec<i64> = (0..lanes).map(|lane| (2 * lane).min(lanes - 1)).collect();
                     return code.shuffle([first, first], &evens);
                 }
-                let second = self.load(code.add(place, lanes - 1)?, reached - lanes + 1)?;
+                let second = self.load(place + (lanes - 1), reached - lanes + 1);
                 let evens: Vec<i64> = (0..lanes)
                     .map(|lane| if 2 * lane < lanes { 2 * lane } else { 2 * lane + 1 })
                     .collect();
                 code.shuffle([first, second], &evens)
             }
             _ => {
-                let words = Type::integer(code.context(), 32).vector(&[lanes])?;
+                let words = Type::integer(code.context(), 32).vector(&[lanes]);
                 let places: Vec<String> = (0..lanes).map(|lane| (lane * stride).to_string()).collect();
                 let value = Attribute::text(&format!("dense<[{}]> : {words}", places.join(", ")));
-                let places = code.one("arith.constant", &[], words, &[("value", value)])?;
+                let places = code.one("arith.constant", &[], words, &[("value", value)]);
                 let operands = [
                     self.x,
-                    code.index(place)?,
+                    code.index(place),
                     places,
-                    self.mask(count)?,
-                    code.zeros(self.vector)?,
+                    self.mask(count),
+                    code.zeros(self.vector),
                 ];
                 code.one("vector.gather", &operands, self.vector, &[])
             }
@@ -227,7 +206,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// One image of one channel, pixels innermost.
-    fn plane(&self, plane: Int<'c>) -> Result<(), EmitError> {
+    fn plane(&self, plane: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let lanes = of.registers.lanes;
         let ceil = |a: i64, b: i64| (a + b - 1) / b;
@@ -235,70 +214,69 @@ impl<'c> Writer<'_, 'c> {
         let first = ceil(of.pre[1], of.stride[1]).min(of.output[1]);
         let end = (of.input[1] + of.pre[1] - of.window[1]).div_euclid(of.stride[1]) + 1;
         let end = end.clamp(first, of.output[1]);
-        let from = code.mul(plane, of.input[0] * of.input[1])?;
-        let to = code.mul(plane, of.output[0] * of.output[1])?;
+        let from = plane * (of.input[0] * of.input[1]);
+        let to = plane * (of.output[0] * of.output[1]);
         code.repeat([0.into(), of.output[0].into(), 1.into()], &[], |row, _| {
-            let rows = self.taps(0, row)?;
-            let rows = rows.into_iter().map(|row| code.add(from, code.mul(row, of.input[1])?));
-            let rows = rows.collect::<Result<Vec<_>, _>>()?;
-            let to = code.add(to, code.mul(row, of.output[1])?)?;
+            let rows = self.taps(0, row);
+            let rows = rows.into_iter().map(|row| from + row * of.input[1]);
+            let rows = rows.collect::<Vec<_>>();
+            let to = to + row * of.output[1];
             if of.has_narrow_rows() {
-                self.narrow_row(&rows, to)?;
-                return Ok(Vec::new());
+                self.narrow_row(&rows, to);
+                return Vec::new();
             }
             for edge in [[0, first], [end, of.output[1]]] {
                 if edge[0] == edge[1] {
                     continue;
                 }
                 code.repeat([edge[0].into(), edge[1].into(), 1.into()], &[], |column, _| {
-                    let columns = self.taps(1, column)?;
+                    let columns = self.taps(1, column);
                     let places = rows
                         .iter()
                         .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
                     let greatest = self.greatest(places.map(|(row, column)| {
-                        let place = code.index(code.add(row, column)?)?;
-                        code.one("memref.load", &[self.x, place], self.float, &[])
-                    }))?;
-                    let place = code.index(code.add(to, column)?)?;
-                    code.op("memref.store", &[greatest, self.y, place], &[], &[], Vec::new())?;
-                    Ok(Vec::new())
-                })?;
+                        let place = code.index(row + column);
+                        code.read(self.x, place)
+                    }));
+                    let place = code.index(to + column);
+                    code.write(greatest, self.y, place);
+                    Vec::new()
+                });
             }
             let inside = |column: Int<'c>, count: i64| {
-                let start = code.sub(code.mul(column, of.stride[1])?, of.pre[1])?;
+                let start = column * of.stride[1] - of.pre[1];
                 let places = rows
                     .iter()
                     .flat_map(|&row| (0..of.window[1]).map(move |tap| (row, tap)));
                 let greatest = self.greatest(places.map(|(row, tap)| {
-                    let place = code.add(code.add(row, start)?, tap)?;
+                    let place = row + start + tap;
                     self.apart(place, count)
-                }))?;
-                self.store(greatest, code.add(to, column)?, count)
+                }));
+                self.store(greatest, to + column, count)
             };
             let whole = first + (end - first) / lanes * lanes;
             code.repeat([first.into(), whole.into(), lanes.into()], &[], |column, _| {
-                inside(column, lanes)?;
-                Ok(Vec::new())
-            })?;
+                inside(column, lanes);
+                Vec::new()
+            });
             if whole < end {
-                inside(whole.into(), end - whole)?;
+                inside(whole.into(), end - whole);
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Vec::new()
+        });
     }
 
     /// One row of results of a plane with narrow rows. `rows`: where the rows of the windows begin;
     /// `to`: where the results do.
-    fn narrow_row(&self, rows: &[Int<'c>], to: Int<'c>) -> Result<(), EmitError> {
+    fn narrow_row(&self, rows: &[Int<'c>], to: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let (lanes, width) = (of.registers.lanes, of.input[1]);
         let mut values = Vec::new();
         for &row in rows {
-            let first = self.load(row, width)?;
+            let first = self.load(row, width);
             let second = match width - lanes {
                 ..=0 => first,
-                rest => self.load(code.add(row, lanes)?, rest)?,
+                rest => self.load(row + lanes, rest),
             };
             for tap in 0..of.window[1] {
                 let nearest = |lane: i64| (lane * of.stride[1] - of.pre[1] + tap).clamp(0, width - 1);
@@ -306,45 +284,42 @@ impl<'c> Writer<'_, 'c> {
                 values.push(code.shuffle([first, second], &selected));
             }
         }
-        self.store(self.greatest(values)?, to, of.output[1])
+        self.store(self.greatest(values), to, of.output[1]);
     }
 
     /// One row of an image, channels innermost.
-    fn row_of_pixels(&self, number: Int<'c>) -> Result<(), EmitError> {
+    fn row_of_pixels(&self, number: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let (lanes, channels) = (of.registers.lanes, of.batch[1]);
-        let (image, row) = (code.div(number, of.output[0])?, code.rem(number, of.output[0])?);
-        let rows = self.taps(0, row)?.into_iter().map(|row| {
-            let row = code.add(code.mul(image, of.input[0])?, row)?;
-            code.mul(row, of.input[1] * channels)
+        let (image, row) = (number / of.output[0], number % of.output[0]);
+        let rows = self.taps(0, row).into_iter().map(|row| {
+            let row = image * of.input[0] + row;
+            row * (of.input[1] * channels)
         });
-        let rows = rows.collect::<Result<Vec<_>, _>>()?;
-        let to = code.mul(number, of.output[1] * channels)?;
+        let rows = rows.collect::<Vec<_>>();
+        let to = number * (of.output[1] * channels);
         code.repeat([0.into(), of.output[1].into(), 1.into()], &[], |column, _| {
-            let columns = self.taps(1, column)?.into_iter();
-            let columns = columns
-                .map(|column| code.mul(column, channels))
-                .collect::<Result<Vec<_>, _>>()?;
-            let to = code.add(to, code.mul(column, channels)?)?;
+            let columns = self.taps(1, column).into_iter();
+            let columns = columns.map(|column| column * channels).collect::<Vec<_>>();
+            let to = to + column * channels;
             let places = rows
                 .iter()
                 .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-            let places = places.map(|(row, column)| code.add(row, column));
-            let places = places.collect::<Result<Vec<_>, _>>()?;
+            let places = places.map(|(row, column)| row + column);
+            let places = places.collect::<Vec<_>>();
             let some = |channel: Int<'c>, count: i64| {
-                let loaded = places.iter().map(|&place| self.load(code.add(place, channel)?, count));
-                self.store(self.greatest(loaded)?, code.add(to, channel)?, count)
+                let loaded = places.iter().map(|&place| self.load(place + channel, count));
+                self.store(self.greatest(loaded), to + channel, count)
             };
             let whole = channels / lanes * lanes;
             code.repeat([0.into(), whole.into(), lanes.into()], &[], |channel, _| {
-                some(channel, lanes)?;
-                Ok(Vec::new())
-            })?;
+                some(channel, lanes);
+                Vec::new()
+            });
             if whole < channels {
-                some(whole.into(), channels - whole)?;
+                some(whole.into(), channels - whole);
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Vec::new()
+        });
     }
 }

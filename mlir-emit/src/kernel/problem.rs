@@ -9,6 +9,14 @@
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
 
+/// The bytes of an element in a kernel's memory.
+pub(super) fn bytes(dtype: DataType) -> i64 {
+    let bytes = dtype.bytes();
+    bytes
+        .unwrap_or_else(|| unreachable!("{dtype} in a kernel's memory"))
+        .cast_signed()
+}
+
 /// An axis of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Axis {
@@ -100,6 +108,7 @@ impl Product {
             Axis::Column(index) => (&self.columns, index),
             Axis::Group(index) => return self.extent(Axis::Batch(index)) * self.extent(Axis::Column(0)),
         };
+        // A result may have no columns of its own.
         extents.get(index).copied().unwrap_or(1)
     }
 
@@ -152,7 +161,7 @@ impl Product {
                 .fold(1_u64, |all, &extent| all.saturating_mul(extent.unsigned_abs()))
         };
         let [a, b] = &self.factors;
-        let bytes = a.dtype.bytes().unwrap_or(1);
+        let bytes = bytes(a.dtype).unsigned_abs();
         let read = count(&self.rows)
             .saturating_mul(count(&self.sum))
             .saturating_mul(count(&self.batch));

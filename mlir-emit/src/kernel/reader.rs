@@ -15,7 +15,8 @@ use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
 use super::places::{BEYOND, Place, Side, is_there, offset, windows};
 use super::problem::{Factor, Product, Strides};
-use crate::EmitError;
+use crate::counts::{signed, unsigned};
+use crate::kernel::problem::bytes;
 use crate::mlir::Type;
 use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 
@@ -69,10 +70,10 @@ pub(super) fn terms(bytes: i64) -> i64 {
 }
 
 /// Where a chunk of a row is in LDS: the element's number in the tile.
-pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Result<Int<'c>, EmitError> {
-    let swizzle = code.rem(code.xor(row, code.div(row, 8)?)?, 8)?;
-    let moved = code.xor(chunk, swizzle)?;
-    code.add(code.mul(row, terms(bytes))?, code.mul(moved, CHUNK / bytes)?)
+pub(super) fn place<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
+    let swizzle = (row ^ (row / 8)) % 8;
+    let moved = chunk ^ swizzle;
+    row * terms(bytes) + moved * (CHUNK / bytes)
 }
 
 /// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes
@@ -122,13 +123,12 @@ impl<'c> Reader<'c> {
     /// The copies of a tile whose first row is `first`, of a factor whose own axes have these
     /// extents. `batch`: the number of the product along each axis of the batch.
     pub(super) fn new(
-        code: &Code<'c>,
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
         (own, sum): (&[i64], &[i64]),
         (first, rows, batch): (Int<'c>, i64, &[Int<'c>]),
         (memory, workgroup): (Ssa<'c>, Workgroup<'c>),
-    ) -> Result<Self, EmitError> {
-        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+    ) -> Self {
+        let bytes = bytes(factor.dtype);
         let (factor, sum) = along_the_sum(factor, sum);
         let [own_windows, _] = windows(&factor);
         let side = Side {
@@ -137,12 +137,13 @@ impl<'c> Reader<'c> {
             windows: &own_windows,
         };
         let strides = &factor.strides;
-        let base = offset(code, batch, &strides.batch)?;
+        let base = offset(batch, &strides.batch);
         let starts = factor.windows.iter().map(|window| {
             let (axis, step) = window.batch;
-            code.mul(batch.get(axis).copied().unwrap_or(Int::Known(0)), step)
+            // Without a batch there is no index along it.
+            batch.get(axis).map_or(Int::Known(0), |&index| index * step)
         });
-        let starts = starts.collect::<Result<Vec<_>, _>>()?;
+        let starts = starts.collect::<Vec<_>>();
         let batch = &strides.batch;
         let outer: Vec<i64> = batch.iter().chain(&strides.own).copied().collect();
         let last_term = sum.len().saturating_sub(1);
@@ -167,25 +168,25 @@ impl<'c> Reader<'c> {
         let lanes = workgroup.lanes;
         let mut blocks = Vec::new();
         let place_of = |row: Int<'c>| {
-            let number = code.add(first, row)?;
-            let mut place = side.place(code, number, is_whole)?;
-            place.offset = code.sum([place.offset, base, Int::Known(factor.first)])?;
+            let number = first + row;
+            let mut place = side.place(number, is_whole);
+            place.offset = place.offset + base + Int::Known(factor.first);
             for (along, &start) in place.along.iter_mut().zip(&starts) {
-                *along = code.add(*along, start)?;
+                *along = *along + start;
             }
-            Ok::<_, EmitError>(place)
+            place
         };
         let (width, depth);
         if is_deep {
             (width, depth) = (deep, CHUNK / bytes);
             let chunks = STEP_BYTES.cast_signed() / CHUNK;
-            let (row, chunk) = (code.div(workgroup.lane, chunks)?, code.rem(workgroup.lane, chunks)?);
+            let (row, chunk) = (workgroup.lane / chunks, workgroup.lane % chunks);
             for pass in 0..rows * chunks / lanes {
-                let row = code.add(row, pass * lanes / chunks)?;
+                let row = row + pass * lanes / chunks;
                 blocks.push(Block {
-                    row: place_of(row)?,
-                    term: code.mul(chunk, depth)?,
-                    places: vec![place(code, row, chunk, bytes)?],
+                    row: place_of(row),
+                    term: chunk * depth,
+                    places: vec![place(row, chunk, bytes)],
                 });
             }
         } else {
@@ -193,21 +194,21 @@ impl<'c> Reader<'c> {
             width = wide.min((each / 4).max(1));
             depth = (each / width).min(CHUNK / bytes);
             let across = rows / width;
-            let row = code.mul(code.rem(workgroup.lane, across)?, width)?;
-            let group = code.div(workgroup.lane, across)?;
-            let place_of_row = place_of(row)?;
+            let row = workgroup.lane % across * width;
+            let group = workgroup.lane / across;
+            let place_of_row = place_of(row);
             for pass in 0..each / (width * depth) {
-                let group = code.add(group, pass * lanes / across)?;
-                let term = code.mul(group, depth)?;
-                let (chunk, within) = (code.div(term, CHUNK / bytes)?, code.rem(term, CHUNK / bytes)?);
+                let group = group + pass * lanes / across;
+                let term = group * depth;
+                let (chunk, within) = (term / (CHUNK / bytes), term % (CHUNK / bytes));
                 let places = (0..width).map(|next| {
-                    let row = code.add(row, next)?;
-                    code.add(place(code, row, chunk, bytes)?, within)
+                    let row = row + next;
+                    place(row, chunk, bytes) + within
                 });
                 blocks.push(Block {
                     row: place_of_row.clone(),
                     term,
-                    places: places.collect::<Result<_, _>>()?,
+                    places: places.collect(),
                 });
             }
         }
@@ -218,7 +219,7 @@ impl<'c> Reader<'c> {
             .any(|window| window.sum.0 == last_term && window.sum.1 != 0);
         let is_uniform = !goes_along && (sum.len() == 1 || sum.last().is_some_and(|extent| extent % step == 0));
         let has_neighbours = sum.last().is_some_and(|extent| extent % depth == 0);
-        Ok(Reader {
+        Reader {
             factor,
             buffer,
             element,
@@ -231,7 +232,7 @@ impl<'c> Reader<'c> {
             width,
             is_deep,
             depth,
-        })
+        }
     }
 
     /// The elements in LDS of one step.
@@ -251,24 +252,24 @@ impl<'c> Reader<'c> {
         } else {
             self.depth
         };
-        usize::try_from(runs).unwrap_or(1)
+        unsigned(runs)
     }
 
     fn bytes(&self) -> i64 {
-        self.factor.dtype.bytes().unwrap_or(1).cast_signed()
+        bytes(self.factor.dtype)
     }
 
     /// Copies the terms from `step` on, below `end`, to registers.
-    pub(super) fn load(&self, code: &Code<'c>, step: Int<'c>, end: Option<Int<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    pub(super) fn load(&self, code: &Code<'c>, step: Int<'c>, end: Option<Int<'c>>) -> Vec<Ssa<'c>> {
         let [_, sum_windows] = windows(&self.factor);
         let side = Side {
             extents: &self.sum,
             strides: &self.factor.strides.sum,
             windows: &sum_windows,
         };
-        let last = self.factor.strides.sum.last().copied().unwrap_or(0);
+        let last = self.factor.strides.sum[self.sum.len() - 1];
         let shared = if self.is_uniform {
-            Some(side.place(code, step, true)?)
+            Some(side.place(step, true))
         } else {
             None
         };
@@ -277,83 +278,82 @@ impl<'c> Reader<'c> {
         let vector = if self.width == 1 {
             self.element
         } else {
-            self.element.vector(&[self.width])?
+            self.element.vector(&[self.width])
         };
         let mut loaded = Vec::new();
         for block in &self.blocks {
             // The first term of the block, where the others are its neighbours along the last axis.
             let first = match &shared {
-                None if self.has_neighbours => Some(side.place(code, code.add(step, block.term)?, true)?),
+                None if self.has_neighbours => Some(side.place(step + block.term, true)),
                 _ => None,
             };
             for run in (0..).take(self.runs()) {
                 let further = run * if self.is_deep { self.width } else { 1 };
-                let term = code.add(block.term, further)?;
-                let number = code.add(step, term)?;
+                let term = block.term + further;
+                let number = step + term;
                 let mut place = match (&shared, &first) {
                     (Some(shared), _) => shared.clone(),
-                    (None, Some(first)) => side.further(code, first, further)?,
-                    (None, None) => side.place(code, number, true)?,
+                    (None, Some(first)) => side.further(first, further),
+                    (None, None) => side.place(number, true),
                 };
                 if let Some(end) = end {
-                    place.exists = code.is_below(number, end)?;
+                    place.exists = number.is_below(end);
                 }
                 let own = match &shared {
-                    Some(_) => code.add(block.row.offset, code.mul(term, last)?)?,
+                    Some(_) => block.row.offset + term * last,
                     None => block.row.offset,
                 };
-                let there = is_there(code, &self.factor, &block.row, &place)?;
+                let there = is_there(&self.factor, &block.row, &place);
                 let (lane, shared) = match there {
                     Int::Known(1) if shared.is_some() && is_forward => (own, place.offset),
                     there => {
-                        let here = code.add(own, place.offset)?;
-                        (code.select(there, here, BEYOND / self.bytes())?, Int::Known(0))
+                        let here = own + place.offset;
+                        (there.select(here, BEYOND / self.bytes()), Int::Known(0))
                     }
                 };
-                loaded.push(code.load(self.buffer, (lane, shared), vector)?);
+                loaded.push(code.load(self.buffer, (lane, shared), vector));
             }
         }
-        Ok(loaded)
+        loaded
     }
 
     /// Stores the loaded terms to LDS, to the step that begins at this element.
-    pub(super) fn keep(&self, code: &Code<'c>, loaded: &[Ssa<'c>], start: Int<'c>) -> Result<(), EmitError> {
+    pub(super) fn keep(&self, code: &Code<'c>, loaded: &[Ssa<'c>], start: Int<'c>) {
         for (block, loaded) in self.blocks.iter().zip(loaded.chunks(self.runs())) {
             for (row, &place) in (0..).zip(&block.places) {
                 let chunk = if self.is_deep || self.width == 1 {
-                    joined(code, loaded, self.width)?
+                    joined(code, loaded, self.width)
                 } else {
                     let pairs: Vec<Ssa<'c>> = loaded
                         .chunks(2)
                         .map(|pair| match pair {
                             &[a, b] => code.shuffle([a, b], &[row, self.width + row]),
-                            _ => Err(EmitError::Internal("an odd block")),
+                            _ => unreachable!("an odd block"),
                         })
-                        .collect::<Result<_, _>>()?;
-                    joined(code, &pairs, 2)?
+                        .collect();
+                    joined(code, &pairs, 2)
                 };
-                code.write_shared(chunk, self.memory, code.add(place, start)?)?;
+                code.write_vector(chunk, self.memory, place + start);
             }
         }
-        Ok(())
     }
 }
 
 /// Concatenates vectors, or elements, into one vector.
-fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Result<Ssa<'c>, EmitError> {
+fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Ssa<'c> {
     match parts {
-        [] => Err(EmitError::Internal("an empty block")),
-        &[part] if width > 1 => Ok(part),
+        [] => unreachable!("an empty block"),
+        &[part] if width > 1 => part,
         parts if width == 1 => {
             let first = parts.first().map(|part| part.r#type());
-            let count = i64::try_from(parts.len()).map_err(|_| EmitError::Internal("a long block"))?;
-            let vector = first.ok_or(EmitError::Internal("an empty block"))?.vector(&[count])?;
-            code.one("vector.from_elements", parts, vector, &[])
+            let count = signed(parts.len());
+            let vector = first.unwrap_or_else(|| unreachable!("an empty block")).vector(&[count]);
+            code.vector(parts, vector)
         }
         parts => {
             let (a, b) = parts.split_at(parts.len() / 2);
-            let half = width * i64::try_from(a.len()).map_err(|_| EmitError::Internal("a long block"))?;
-            let (a, b) = (joined(code, a, width)?, joined(code, b, width)?);
+            let half = width * signed(a.len());
+            let (a, b) = (joined(code, a, width), joined(code, b, width));
             let all: Vec<i64> = (0..2 * half).collect();
             code.shuffle([a, b], &all)
         }

@@ -7,7 +7,6 @@
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
-use crate::EmitError;
 use crate::mlir::{Context, Type};
 
 /// Lanes of a workgroup on GPUs.
@@ -66,69 +65,59 @@ impl Scatter {
     }
 
     /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, element) = (Type::index(context), self.element(context));
         let [read, span] = self.elements();
-        let buffers = [element.memref(&[read], None)?, element.memref(&[span], None)?];
-        let code = Code::new(context, &[index, index, buffers[0], buffers[1]]);
+        let buffers = [element.memref(&[read], None), element.memref(&[span], None)];
+        let code = Code::kernel(context, &[index, index, buffers[0], buffers[1]]);
         let workgroups = if self.is_on_gpu {
-            self.by_lanes(&code)?
+            self.by_lanes(&code)
         } else {
-            self.by_rows(&code)?
+            self.by_rows(&code)
         };
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups,
-        })
+        code.finish(workgroups)
     }
 
     /// Returns the place in the span of an element, by its number among those of these axes.
-    fn place<'c>(code: &Code<'c>, axes: &[[i64; 2]], number: Int<'c>) -> Result<Int<'c>, EmitError> {
+    fn place<'c>(axes: &[[i64; 2]], number: Int<'c>) -> Int<'c> {
         let (mut rest, mut place) = (number, Int::Known(0));
         for (axis, &[extent, stride]) in axes.iter().enumerate().rev() {
-            let coordinate = if axis == 0 { rest } else { code.rem(rest, extent)? };
-            rest = code.div(rest, extent)?;
-            place = code.add(place, code.mul(coordinate, stride)?)?;
+            let coordinate = if axis == 0 { rest } else { rest % extent };
+            rest = rest / extent;
+            place = place + coordinate * stride;
         }
-        Ok(place)
+        place
     }
 
     /// Copies an element, or a vector of neighbours.
-    fn copy<'c>(
-        code: &Code<'c>,
-        value: Type<'c>,
-        [source, target]: [Ssa<'c>; 2],
-        [from, to]: [Int<'c>; 2],
-    ) -> Result<(), EmitError> {
-        let is_vector = value.as_vector().is_ok();
+    fn copy<'c>(code: &Code<'c>, value: Type<'c>, [source, target]: [Ssa<'c>; 2], [from, to]: [Int<'c>; 2]) {
+        let is_vector = value.if_vector().is_some();
         let [load, store] = if is_vector {
             ["vector.load", "vector.store"]
         } else {
             ["memref.load", "memref.store"]
         };
-        let loaded = code.one(load, &[source, code.index(from)?], value, &[])?;
-        let operands = [loaded, target, code.index(to)?];
-        code.op(store, &operands, &[], &[], Vec::new())?;
-        Ok(())
+        let loaded = code.one(load, &[source, code.index(from)], value, &[]);
+        let operands = [loaded, target, code.index(to)];
+        code.op(store, &operands, &[], &[], Vec::new());
     }
 
-    fn by_lanes<'c>(&self, code: &Code<'c>) -> Result<i64, EmitError> {
+    fn by_lanes<'c>(&self, code: &Code<'c>) -> i64 {
         let [count, _] = self.elements();
         let (axes, element) = (self.merged(), self.element(code.context()));
         let workgroups = ((count + LANES - 1) / LANES).min(MOST_WORKGROUPS);
-        let buffers = [code.argument(2)?, code.argument(3)?];
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-        let first = code.add(code.mul(workgroup, LANES)?, lane)?;
+        let buffers = [code.argument(2), code.argument(3)];
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let first = workgroup * LANES + lane;
         code.repeat([first, count.into(), (workgroups * LANES).into()], &[], |number, _| {
-            let place = Self::place(code, &axes, number)?;
-            Self::copy(code, element, buffers, [number, place])?;
-            Ok(Vec::new())
-        })?;
-        Ok(workgroups)
+            let place = Self::place(&axes, number);
+            Self::copy(code, element, buffers, [number, place]);
+            Vec::new()
+        });
+        workgroups
     }
 
-    fn by_rows<'c>(&self, code: &Code<'c>) -> Result<i64, EmitError> {
+    fn by_rows<'c>(&self, code: &Code<'c>) -> i64 {
         let axes = self.merged();
         let (&[columns, stride], outer) = axes.split_last().unwrap_or((&[1, 1], &[]));
         let [count, _] = self.elements();
@@ -137,21 +126,21 @@ impl Scatter {
         let element = self.element(code.context());
         let width = VECTOR_BYTES * 8 / i64::from(self.bits);
         let whole = if stride == 1 { columns / width * width } else { 0 };
-        let vector = element.vector(&[width])?;
-        let buffers = [code.argument(2)?, code.argument(3)?];
-        let start = code.mul(Int::Made(code.argument(1)?), of_workgroup)?;
-        let end = code.lesser(code.add(start, of_workgroup)?, rows)?;
+        let vector = element.vector(&[width]);
+        let buffers = [code.argument(2), code.argument(3)];
+        let start = Int::Made(code.argument(1)) * of_workgroup;
+        let end = (start + of_workgroup).min(rows);
         code.repeat([start, end, 1.into()], &[], |row, _| {
-            let (from, to) = (code.mul(row, columns)?, Self::place(code, outer, row)?);
+            let (from, to) = (row * columns, Self::place(outer, row));
             for (range, value) in [([0, whole, width], vector), ([whole, columns, 1], element)] {
                 code.repeat(range.map(Int::Known), &[], |column, _| {
-                    let to = code.add(to, code.mul(column, stride)?)?;
-                    Self::copy(code, value, buffers, [code.add(from, column)?, to])?;
-                    Ok(Vec::new())
-                })?;
+                    let to = to + column * stride;
+                    Self::copy(code, value, buffers, [from + column, to]);
+                    Vec::new()
+                });
             }
-            Ok(Vec::new())
-        })?;
-        Ok((rows + of_workgroup - 1) / of_workgroup)
+            Vec::new()
+        });
+        (rows + of_workgroup - 1) / of_workgroup
     }
 }

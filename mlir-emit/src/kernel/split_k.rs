@@ -9,7 +9,6 @@ use super::epilogue::{Epilogue, RUN, Spot, Tensor};
 use super::gemm::Written;
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
-use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::gemm::PARTS_AT_ONCE;
 
@@ -25,28 +24,26 @@ const BYTES: i64 = 4;
 
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
 /// what is stored.
-pub(super) fn write<'c>(
-    context: &'c Context,
-    product: &Product,
-    epilogue: &Epilogue<'c>,
-) -> Result<Written<'c>, EmitError> {
-    let run = product.run_axis().ok_or(EmitError::Internal("parts along a batch"))?;
+pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epilogue<'c>) -> Written {
+    let run = product
+        .run_axis()
+        .unwrap_or_else(|| unreachable!("parts along a batch"));
     let parts = product.schedule.parts.cast_signed();
     let results: i64 = product.shape().iter().product();
     let float = Type::float(context, Float::F32);
     let mut arguments = vec![
         Type::index(context),
         Type::index(context),
-        float.memref(&[parts * results], None)?,
+        float.memref(&[parts * results], None),
     ];
     for tensor in epilogue.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+        arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len())
         .map(|index| code.argument(index))
-        .collect::<Result<Vec<_>, _>>()?;
-    let (&source, buffers) = buffers.split_first().ok_or(EmitError::Internal("no parts"))?;
+        .collect::<Vec<_>>();
+    let (&source, buffers) = buffers.split_first().unwrap_or_else(|| unreachable!("no parts"));
 
     let extent = product.extent(run);
     let lines = results / extent;
@@ -56,30 +53,29 @@ pub(super) fn write<'c>(
     } else {
         1
     };
-    let lane = Int::Made(code.argument(0)?);
+    let lane = Int::Made(code.argument(0));
     let together = LANES / shares;
     let (within, share) = match shares {
         1 => (lane, Int::Known(0)),
-        _ => (code.rem(lane, together)?, code.div(lane, together)?),
+        _ => (lane % together, lane / together),
     };
-    let number = code.add(code.mul(Int::Made(code.argument(1)?), together)?, within)?;
-    let (line, first) = (code.div(number, runs)?, code.mul(code.rem(number, runs)?, RUN)?);
-    let is_line = code.is_below(line, lines)?;
-    let exists = (0..RUN).map(|next| code.and(is_line, code.is_below(code.add(first, next)?, extent)?));
-    let exists = exists.collect::<Result<Vec<_>, EmitError>>()?;
+    let number = Int::Made(code.argument(1)) * together + within;
+    let (line, first) = (number / runs, number % runs * RUN);
+    let is_line = line.is_below(lines);
+    let exists = (0..RUN).map(|next| is_line & (first + next).is_below(extent));
+    let exists = exists.collect::<Vec<_>>();
 
     // The index along each axis, of the run's first element.
     let others: Vec<Axis> = product.axes().into_iter().filter(|&axis| axis != run).collect();
     let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
-    let indices = coordinates(&code, line, &extents)?;
+    let indices = coordinates(line, &extents);
     let index = |axis: Axis| {
-        let position = others.iter().position(|&other| other == axis);
-        let other = position.and_then(|position| indices.get(position).copied());
         if axis == run {
-            first
-        } else {
-            other.unwrap_or(Int::Known(0))
+            return first;
         }
+        // An axis of extent 1 may be missing in the order of the result.
+        let position = others.iter().position(|&other| other == axis);
+        position.map_or(Int::Known(0), |position| indices[position])
     };
     let along = |count: usize, axis: fn(usize) -> Axis| -> Vec<Int<'c>> {
         (0..count).map(|number| index(axis(number))).collect()
@@ -91,29 +87,29 @@ pub(super) fn write<'c>(
     let (own, position) = match run {
         Axis::Column(position) => (&columns, position),
         Axis::Row(position) => (&rows, position),
-        Axis::Batch(_) | Axis::Group(_) => return Err(EmitError::Internal("parts along a batch")),
+        Axis::Batch(_) | Axis::Group(_) => unreachable!("parts along a batch"),
     };
     let run_indices = (0..RUN).map(|next| {
         let mut indices = own.clone();
         if let Some(slot) = indices.get_mut(position) {
-            *slot = code.add(*slot, next)?;
+            *slot = *slot + next;
         }
-        Ok(indices)
+        indices
     });
-    let run_indices = run_indices.collect::<Result<Vec<_>, EmitError>>()?;
+    let run_indices = run_indices.collect::<Vec<_>>();
     let own = parts / shares;
-    let place = code.add(code.mul(line, extent)?, first)?;
-    let place = code.add(place, code.mul(share, own * results)?)?;
-    let mut sums = sums(&code, source, (place, &exists), (own, results, extent))?;
+    let place = line * extent + first;
+    let place = place + share * (own * results);
+    let mut sums = sums(&code, source, (place, &exists), (own, results, extent));
     for distance in [together, 2 * together] {
         if distance < LANES {
-            sums = with_others(&code, sums, distance)?;
+            sums = with_others(&code, sums, distance);
         }
     }
     // The first of the lanes that share a run stores it.
-    let is_first = code.is_below(share, 1)?;
-    let exists = exists.iter().map(|&exists| code.and(is_first, exists));
-    let exists = exists.collect::<Result<Vec<_>, EmitError>>()?;
+    let is_first = share.is_below(1);
+    let exists = exists.iter().map(|&exists| is_first & exists);
+    let exists = exists.collect::<Vec<_>>();
     let spot = Spot {
         batch: &batch,
         rows: &rows,
@@ -127,21 +123,17 @@ pub(super) fn write<'c>(
     } else {
         product.rows.last()
     };
-    epilogue.write(&code, (sums, last.copied().unwrap_or(1)), &spot, buffers)?;
-    code.op("func.return", &[], &[], &[], Vec::new())?;
-    Ok(Written {
-        block: code.finish()?,
-        workgroups: (lines * runs + together - 1) / together,
-    })
+    epilogue.write(&code, (sums, last.copied().unwrap_or(1)), &spot, buffers);
+    code.finish((lines * runs + together - 1) / together)
 }
 
 /// Adds the sums of this lane's run and those of the lane at `distance`.
-fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
+fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Ssa<'c> {
     let float = Type::float(code.context(), Float::F32);
-    let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float)?, distance));
-    let others = others.collect::<Result<Vec<_>, EmitError>>()?;
-    let others = code.one("vector.from_elements", &others, sums.r#type(), &[])?;
-    code.same("arith.addf", &[sums, others])
+    let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float), distance));
+    let others = others.collect::<Vec<_>>();
+    let others = code.vector(&others, sums.r#type());
+    sums + others
 }
 
 /// Sums `parts` partial results of a run. `place`: the offset of the first one in `source`.
@@ -150,44 +142,44 @@ fn sums<'c>(
     source: Ssa<'c>,
     (place, exists): (Int<'c>, &[Int<'c>]),
     (parts, results, extent): (i64, i64, i64),
-) -> Result<Ssa<'c>, EmitError> {
+) -> Ssa<'c> {
     let float = Type::float(code.context(), Float::F32);
-    let vector = float.vector(&[RUN])?;
+    let vector = float.vector(&[RUN]);
     let load = |part: Int<'c>| {
         if extent % RUN == 0 && results % RUN == 0 {
-            let there = exists.first().copied().unwrap_or(Int::Known(1));
-            let lane = code.select(there, place, BEYOND / BYTES)?;
+            let there = exists[0];
+            let lane = there.select(place, BEYOND / BYTES);
             return code.load(source, (lane, part), vector);
         }
         let elements = (0..).zip(exists).map(|(next, &there)| {
-            let lane = code.select(there, code.add(place, next)?, BEYOND / BYTES)?;
+            let lane = there.select(place + next, BEYOND / BYTES);
             code.load(source, (lane, part), float)
         });
-        let elements = elements.collect::<Result<Vec<_>, EmitError>>()?;
-        code.one("vector.from_elements", &elements, vector, &[])
+        let elements = elements.collect::<Vec<_>>();
+        code.vector(&elements, vector)
     };
     let group = (2..=AT_ONCE).rev().find(|group| parts % group == 0).unwrap_or(1);
     let add = |start: Int<'c>, so_far: Ssa<'c>| {
-        let loaded = (0..group).map(|part| load(code.add(start, part * results)?));
-        let loaded = loaded.collect::<Result<Vec<_>, EmitError>>()?;
+        let loaded = (0..group).map(|part| load(start + part * results));
+        let loaded = loaded.collect::<Vec<_>>();
         let mut sum = so_far;
         for part in loaded {
-            sum = code.same("arith.addf", &[sum, part])?;
+            sum = sum + part;
         }
-        Ok::<_, EmitError>(sum)
+        sum
     };
-    let zeros = code.zeros(vector)?;
+    let zeros = code.zeros(vector);
     if group == parts {
         return add(Int::Known(0), zeros);
     }
     let bounds = [0, parts * results, group * results].map(Int::Known);
     let sums = code.repeat(bounds, &[zeros], |start, so_far| {
         let &[so_far] = so_far else {
-            return Err(EmitError::Internal("lost sums"));
+            unreachable!("lost sums");
         };
-        Ok(vec![add(start, so_far)?])
-    })?;
-    sums.first().copied().ok_or(EmitError::Internal("lost sums"))
+        vec![add(start, so_far)]
+    });
+    sums[0]
 }
 
 /// Returns the tensor of partial sums that the first kernel stores.

@@ -13,7 +13,7 @@
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
 use super::panels::Registers;
-use crate::EmitError;
+use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Most taps of a row: each has a register.
@@ -74,37 +74,33 @@ impl Taps {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let writer = Writer {
             code: &code,
             of: self,
             float,
-            vector: float.vector(&[self.registers.lanes])?,
-            buffers: [code.argument(2)?, code.argument(3)?],
+            vector: float.vector(&[self.registers.lanes]),
+            buffers: [code.argument(2), code.argument(3)],
         };
-        let (channel, out) = (Int::Made(code.argument(1)?), code.argument(4)?);
+        let (channel, out) = (Int::Made(code.argument(1)), code.argument(4));
         let [down, across] = self.window;
         code.repeat([0.into(), down.into(), 1.into()], &[], |row, _| {
-            let sums = writer.row_of_taps(channel, row)?;
-            let first = code.mul(code.add(code.mul(channel, down)?, row)?, across)?;
+            let sums = writer.row_of_taps(channel, row);
+            let first = (channel * down + row) * across;
             for (tap, sum) in (0..).zip(sums) {
-                let sum = code.one("arith.truncf", &[sum], float, &[])?;
-                let place = code.index(code.add(first, tap)?)?;
-                code.op("memref.store", &[sum, out, place], &[], &[], Vec::new())?;
+                let sum = sum.truncf(float);
+                let place = code.index(first + tap);
+                code.write(sum, out, place);
             }
-            Ok(Vec::new())
-        })?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: self.channels,
-        })
+            Vec::new()
+        });
+        code.finish(self.channels)
     }
 }
 
@@ -128,158 +124,151 @@ struct Lanes<'c> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    fn constant(&self, text: &str, r#type: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+    fn constant(&self, text: &str, r#type: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("dense<{text}> : {}", r#type));
         self.code.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
-    fn words(&self) -> Result<Type<'c>, EmitError> {
+    fn words(&self) -> Type<'c> {
         Type::integer(self.code.context(), 32).vector(&[self.of.registers.lanes])
     }
 
     /// Returns which numbers of an arithmetic sequence are from 0 to below an end.
-    fn below(&self, first: Int<'c>, step: i64, end: i64) -> Result<Ssa<'c>, EmitError> {
-        let (code, words) = (self.code, self.words()?);
+    fn below(&self, first: Int<'c>, step: i64, end: i64) -> Ssa<'c> {
+        let (code, words) = (self.code, self.words());
         let numbers: Vec<String> = (0..self.of.registers.lanes)
             .map(|lane| (lane * step).to_string())
             .collect();
-        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), words)?;
-        let first = code.one("vector.broadcast", &[code.word(first)?], words, &[])?;
-        let numbers = code.same("arith.addi", &[first, numbers])?;
-        let end = self.constant(&end.to_string(), words)?;
-        let truths = Type::integer(code.context(), 1).vector(&[self.of.registers.lanes])?;
-        // MLIR's number of the predicate "unsigned less than".
-        let predicate = [("predicate", Attribute::text("6 : i64"))];
-        code.one("arith.cmpi", &[numbers, end], truths, &predicate)
+        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), words);
+        let first = code.word(first).broadcast(words);
+        let numbers = first + numbers;
+        let end = self.constant(&end.to_string(), words);
+        code.compare_integers(IntegerPredicate::Below, numbers, end)
     }
 
-    fn masked(&self, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
-        let operands = [buffer, self.code.index(place)?, mask, self.code.zeros(self.vector)?];
+    fn masked(&self, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
+        let operands = [buffer, self.code.index(place), mask, self.code.zeros(self.vector)];
         self.code.one("vector.maskedload", &operands, self.vector, &[])
     }
 
     /// The lanes of the vector with this number of a row.
-    fn lanes(&self, number: Int<'c>) -> Result<Lanes<'c>, EmitError> {
-        let (code, of) = (self.code, self.of);
+    fn lanes(&self, number: Int<'c>) -> Lanes<'c> {
+        let of = self.of;
         let count = of.registers.lanes;
-        let first = code.mul(number, count)?;
-        let mask = self.below(first, 1, of.output[1])?;
+        let first = number * count;
+        let mask = self.below(first, 1, of.output[1]);
         let mut inside = Vec::new();
         for tap in 0..of.window[1] {
-            let start = self.start(first, tap)?;
+            let start = self.start(first, tap);
             inside.push(match of.stride[1] {
-                1 => vec![code.same("arith.andi", &[self.below(start, 1, of.input[1])?, mask])?],
+                1 => vec![self.below(start, 1, of.input[1]) & mask],
                 2 => vec![
-                    self.below(start, 1, of.input[1])?,
-                    self.below(code.add(start, count)?, 1, of.input[1])?,
+                    self.below(start, 1, of.input[1]),
+                    self.below(start + count, 1, of.input[1]),
                 ],
-                stride => vec![code.same("arith.andi", &[self.below(start, stride, of.input[1])?, mask])?],
+                stride => vec![self.below(start, stride, of.input[1]) & mask],
             });
         }
-        Ok(Lanes { first, mask, inside })
+        Lanes { first, mask, inside }
     }
 
     /// Where the element of x under a tap is for a column of dy.
-    fn start(&self, column: Int<'c>, tap: i64) -> Result<Int<'c>, EmitError> {
-        let (code, of) = (self.code, self.of);
-        code.add(code.mul(column, of.stride[1])?, tap * of.dilation[1] - of.pre[1])
+    fn start(&self, column: Int<'c>, tap: i64) -> Int<'c> {
+        let of = self.of;
+        column * of.stride[1] + (tap * of.dilation[1] - of.pre[1])
     }
 
     /// The elements of a row of x under a tap.
-    fn under(&self, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Result<Ssa<'c>, EmitError> {
+    fn under(&self, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Ssa<'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
-        let place = code.add(row, self.start(lanes.first, tap)?)?;
+        let place = row + self.start(lanes.first, tap);
         match *inside {
             [first, second] => {
-                let first = self.masked(self.buffers[0], place, first)?;
-                let second = self.masked(self.buffers[0], code.add(place, count)?, second)?;
+                let first = self.masked(self.buffers[0], place, first);
+                let second = self.masked(self.buffers[0], place + count, second);
                 let evens: Vec<i64> = (0..count).map(|lane| 2 * lane).collect();
-                let elements = code.shuffle([first, second], &evens)?;
+                let elements = code.shuffle([first, second], &evens);
                 if of.output[1] % count == 0 {
-                    return Ok(elements);
+                    return elements;
                 }
-                let operands = [lanes.mask, elements, code.zeros(self.vector)?];
+                let operands = [lanes.mask, elements, code.zeros(self.vector)];
                 code.one("arith.select", &operands, self.vector, &[])
             }
             [mask] if of.stride[1] == 1 => self.masked(self.buffers[0], place, mask),
             [mask] => {
                 let places: Vec<String> = (0..count).map(|lane| (lane * of.stride[1]).to_string()).collect();
-                let places = self.constant(&format!("[{}]", places.join(", ")), self.words()?)?;
+                let places = self.constant(&format!("[{}]", places.join(", ")), self.words());
                 let operands = [
                     self.buffers[0],
-                    code.index(place)?,
+                    code.index(place),
                     places,
                     mask,
-                    code.zeros(self.vector)?,
+                    code.zeros(self.vector),
                 ];
                 code.one("vector.gather", &operands, self.vector, &[])
             }
-            _ => Err(EmitError::Internal("a tap without lanes")),
+            _ => unreachable!("a tap without lanes"),
         }
     }
 
     /// The sums of a row of taps, in f64.
-    fn row_of_taps(&self, channel: Int<'c>, row: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn row_of_taps(&self, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, self.of);
         let wide = Type::float(code.context(), Float::F64);
         let taps = of.window[1];
-        let none = (0..taps)
-            .map(|_| code.float("0.0", wide))
-            .collect::<Result<Vec<_>, _>>()?;
-        let zeros = (0..taps)
-            .map(|_| code.zeros(self.vector))
-            .collect::<Result<Vec<_>, _>>()?;
+        let none = (0..taps).map(|_| code.float("0.0", wide)).collect::<Vec<_>>();
+        let zeros = (0..taps).map(|_| code.zeros(self.vector)).collect::<Vec<_>>();
         // In any order, else the lanes are added one after the other.
         let added = [
             ("kind", Attribute::text("#vector.kind<add>")),
             ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
         ];
         // The rows of dy whose row of x is inside.
-        let moved = code.sub(of.pre[0], code.mul(row, of.dilation[0])?)?;
-        let first = code.div(code.greater(code.add(moved, of.stride[0] - 1)?, 0)?, of.stride[0])?;
-        let first = code.lesser(first, of.output[0])?;
-        let end = code.add(moved, of.input[0] - 1 + of.stride[0])?;
-        let end = code.div(code.greater(end, 0)?, of.stride[0])?;
-        let end = code.greater(code.lesser(end, of.output[0])?, first)?;
+        let moved = of.pre[0] - row * of.dilation[0];
+        let first = (moved + (of.stride[0] - 1)).max(0) / of.stride[0];
+        let first = first.min(of.output[0]);
+        let end = moved + (of.input[0] - 1 + of.stride[0]);
+        let end = end.max(0) / of.stride[0];
+        let end = end.min(of.output[0]).max(first);
         let vectors = (of.output[1] + of.registers.lanes - 1) / of.registers.lanes;
         code.repeat([0.into(), vectors.into(), 1.into()], &none, |number, totals| {
-            let lanes = self.lanes(number)?;
+            let lanes = self.lanes(number);
             code.repeat([0.into(), of.batch.into(), 1.into()], totals, |image, totals| {
-                let plane = code.add(code.mul(image, of.channels)?, channel)?;
-                let of_x = code.mul(plane, of.input[0] * of.input[1])?;
-                let of_dy = code.mul(plane, of.output[0] * of.output[1])?;
+                let plane = image * of.channels + channel;
+                let of_x = plane * (of.input[0] * of.input[1]);
+                let of_dy = plane * (of.output[0] * of.output[1]);
                 let dy = |row: Int<'c>| {
-                    let place = code.add(code.add(of_dy, code.mul(row, of.output[1])?)?, lanes.first)?;
+                    let place = of_dy + row * of.output[1] + lanes.first;
                     self.masked(self.buffers[1], place, lanes.mask)
                 };
                 // Outside, dy is multiplied by zeros.
                 let outside = |[first, end]: [Int<'c>; 2], sums: &[Ssa<'c>]| {
                     code.repeat([first, end, 1.into()], sums, |row, sums| {
-                        let dy = dy(row)?;
-                        let zero = code.zeros(self.vector)?;
-                        let next = |&sum: &Ssa<'c>| code.one("vector.fma", &[dy, zero, sum], self.vector, &[]);
+                        let dy = dy(row);
+                        let zero = code.zeros(self.vector);
+                        let next = |&sum: &Ssa<'c>| dy.vector_fma(zero, sum);
                         sums.iter().map(next).collect()
                     })
                 };
-                let sums = outside([0.into(), first], &zeros)?;
+                let sums = outside([0.into(), first], &zeros);
                 let sums = code.repeat([first, end, 1.into()], &sums, |row, sums| {
-                    let dy = dy(row)?;
-                    let of_row = code.sub(code.mul(row, of.stride[0])?, moved)?;
-                    let of_row = code.add(of_x, code.mul(of_row, of.input[1])?)?;
+                    let dy = dy(row);
+                    let of_row = row * of.stride[0] - moved;
+                    let of_row = of_x + of_row * of.input[1];
                     let mut next = Vec::new();
                     for ((tap, inside), &sum) in (0..).zip(&lanes.inside).zip(sums) {
-                        let x = self.under(of_row, &lanes, (tap, inside))?;
-                        next.push(code.one("vector.fma", &[dy, x, sum], self.vector, &[])?);
+                        let x = self.under(of_row, &lanes, (tap, inside));
+                        next.push(dy.vector_fma(x, sum));
                     }
-                    Ok(next)
-                })?;
-                let sums = outside([end, of.output[0].into()], &sums)?;
+                    next
+                });
+                let sums = outside([end, of.output[0].into()], &sums);
                 let pairs = totals.iter().zip(sums);
                 pairs
                     .map(|(&total, sum)| {
-                        let sum = code.one("vector.reduction", &[sum], self.float, &added)?;
-                        code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?])
+                        let sum = code.one("vector.reduction", &[sum], self.float, &added);
+                        total + sum.extf(wide)
                     })
                     .collect()
             })

@@ -7,7 +7,6 @@
 use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::{Written, element};
 use super::places::BEYOND;
-use crate::EmitError;
 use crate::mlir::{Context, Type};
 use rotini_graph::DataType;
 
@@ -83,77 +82,69 @@ impl Transpose {
     }
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
-        let float = element(context, self.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+        let float = element(context, self.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
         let index = Type::index(context);
         let [read, written] = self.elements();
-        let (read, written) = (float.memref(&[read], None)?, float.memref(&[written], None)?);
-        let code = Code::new(context, &[index, index, read, written]);
+        let (read, written) = (float.memref(&[read], None), float.memref(&[written], None));
+        let code = Code::kernel(context, &[index, index, read, written]);
         let workgroups = if self.is_ragged() {
-            self.through_lds(&code, float)?
+            self.through_lds(&code, float)
         } else {
-            self.in_registers(&code, float)?
+            self.in_registers(&code, float)
         };
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups,
-        })
+        code.finish(workgroups)
     }
 
     /// Copies rows to LDS in memory order, and reads columns from there.
-    fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-        let (source, target) = (code.argument(2)?, code.argument(3)?);
+    fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> i64 {
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let (source, target) = (code.argument(2), code.argument(3));
         let mut rows = ROWS;
         while rows < self.moved && 2 * rows * self.inner <= ELEMENTS {
             rows *= 2;
         }
         let strips = (self.moved + rows - 1) / rows;
-        let (outer, strip) = (code.div(workgroup, strips)?, code.rem(workgroup, strips)?);
-        let row = code.mul(strip, rows)?;
-        let from = code.add(code.mul(outer, self.moved * self.inner)?, code.mul(row, self.inner)?)?;
-        let vector = float.vector(&[WIDEST])?;
+        let (outer, strip) = (workgroup / strips, workgroup % strips);
+        let row = strip * rows;
+        let from = outer * (self.moved * self.inner) + row * self.inner;
+        let vector = float.vector(&[WIDEST]);
         // As many vectors are loaded as are stored.
         let chunks = rows / WIDEST;
         let vectors = chunks * self.inner;
         let passes = (vectors + LANES - 1) / LANES;
-        let memory = code.shared(passes * LANES * WIDEST, float)?;
+        let memory = code.shared(passes * LANES * WIDEST, float);
         for pass in 0..passes {
-            let number = code.add(lane, pass * LANES)?;
-            let place = code.mul(number, WIDEST)?;
-            let is_there = code.is_below(number, vectors)?;
-            let read = code.select(is_there, code.add(from, place)?, BEYOND / 2)?;
-            let loaded = code.load(source, (read, Int::Known(0)), vector)?;
-            code.write_shared(loaded, memory, place)?;
+            let number = lane + pass * LANES;
+            let place = number * WIDEST;
+            let is_there = number.is_below(vectors);
+            let read = is_there.select(from + place, BEYOND / 2);
+            let loaded = code.load(source, (read, Int::Known(0)), vector);
+            code.write_vector(loaded, memory, place);
         }
-        code.barrier()?;
+        code.barrier();
         for pass in 0..passes {
-            let number = code.add(lane, pass * LANES)?;
-            let (position, chunk) = (code.div(number, chunks)?, code.rem(number, chunks)?);
-            let first = code.mul(chunk, WIDEST)?;
-            let place = code.add(code.mul(first, self.inner)?, position)?;
+            let number = lane + pass * LANES;
+            let (position, chunk) = (number / chunks, number % chunks);
+            let first = chunk * WIDEST;
+            let place = first * self.inner + position;
             let elements: Vec<Ssa<'c>> = (0..WIDEST)
                 .map(|next| {
-                    let place = code.index(code.add(place, next * self.inner)?)?;
-                    code.one("memref.load", &[memory, place], float, &[])
+                    let place = code.index(place + next * self.inner);
+                    code.read(memory, place)
                 })
-                .collect::<Result<_, _>>()?;
-            let column = code.add(row, first)?;
-            let to = code.sum([
-                code.mul(outer, self.inner * self.moved)?,
-                code.mul(position, self.moved)?,
-                column,
-            ])?;
-            let is_there = code.and(code.is_below(position, self.inner)?, code.is_below(column, self.moved)?)?;
-            let stored = code.one("vector.from_elements", &elements, vector, &[])?;
-            code.store(stored, target, code.select(is_there, to, BEYOND / 2)?)?;
+                .collect();
+            let column = row + first;
+            let to = outer * (self.inner * self.moved) + position * self.moved + column;
+            let is_there = position.is_below(self.inner) & column.is_below(self.moved);
+            let stored = code.vector(&elements, vector);
+            code.store(stored, target, is_there.select(to, BEYOND / 2));
         }
-        Ok(self.outer * strips)
+        self.outer * strips
     }
 
     /// Lanes read several rows at neighbouring positions.
-    fn in_registers<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
+    fn in_registers<'c>(&self, code: &Code<'c>, float: Type<'c>) -> i64 {
         let (width, depth) = (self.width(), self.chunk());
         let rows = (self.padded + depth - 1) / depth;
         let most = LANES * width / POSITIONS;
@@ -166,45 +157,38 @@ impl Transpose {
         let tile_width = across * width;
         let workgroups = (positions + tile_width - 1) / tile_width * strips;
 
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-        let (strip, tile) = (code.rem(workgroup, strips)?, code.div(workgroup, strips)?);
-        let within = code.mul(code.rem(lane, across)?, width)?;
-        let position = code.add(code.mul(tile, tile_width)?, within)?;
-        let chunk = code.mul(code.div(lane, across)?, depth)?;
-        let row = code.add(code.mul(strip, tall)?, chunk)?;
-        let (outer, inner) = (code.div(position, self.inner)?, code.rem(position, self.inner)?);
-        let from = code.sum([
-            code.mul(outer, self.moved * self.inner)?,
-            code.mul(row, self.inner)?,
-            inner,
-        ])?;
-        let to = code.add(code.mul(position, self.padded)?, row)?;
-        let is_inside = code.is_below(position, positions)?;
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let (strip, tile) = (workgroup % strips, workgroup / strips);
+        let within = lane % across * width;
+        let position = tile * tile_width + within;
+        let chunk = lane / across * depth;
+        let row = strip * tall + chunk;
+        let (outer, inner) = (position / self.inner, position % self.inner);
+        let from = outer * (self.moved * self.inner) + row * self.inner + inner;
+        let to = position * self.padded + row;
+        let is_inside = position.is_below(positions);
         let exists = if self.padded % tall == 0 {
             is_inside
         } else {
-            code.and(is_inside, code.is_below(row, self.padded)?)?
+            is_inside & row.is_below(self.padded)
         };
-        let (from, to) = (
-            code.select(exists, from, BEYOND / 2)?,
-            code.select(exists, to, BEYOND / 2)?,
-        );
-        let (source, target) = (code.argument(2)?, code.argument(3)?);
-        let vector = if width == 1 { float } else { float.vector(&[width])? };
+        let (from, to) = (exists.select(from, BEYOND / 2), exists.select(to, BEYOND / 2));
+        let (source, target) = (code.argument(2), code.argument(3));
+        let vector = if width == 1 { float } else { float.vector(&[width]) };
         let rows: Vec<Ssa<'c>> = (0..depth)
             .map(|next| {
-                let mut place = code.add(from, next * self.inner)?;
+                let mut place = from + next * self.inner;
                 if self.padded > self.moved {
-                    let is_read = code.is_below(code.add(row, next)?, self.moved)?;
-                    place = code.select(is_read, place, BEYOND / 2)?;
+                    let is_read = (row + next).is_below(self.moved);
+                    place = is_read.select(place, BEYOND / 2);
                 }
                 code.load(source, (place, Int::Known(0)), vector)
             })
-            .collect::<Result<_, _>>()?;
+            .collect();
         for position in 0..width {
-            let place = code.add(to, position * self.padded)?;
-            code.store(gathered(code, &rows, width, position)?, target, place)?;
+            let place = to + position * self.padded;
+            code.store(gathered(code, &rows, width, position), target, place);
         }
-        Ok(workgroups)
+        workgroups
     }
 }

@@ -1,7 +1,6 @@
 //! Attributes of operations, as text.
 
 use super::types::{Float, Kind, Type};
-use crate::EmitError;
 use std::fmt::{self, Display};
 
 /// An attribute as MLIR's parser reads it.
@@ -40,32 +39,32 @@ impl Attribute {
     }
 
     /// The low bits of an integer, as many as the type has, or an index.
-    pub(crate) fn integer(value: i64, r#type: Type<'_>) -> Result<Self, EmitError> {
+    pub(crate) fn integer(value: i64, r#type: Type<'_>) -> Self {
         match r#type.kind() {
-            Some(Kind::Integer(1)) => Ok(Self::text(if value & 1 == 0 { "false" } else { "true" })),
-            Some(Kind::Integer(bits @ 2..=64)) => {
+            Kind::Integer(1) => Self::text(if value & 1 == 0 { "false" } else { "true" }),
+            Kind::Integer(bits @ 2..=64) => {
                 // MLIR refuses a number that needs more bits.
                 let unused = 64_u32.saturating_sub(bits);
-                Ok(Attribute(format!("{} : {type}", (value << unused) >> unused)))
+                Attribute(format!("{} : {type}", (value << unused) >> unused))
             }
-            Some(Kind::Index) => Ok(Attribute(format!("{value} : index"))),
-            _ => Err(EmitError::Internal("an integer of another type")),
+            Kind::Index => Attribute(format!("{value} : index")),
+            _ => unreachable!("an integer of the type {type}", type = r#type),
         }
     }
 
     /// A float, which MLIR rounds to the type.
-    pub(crate) fn float(value: f64, r#type: Type<'_>) -> Result<Self, EmitError> {
-        let Some(Kind::Float(float)) = r#type.kind() else {
-            return Err(EmitError::Internal("a float of another type"));
+    pub(crate) fn float(value: f64, r#type: Type<'_>) -> Self {
+        let Kind::Float(float) = r#type.kind() else {
+            unreachable!("a float of the type {type}", type = r#type);
         };
         if value.is_finite() {
             // The shortest digits that mean this number and no other f64.
             let text = format!("{value:e}");
             let (digits, exponent) = text
                 .split_once('e')
-                .ok_or(EmitError::Internal("a float without text"))?;
+                .unwrap_or_else(|| unreachable!("a float without text"));
             let point = if digits.contains('.') { "" } else { ".0" };
-            return Ok(Attribute(format!("{digits}{point}e{exponent} : {type}")));
+            return Attribute(format!("{digits}{point}e{exponent} : {type}"));
         }
         // Only bits can say these.
         let (infinity, nan, sign): (u64, u64, u64) = match float {
@@ -73,11 +72,11 @@ impl Attribute {
             Float::Bf16 => (0x7F80, 0x7FC0, 0x8000),
             Float::F32 => (0x7F80_0000, 0x7FC0_0000, 0x8000_0000),
             Float::F64 => (0x7FF0 << 48, 0x7FF8 << 48, 0x8000 << 48),
-            Float::E4M3Fnuz | Float::E5M2Fnuz => return Err(EmitError::Internal("a code that is not finite")),
+            Float::E4M3Fnuz | Float::E5M2Fnuz => unreachable!("a code that is not finite"),
         };
         let bits = if value.is_nan() { nan } else { infinity };
         let sign = if value.is_sign_negative() { sign } else { 0 };
-        Ok(Attribute(format!("0x{:X} : {type}", bits | sign)))
+        Attribute(format!("0x{:X} : {type}", bits | sign))
     }
 }
 
@@ -89,31 +88,34 @@ mod tests {
     #[test]
     fn integers_are_the_low_bits_with_their_sign() {
         let context = Context::new();
-        let text = |value, bits| {
-            Attribute::integer(value, Type::integer(&context, bits))
-                .unwrap()
-                .to_string()
-        };
+        let text = |value, bits| Attribute::integer(value, Type::integer(&context, bits)).to_string();
         assert_eq!(text(255, 8), "-1 : i8");
         assert_eq!(text(-128, 8), "-128 : i8");
         assert_eq!(text(0x8000_0000, 32), "-2147483648 : i32");
         assert_eq!(text(i64::MIN, 64), "-9223372036854775808 : i64");
         assert_eq!(text(-1, 1), "true");
         assert_eq!(text(2, 1), "false");
-        let index = Attribute::integer(7, Type::index(&context)).unwrap();
+        let index = Attribute::integer(7, Type::index(&context));
         assert_eq!(index.to_string(), "7 : index");
-        assert!(Attribute::integer(0, Type::float(&context, Float::F32)).is_err());
+    }
+
+    #[test]
+    #[should_panic = "an integer of the type f32"]
+    fn integers_have_no_float_type() {
+        let _ = Attribute::integer(0, Type::float(&Context::new(), Float::F32));
+    }
+
+    #[test]
+    #[should_panic = "a float of the type index"]
+    fn floats_have_no_index_type() {
+        let _ = Attribute::float(1.0, Type::index(&Context::new()));
     }
 
     /// MLIR wants a point in every float, and bits for what has no digits.
     #[test]
     fn floats_are_exact() {
         let context = Context::new();
-        let text = |value, float| {
-            Attribute::float(value, Type::float(&context, float))
-                .unwrap()
-                .to_string()
-        };
+        let text = |value, float| Attribute::float(value, Type::float(&context, float)).to_string();
         assert_eq!(text(0.5, Float::F32), "5.0e-1 : f32");
         assert_eq!(text(-0.0, Float::F64), "-0.0e0 : f64");
         assert_eq!(text(f64::MAX, Float::F64), "1.7976931348623157e308 : f64");
@@ -122,7 +124,6 @@ mod tests {
         assert_eq!(text(f64::INFINITY, Float::Bf16), "0x7F80 : bf16");
         assert_eq!(text(f64::NAN, Float::F32), "0x7FC00000 : f32");
         assert_eq!(text(f64::INFINITY, Float::F64), "0x7FF0000000000000 : f64");
-        assert!(Attribute::float(1.0, Type::index(&context)).is_err());
     }
 
     #[test]

@@ -1,21 +1,22 @@
 //! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes
 //! part.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are
-//! never changed; a pass may replace some by others. The text is what IREE's compiler parses and
-//! verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is
-//! defined where it is used.
+//! Types and values are numbers of a [`Context`]. Operations are appended to the innermost [`Block`]
+//! that is open, and are never changed; a pass may replace some by others. The text is what IREE's
+//! compiler parses and verifies; [`verified`] verifies what text cannot say, that each operand is a
+//! value that is defined where it is used, and the types of the most frequent operations.
 
 mod attributes;
 mod print;
 mod types;
+mod verify;
 
 pub(crate) use attributes::Attribute;
 pub(crate) use print::{body_text, function_text};
 pub(crate) use types::{Float, Type};
+pub(crate) use verify::verified;
 
 use std::cell::RefCell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 use types::Kind;
 
@@ -35,11 +36,14 @@ struct Head {
     attributes: Vec<(String, String)>,
 }
 
-/// Owns the types and values that blocks, operations and the lowering refer to.
+/// Owns the types and values that blocks, operations and the lowering refer to, and the blocks that
+/// are being written.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     types: RefCell<Vec<Kind>>,
     values: RefCell<Vec<Definition>>,
+    /// The innermost one last.
+    open: RefCell<Vec<Block>>,
 }
 
 impl Context {
@@ -48,7 +52,7 @@ impl Context {
     }
 
     /// The value with a number.
-    pub(crate) fn value(&self, id: usize) -> Value<'_, '_> {
+    pub(crate) fn value(&self, id: usize) -> Value<'_> {
         Value::of(self, id)
     }
 
@@ -57,30 +61,99 @@ impl Context {
         values.push(definition);
         values.len() - 1
     }
+
+    /// Returns a new value that no operation defines yet.
+    pub(crate) fn fresh<'c>(&'c self, r#type: Type<'c>) -> Value<'c> {
+        let definition = Definition {
+            r#type: r#type.id(),
+            owner: None,
+        };
+        Value::of(self, self.define(definition))
+    }
+
+    /// Returns a block whose arguments have these types. `body` appends its operations.
+    pub(crate) fn block<'c>(&'c self, arguments: &[Type<'c>], body: impl FnOnce(&[Value<'c>])) -> Block {
+        let arguments = self.open(arguments);
+        body(&arguments);
+        self.close()
+    }
+
+    /// Opens a block whose arguments have these types: operations are appended to it until it is
+    /// closed.
+    pub(crate) fn open<'c>(&'c self, arguments: &[Type<'c>]) -> Vec<Value<'c>> {
+        let arguments: Vec<_> = arguments.iter().map(|&r#type| self.fresh(r#type)).collect();
+        self.open.borrow_mut().push(Block {
+            arguments: arguments.iter().map(|argument| argument.id).collect(),
+            operations: Vec::new(),
+        });
+        arguments
+    }
+
+    /// Returns an argument of the innermost open block.
+    pub(crate) fn argument(&self, index: usize) -> Value<'_> {
+        let open = self.open.borrow();
+        let block = open.last().unwrap_or_else(|| unreachable!("no block is open"));
+        self.value(block.arguments[index])
+    }
+
+    /// Closes the innermost open block.
+    pub(crate) fn close(&self) -> Block {
+        let block = self.open.borrow_mut().pop();
+        block.unwrap_or_else(|| unreachable!("no block is open"))
+    }
+
+    /// Appends an operation to the innermost open block. Returns its results.
+    pub(crate) fn append<'c>(
+        &'c self,
+        name: &str,
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+        attributes: &[(&str, Attribute)],
+        regions: Vec<Region>,
+    ) -> Vec<Value<'c>> {
+        let head = Rc::new(Head {
+            name: name.to_owned(),
+            operands: operands.iter().map(|operand| operand.id).collect(),
+            attributes: attributes
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.to_string()))
+                .collect(),
+        });
+        let define = |r#type: &Type<'c>| {
+            self.define(Definition {
+                r#type: r#type.id(),
+                owner: Some(Rc::clone(&head)),
+            })
+        };
+        let results: Vec<usize> = results.iter().map(define).collect();
+        let values = results.iter().map(|&id| Value::of(self, id)).collect();
+        let mut open = self.open.borrow_mut();
+        let block = open.last_mut().unwrap_or_else(|| unreachable!("no block is open"));
+        block.operations.push(Operation { head, results, regions });
+        values
+    }
 }
 
-/// A value in static single assignment form: the argument of a block that is borrowed, or the
-/// result of an operation in it.
+/// A value in static single assignment form: the argument of a block, or the result of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Value<'c, 'b> {
+pub(crate) struct Value<'c> {
     context: &'c Context,
     id: usize,
-    block: PhantomData<&'b ()>,
 }
 
-impl PartialEq for Value<'_, '_> {
+impl PartialEq for Value<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
-impl<'c> Value<'c, '_> {
+impl<'c> Value<'c> {
     fn of(context: &'c Context, id: usize) -> Self {
-        Value {
-            context,
-            id,
-            block: PhantomData,
-        }
+        Value { context, id }
+    }
+
+    pub(crate) fn context(self) -> &'c Context {
+        self.context
     }
 
     /// Its number in the context.
@@ -90,7 +163,7 @@ impl<'c> Value<'c, '_> {
 
     pub(crate) fn r#type(self) -> Type<'c> {
         let values = self.context.values.borrow();
-        let id = values.get(self.id).map_or(0, |value| value.r#type);
+        let id = values[self.id].r#type;
         Type::of(self.context, id)
     }
 
@@ -102,11 +175,6 @@ impl<'c> Value<'c, '_> {
             context: self.context,
             head,
         })
-    }
-
-    /// The same value where another block is borrowed. Printing tells if it is not defined there.
-    pub(crate) fn captured<'r>(self) -> Value<'c, 'r> {
-        Value::of(self.context, self.id)
     }
 }
 
@@ -121,7 +189,7 @@ impl<'c> Owner<'c> {
         &self.head.name
     }
 
-    pub(crate) fn operand<'b>(&self, index: usize) -> Option<Value<'c, 'b>> {
+    pub(crate) fn operand(&self, index: usize) -> Option<Value<'c>> {
         let id = self.head.operands.get(index)?;
         Some(Value::of(self.context, *id))
     }
@@ -201,104 +269,31 @@ impl Operation {
 }
 
 /// Arguments and operations. Blocks have no names: none is branched to.
-#[derive(Debug)]
-pub(crate) struct Block<'c> {
-    arguments: Vec<Value<'c, 'c>>,
-    operations: RefCell<Vec<Operation>>,
-}
-
-impl<'c> Block<'c> {
-    /// An empty block whose arguments have these types.
-    pub(crate) fn new(arguments: &[Type<'c>]) -> Self {
-        let define = |r#type: &Type<'c>| {
-            let definition = Definition {
-                r#type: r#type.id(),
-                owner: None,
-            };
-            let context = r#type.context();
-            Value::of(context, context.define(definition))
-        };
-        Block {
-            arguments: arguments.iter().map(define).collect(),
-            operations: RefCell::default(),
-        }
-    }
-
-    pub(crate) fn argument<'b>(&'b self, index: usize) -> Option<Value<'c, 'b>> {
-        self.arguments.get(index).map(|argument| argument.captured())
-    }
-
-    /// Takes all operations out.
-    pub(crate) fn take(&self) -> Vec<Operation> {
-        self.operations.take()
-    }
-
-    /// Puts operations in, in place of those that there are.
-    pub(crate) fn put(&self, operations: Vec<Operation>) {
-        self.operations.replace(operations);
-    }
-
-    /// Appends an operation and gives its results.
-    pub(crate) fn append<'b>(
-        &'b self,
-        context: &'c Context,
-        name: &str,
-        operands: &[Value<'c, 'b>],
-        results: &[Type<'c>],
-        attributes: &[(&str, Attribute)],
-        regions: Vec<Region>,
-    ) -> Vec<Value<'c, 'b>> {
-        let head = Rc::new(Head {
-            name: name.to_owned(),
-            operands: operands.iter().map(|operand| operand.id).collect(),
-            attributes: attributes
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), value.to_string()))
-                .collect(),
-        });
-        let define = |r#type: &Type<'c>| {
-            context.define(Definition {
-                r#type: r#type.id(),
-                owner: Some(Rc::clone(&head)),
-            })
-        };
-        let results: Vec<usize> = results.iter().map(define).collect();
-        let values = results.iter().map(|&id| Value::of(context, id)).collect();
-        self.operations.borrow_mut().push(Operation { head, results, regions });
-        values
-    }
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    arguments: Vec<usize>,
+    pub(crate) operations: Vec<Operation>,
 }
 
 /// What an operation encloses: one block, or nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Region(Option<Body>);
-
-#[derive(Clone, Debug)]
-struct Body {
-    arguments: Vec<usize>,
-    operations: Vec<Operation>,
-}
+pub(crate) struct Region(Option<Block>);
 
 impl Region {
     /// A region without a block.
     pub(crate) fn empty() -> Self {
         Self::default()
     }
-}
 
-impl Region {
     /// The numbers of its block's arguments, and the operations; `None` without a block.
     pub(crate) fn body(&self) -> Option<(&[usize], &[Operation])> {
-        let body = self.0.as_ref()?;
-        Some((&body.arguments, &body.operations))
+        let block = self.0.as_ref()?;
+        Some((&block.arguments, &block.operations))
     }
 }
 
-impl From<Block<'_>> for Region {
-    fn from(block: Block<'_>) -> Self {
-        Region(Some(Body {
-            arguments: block.arguments.iter().map(|argument| argument.id).collect(),
-            operations: block.operations.into_inner(),
-        }))
+impl From<Block> for Region {
+    fn from(block: Block) -> Self {
+        Region(Some(block))
     }
 }

@@ -1,130 +1,84 @@
 //! Operations as text, in MLIR's generic form.
 
-use super::{Block, Body, Context, Operation, Region, Type, Value};
-use crate::EmitError;
-use std::fmt::Write as _;
+use super::{Block, Context, Operation, Type, Value};
+use std::fmt::{Display, Write as _};
 
-/// The text of a private function with this block as its body.
-///
-/// # Errors
-///
-/// [`EmitError::InvalidIr`] if an operand is no value where it is used.
-pub(crate) fn function_text<'c>(
-    context: &'c Context,
-    name: &str,
-    results: &[Type<'c>],
-    block: Block<'c>,
-) -> Result<String, EmitError> {
-    let Region(Some(body)) = Region::from(block) else {
-        return Err(EmitError::Internal("a function without a body"));
-    };
-    let mut printer = Printer {
-        context,
-        names: vec![None; context.values.borrow().len()],
-        next: 0,
-        text: String::new(),
-    };
-    write!(printer.text, "func.func private @{name}(")?;
-    printer.arguments(&body.arguments)?;
-    printer.text.push_str(") -> (");
-    printer.list(results.iter(), |text, result| Ok(write!(text, "{result}")?))?;
-    printer.text.push_str(") {\n");
-    for operation in &body.operations {
-        printer.operation(operation, 1)?;
+/// The text of a private function with this block, which is [verified](super::verified), as its
+/// body.
+pub(crate) fn function_text<'c>(context: &'c Context, name: &str, results: &[Type<'c>], block: &Block) -> String {
+    let mut printer = Printer::new(context);
+    printer.write(format_args!("func.func private @{name}("));
+    printer.arguments(&block.arguments);
+    printer.write(format_args!(") -> ({}) {{\n", list(results)));
+    for operation in &block.operations {
+        printer.operation(operation, 1);
     }
     printer.text.push('}');
-    Ok(printer.text)
+    printer.text
 }
 
 /// The text of a block's operations, whose arguments have the names `%0`, `%1`, ….
-///
-/// # Errors
-///
-/// [`EmitError::InvalidIr`] if an operand is no value where it is used.
-pub(crate) fn body_text<'c>(context: &'c Context, block: Block<'c>, depth: usize) -> Result<String, EmitError> {
-    let Region(Some(body)) = Region::from(block) else {
-        return Err(EmitError::Internal("a kernel without a body"));
-    };
-    let mut printer = Printer {
-        context,
-        names: vec![None; context.values.borrow().len()],
-        next: 0,
-        text: String::new(),
-    };
-    for &id in &body.arguments {
-        let number = printer.number();
-        printer.define(id, number)?;
+pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> String {
+    let mut printer = Printer::new(context);
+    for &id in &block.arguments {
+        printer.define(id);
     }
-    for operation in &body.operations {
-        printer.operation(operation, depth)?;
+    for operation in &block.operations {
+        printer.operation(operation, depth);
     }
-    Ok(printer.text)
+    printer.text
+}
+
+/// Items with commas between them.
+fn list(items: impl IntoIterator<Item = impl Display>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
 }
 
 struct Printer<'c> {
     context: &'c Context,
-    /// The numbers of the values that are defined where the printer is.
-    names: Vec<Option<usize>>,
+    /// The number in the text of each value so far.
+    names: Vec<usize>,
     next: usize,
     text: String,
 }
 
-impl Printer<'_> {
-    fn list<T>(
-        &mut self,
-        items: impl Iterator<Item = T>,
-        mut item: impl FnMut(&mut String, T) -> Result<(), EmitError>,
-    ) -> Result<(), EmitError> {
-        for (index, each) in items.enumerate() {
-            if index > 0 {
-                self.text.push_str(", ");
-            }
-            item(&mut self.text, each)?;
+impl<'c> Printer<'c> {
+    fn new(context: &'c Context) -> Self {
+        Printer {
+            context,
+            names: vec![0; context.values.borrow().len()],
+            next: 0,
+            text: String::new(),
         }
-        Ok(())
     }
 
-    fn number(&mut self) -> usize {
-        let number = self.next;
-        self.next = number.saturating_add(1);
-        number
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.text.write_fmt(text);
     }
 
-    fn define(&mut self, id: usize, number: usize) -> Result<(), EmitError> {
-        let name = self.names.get_mut(id);
-        *name.ok_or(EmitError::Internal("a value of another context"))? = Some(number);
-        Ok(())
+    /// Gives a value the next number.
+    fn define(&mut self, id: usize) {
+        self.names[id] = self.next;
+        self.next += 1;
     }
 
-    fn name(&self, id: usize) -> Result<usize, EmitError> {
-        let name = self.names.get(id).copied().flatten();
-        name.ok_or_else(|| EmitError::InvalidIr {
-            diagnostics: "an operand is not defined where it is used".to_owned(),
-        })
+    fn values(&self, values: &[usize]) -> String {
+        list(values.iter().map(|&id| format!("%{}", self.names[id])))
     }
 
-    fn types(&mut self, values: &[usize]) -> Result<(), EmitError> {
-        let context = self.context;
-        self.list(values.iter(), |text, &id| {
-            Ok(write!(text, "{}", Value::of(context, id).r#type())?)
-        })
+    fn types(&self, values: &[usize]) -> String {
+        list(values.iter().map(|&id| Value::of(self.context, id).r#type()))
     }
 
-    fn values(&mut self, values: &[usize]) -> Result<(), EmitError> {
-        let names = values.iter().map(|&id| self.name(id)).collect::<Result<Vec<_>, _>>()?;
-        self.list(names.into_iter(), |text, name| Ok(write!(text, "%{name}")?))
-    }
-
-    fn arguments(&mut self, arguments: &[usize]) -> Result<(), EmitError> {
-        let context = self.context;
-        let first = self.next;
+    fn arguments(&mut self, arguments: &[usize]) {
         for &id in arguments {
-            let number = self.number();
-            self.define(id, number)?;
+            self.define(id);
         }
-        self.list((first..).zip(arguments), |text, (number, &id)| {
-            Ok(write!(text, "%{number}: {}", Value::of(context, id).r#type())?)
-        })
+        let of = |&id: &usize| format!("%{}: {}", self.names[id], Value::of(self.context, id).r#type());
+        let arguments = list(arguments.iter().map(of));
+        self.text.push_str(&arguments);
     }
 
     fn line(&mut self, depth: usize) {
@@ -133,73 +87,56 @@ impl Printer<'_> {
         }
     }
 
-    fn operation(&mut self, operation: &Operation, depth: usize) -> Result<(), EmitError> {
+    fn operation(&mut self, operation: &Operation, depth: usize) {
         self.line(depth);
-        let results: Vec<usize> = operation.results.iter().map(|_| self.number()).collect();
-        if !results.is_empty() {
-            self.list(results.iter(), |text, number| Ok(write!(text, "%{number}")?))?;
-            self.text.push_str(" = ");
+        let head = &operation.head;
+        for &id in &operation.results {
+            self.define(id);
         }
-        write!(self.text, "\"{}\"(", operation.head.name)?;
-        self.values(&operation.head.operands)?;
-        self.text.push(')');
+        if !operation.results.is_empty() {
+            self.write(format_args!("{} = ", self.values(&operation.results)));
+        }
+        self.write(format_args!("\"{}\"({})", head.name, self.values(&head.operands)));
         if !operation.regions.is_empty() {
             self.text.push_str(" (");
             for (index, region) in operation.regions.iter().enumerate() {
                 self.text.push_str(if index == 0 { "{" } else { ", {" });
-                if let Region(Some(body)) = region {
-                    self.body(body, depth)?;
+                if let Some(block) = &region.0 {
+                    self.block(block, depth);
                 }
                 self.text.push('}');
             }
             self.text.push(')');
         }
-        if !operation.head.attributes.is_empty() {
-            self.text.push_str(" {");
-            self.list(operation.head.attributes.iter(), |text, (key, value)| {
-                Ok(write!(text, "{key} = {value}")?)
-            })?;
-            self.text.push('}');
+        if !head.attributes.is_empty() {
+            let attributes = head.attributes.iter().map(|(key, value)| format!("{key} = {value}"));
+            self.write(format_args!(" {{{}}}", list(attributes)));
         }
-        self.text.push_str(" : (");
-        self.types(&operation.head.operands)?;
-        self.text.push_str(") -> (");
-        self.types(&operation.results)?;
-        self.text.push_str(")\n");
-        // Not before: what is inside may not use them.
-        for (&id, number) in operation.results.iter().zip(results) {
-            self.define(id, number)?;
-        }
-        Ok(())
+        let (operands, results) = (self.types(&head.operands), self.types(&operation.results));
+        self.write(format_args!(" : ({operands}) -> ({results})\n"));
     }
 
-    /// The inside of a region. Its values are none outside.
-    fn body(&mut self, body: &Body, depth: usize) -> Result<(), EmitError> {
+    /// The inside of a region.
+    fn block(&mut self, block: &Block, depth: usize) {
         self.text.push('\n');
-        if !body.arguments.is_empty() {
+        if !block.arguments.is_empty() {
             self.line(depth);
             self.text.push_str("^bb0(");
-            self.arguments(&body.arguments)?;
+            self.arguments(&block.arguments);
             self.text.push_str("):\n");
         }
-        for operation in &body.operations {
-            self.operation(operation, depth.saturating_add(1))?;
-        }
-        let made = body.operations.iter().flat_map(|operation| &operation.results);
-        for &id in body.arguments.iter().chain(made) {
-            if let Some(name) = self.names.get_mut(id) {
-                *name = None;
-            }
+        for operation in &block.operations {
+            self.operation(operation, depth + 1);
         }
         self.line(depth);
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mlir::{Attribute, Float};
+    use crate::EmitError;
+    use crate::mlir::{Attribute, Float, verified};
 
     /// One that is enclosed, and one that is used by what encloses it.
     #[test]
@@ -207,30 +144,21 @@ mod tests {
         let context = Context::new();
         let float = Type::float(&context, Float::F32);
         let build = |escapes: bool, early: bool| {
-            let block = Block::new(&[float]);
-            let argument = block.argument(0).unwrap();
-            let inner = Block::new(&[float]);
-            let own = inner.argument(0).unwrap();
-            let late = Block::new(&[float]);
-            let used = if early {
-                late.argument(0).unwrap().captured()
-            } else {
-                own
-            };
-            inner.append(&context, "a.yield", &[used, argument.captured()], &[], &[], Vec::new());
-            let escaped = own.captured();
-            let flag = [("flag", Attribute::text("unit"))];
-            let made = block.append(
-                &context,
-                "a.loop",
-                &[argument],
-                &[float, float],
-                &flag,
-                vec![inner.into()],
-            );
-            let returned = if escapes { escaped } else { made[1] };
-            block.append(&context, "func.return", &[returned], &[], &[], Vec::new());
-            function_text(&context, "f", &[float], block)
+            let mut escaped = None;
+            let block = context.block(&[float], |arguments| {
+                let argument = arguments[0];
+                let inner = context.block(&[float], |own| {
+                    let used = if early { context.fresh(float) } else { own[0] };
+                    context.append("a.yield", &[used, argument], &[], &[], Vec::new());
+                    escaped = Some(own[0]);
+                });
+                let flag = [("flag", Attribute::text("unit"))];
+                let made = context.append("a.loop", &[argument], &[float, float], &flag, vec![inner.into()]);
+                let returned = if escapes { escaped.unwrap() } else { made[1] };
+                context.append("func.return", &[returned], &[], &[], Vec::new());
+            });
+            verified(&context, &block)?;
+            Ok::<_, EmitError>(function_text(&context, "f", &[float], &block))
         };
         assert_eq!(
             build(false, false).unwrap(),

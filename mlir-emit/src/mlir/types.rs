@@ -1,7 +1,6 @@
 //! Types of values.
 
 use super::Context;
-use crate::EmitError;
 use rotini_graph::DataType;
 use std::fmt;
 
@@ -70,10 +69,16 @@ pub(super) enum Kind {
 }
 
 /// A type of a context.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Type<'c> {
     context: &'c Context,
     id: usize,
+}
+
+impl fmt::Debug for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 impl PartialEq for Type<'_> {
@@ -111,46 +116,73 @@ impl<'c> Type<'c> {
     }
 
     /// A tensor of this type's elements.
-    pub(crate) fn tensor(self, shape: &[i64]) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 0) {
-            return Err(EmitError::Internal("a negative extent"));
-        }
+    pub(crate) fn tensor(self, shape: &[i64]) -> Self {
+        assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Tensor { shape, element }))
+        Self::new(self.context, Kind::Tensor { shape, element })
     }
 
     /// A vector of this type's elements.
-    pub(crate) fn vector(self, shape: &[i64]) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 1) {
-            return Err(EmitError::Internal("a vector without elements"));
-        }
+    pub(crate) fn vector(self, shape: &[i64]) -> Self {
+        assert!(
+            shape.iter().all(|&extent| extent >= 1),
+            "a vector without elements: {shape:?}"
+        );
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Vector { shape, element }))
+        Self::new(self.context, Kind::Vector { shape, element })
     }
 
     /// Memory with this type's elements.
-    pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Result<Self, EmitError> {
-        if shape.iter().any(|&extent| extent < 0) {
-            return Err(EmitError::Internal("a negative extent"));
-        }
+    pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Self {
+        assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
-        Ok(Self::new(self.context, Kind::Memory { shape, element, space }))
+        Self::new(self.context, Kind::Memory { shape, element, space })
     }
 
-    /// A vector's extents and its element.
-    pub(crate) fn as_vector(self) -> Result<(Vec<i64>, Self), EmitError> {
+    /// Returns a vector's extents and its element; `None` for another type.
+    pub(crate) fn if_vector(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
-            Some(Kind::Vector { shape, element }) => Ok((shape, Type::of(self.context, element))),
-            _ => Err(EmitError::Internal("a value that is no vector")),
+            Kind::Vector { shape, element } => Some((shape, Type::of(self.context, element))),
+            _ => None,
+        }
+    }
+
+    /// Returns a vector's extents and its element.
+    pub(crate) fn as_vector(self) -> (Vec<i64>, Self) {
+        self.if_vector().unwrap_or_else(|| unreachable!("{self} is no vector"))
+    }
+
+    /// Returns the type of memory's elements.
+    pub(crate) fn memory_element(self) -> Self {
+        match self.kind() {
+            Kind::Memory { element, .. } => Type::of(self.context, element),
+            _ => unreachable!("{self} is no memory"),
         }
     }
 
     /// The bits of a number.
     pub(crate) fn bits(self) -> Option<u32> {
         match self.kind() {
-            Some(Kind::Integer(bits)) => Some(bits),
-            Some(Kind::Float(float)) => Some(float.bits()),
+            Kind::Integer(bits) => Some(bits),
+            Kind::Float(float) => Some(float.bits()),
             _ => None,
+        }
+    }
+
+    /// The extents; none of a scalar.
+    pub(super) fn shape(self) -> Vec<i64> {
+        match self.kind() {
+            Kind::Tensor { shape, .. } | Kind::Vector { shape, .. } | Kind::Memory { shape, .. } => shape,
+            Kind::Index | Kind::Integer(_) | Kind::Float(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it is the type of a comparison of values of this type.
+    pub(super) fn is_truth_of(self, compared: Self) -> bool {
+        let truth = Self::integer(self.context, 1);
+        match compared.if_vector() {
+            Some((shape, _)) => self == truth.vector(&shape),
+            None => self == truth,
         }
     }
 
@@ -158,25 +190,34 @@ impl<'c> Type<'c> {
         self.id
     }
 
-    pub(super) fn context(self) -> &'c Context {
-        self.context
+    pub(super) fn kind(self) -> Kind {
+        self.context.types.borrow()[self.id].clone()
     }
 
-    /// `None` is what no type of a context is.
-    pub(super) fn kind(self) -> Option<Kind> {
-        self.context.types.borrow().get(self.id).cloned()
+    /// Whether it is a float, or a vector or tensor of floats.
+    pub(crate) fn has_floats(self) -> bool {
+        match self.kind() {
+            Kind::Float(_) => true,
+            Kind::Vector { element, .. } | Kind::Tensor { element, .. } => Type::of(self.context, element).has_floats(),
+            Kind::Index | Kind::Integer(_) | Kind::Memory { .. } => false,
+        }
     }
 
     pub(crate) fn is_integer(self) -> bool {
-        matches!(self.kind(), Some(Kind::Integer(_)))
+        matches!(self.kind(), Kind::Integer(_))
     }
 
-    /// A tensor's extents and its element.
-    pub(crate) fn as_tensor(self) -> Result<(Vec<i64>, Self), EmitError> {
+    /// Returns a tensor's extents and its element; `None` for another type.
+    pub(crate) fn if_tensor(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
-            Some(Kind::Tensor { shape, element }) => Ok((shape, Type::of(self.context, element))),
-            _ => Err(EmitError::Internal("a value that is no tensor")),
+            Kind::Tensor { shape, element } => Some((shape, Type::of(self.context, element))),
+            _ => None,
         }
+    }
+
+    /// Returns a tensor's extents and its element.
+    pub(crate) fn as_tensor(self) -> (Vec<i64>, Self) {
+        self.if_tensor().unwrap_or_else(|| unreachable!("{self} is no tensor"))
     }
 }
 
@@ -204,13 +245,12 @@ impl Type<'_> {
 impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
-            Some(Kind::Index) => f.write_str("index"),
-            Some(Kind::Integer(bits)) => write!(f, "i{bits}"),
-            Some(Kind::Float(float)) => f.write_str(float.name()),
-            Some(Kind::Tensor { shape, element }) => self.shaped(f, "tensor", &shape, element, None),
-            Some(Kind::Vector { shape, element }) => self.shaped(f, "vector", &shape, element, None),
-            Some(Kind::Memory { shape, element, space }) => self.shaped(f, "memref", &shape, element, space),
-            None => Err(fmt::Error),
+            Kind::Index => f.write_str("index"),
+            Kind::Integer(bits) => write!(f, "i{bits}"),
+            Kind::Float(float) => f.write_str(float.name()),
+            Kind::Tensor { shape, element } => self.shaped(f, "tensor", &shape, element, None),
+            Kind::Vector { shape, element } => self.shaped(f, "vector", &shape, element, None),
+            Kind::Memory { shape, element, space } => self.shaped(f, "memref", &shape, element, space),
         }
     }
 }

@@ -16,12 +16,13 @@ use crate::contract::{check_product, contract, contract_chosen};
 mod sizes;
 mod tiles;
 
-use crate::convert::{IntegerPredicate as I, compute_type};
+use crate::Unsupported;
+use crate::convert::compute_type;
+use crate::ir::IntegerPredicate as I;
 use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extent, extents};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
 use sizes::Sizes;
 use tiles::{Body, Tiles, list, tiles_of};
@@ -64,107 +65,99 @@ pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -
 }
 
 /// Lowers the operation.
-pub(crate) fn lower(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &MoeGroupedMatmul,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let at = lowering.emitter();
     let sizes =
-        Sizes::forward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
-    let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
+        Sizes::forward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));
+    let tiles = Tiles::new(lowering, op.first_token_offset, sizes);
     let list = |id: Option<TensorId>| match id {
         Some(id) => list(lowering, id),
-        None => Err(EmitError::Internal("no routing")),
+        None => unreachable!("no routing"),
     };
-    let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
-    let token = rows_of(lowering, op.token)?;
+    let groups = tiles.not_above(sizes.tiles, tiles.tiles);
+    let token = rows_of(lowering, op.token);
     let (index, taken) = match op.mode {
         MoeMode::None => (None, None),
-        MoeMode::Gather => (Some(list(op.token_index)?), None),
+        MoeMode::Gather => (Some(list(op.token_index)), None),
         MoeMode::Scatter => {
-            let taken = tiles.taken(list(op.token_index)?, list(op.token_ks)?, i64::from(op.top_k))?;
+            let taken = tiles.taken(list(op.token_index), list(op.token_ks), i64::from(op.top_k));
             (None, Some(taken))
         }
     };
-    let sources = tiles.sources(groups, index, extent(&token.dims, 1)?)?;
-    let rows = tiles.rows(&token, sources)?;
+    let sources = tiles.sources(groups, index, extent(&token.dims, 1));
+    let rows = tiles.rows(&token, sources);
     let weight = if sizes.inner == 1 && lowering.quirks().avoids(Quirk::SharedGather) {
-        lowering.settled_as(op.weight, compute)?
+        lowering.settled_as(op.weight, compute)
     } else {
-        lowering.settled(op.weight)?
+        lowering.settled(op.weight)
     };
-    let chosen = tiles.experts(groups, extent(&weight.dims, 0)?)?;
+    let chosen = tiles.experts(groups, extent(&weight.dims, 0));
     let dims = [sizes.tiles, sizes.tile, sizes.columns];
-    let product = match contract_chosen(lowering, &rows, (&weight, chosen), &dims, compute)? {
+    let product = match contract_chosen(lowering, &rows, (&weight, chosen), &dims, compute) {
         Some(product) => product,
         None => {
-            let matrices = tiles.matrices(chosen, &weight)?;
-            contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)?
+            let matrices = tiles.matrices(chosen, &weight);
+            contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)
         }
     };
 
-    let out = &lowering.tensor(op.output)?.dims;
+    let out = &lowering.tensor(op.output).dims;
     let order = lowering
         .stored_order(op.output)
         .unwrap_or_else(|| (0..out.len()).collect());
-    let position = |axis: usize| order.iter().position(|&other| other == axis).ok_or(MISSING);
-    let (row, column) = (position(1)?, position(2)?);
-    let dtype = lowering.carried_type(op.output, compute)?;
-    let input = (tiles.slots(taken)?, DataType::I32, affine_map(3, &[dim(row)]));
+    let position = |axis: usize| {
+        order
+            .iter()
+            .position(|&other| other == axis)
+            .unwrap_or_else(|| unreachable!("{MISSING}"))
+    };
+    let (row, column) = (position(1), position(2));
+    let dtype = lowering.carried_type(op.output, compute);
+    let input = (tiles.slots(taken), DataType::I32, affine_map(3, &[dim(row)]));
     let init = (
-        at.empty(&extents(out, &order)?, compute)?,
+        at.empty(&extents(out, &order), compute),
         compute,
         affine_map(3, &[dim(0), dim(1), dim(2)]),
     );
     let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
         let body = Body(*inner);
-        let slot = elements.first().copied().ok_or(MISSING)?;
-        let is_there = body.compare(I::GreaterEqual, slot, body.number(0)?)?;
-        let slot = body.as_index(body.select(is_there, slot, body.number(0)?)?)?;
-        let tile = body.index(sizes.tile)?;
-        let indices = [
-            body.op("arith.divui", slot, tile)?,
-            body.op("arith.remui", slot, tile)?,
-            inner.loop_index(column)?,
-        ];
-        let element = product.element(&at, inner, &indices)?;
-        body.select(is_there, element, inner.zero(compute)?)
-    })?;
+        let slot = elements[0];
+        let is_there = body.compare(I::GreaterEqual, slot, body.number(0));
+        let slot = body.as_index(is_there.select(slot, body.number(0)));
+        let tile = body.index(sizes.tile);
+        let indices = [slot.divui(tile), slot.remui(tile), inner.loop_index(column)];
+        let element = product.element(inner, &indices);
+        is_there.select(element, inner.zero(compute))
+    });
     let output = Ordered {
         ssa,
         order,
         dtype: compute,
         dims: out.clone(),
     };
-    let carried = lowering.carry(output, dtype)?;
+    let carried = lowering.carry(output, dtype);
     lowering.define(op.output, Value::of(carried));
-    Ok(())
 }
 
 /// Lowers the gradient with respect to the weights.
-pub(crate) fn lower_backward(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &MoeGroupedMatmulBwd,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmulBwd) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let at = lowering.emitter();
     let sizes =
-        Sizes::backward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
-    let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
-    let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
-    let sources = tiles.sources(groups, None, sizes.rows)?;
-    let token = tiles.rows(&rows_of(lowering, op.token)?, sources)?;
+        Sizes::backward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));
+    let tiles = Tiles::new(lowering, op.first_token_offset, sizes);
+    let groups = tiles.not_above(sizes.tiles, tiles.tiles);
+    let sources = tiles.sources(groups, None, sizes.rows);
+    let token = tiles.rows(&rows_of(lowering, op.token), sources);
     // Transposed: tile, column, row.
     let token = Ordered {
         order: vec![0, 2, 1],
         dims: vec![sizes.tiles, sizes.inner, sizes.tile],
         ..token
     };
-    let doutput = tiles.rows(&rows_of(lowering, op.doutput)?, sources)?;
-    let dims = &lowering.tensor(op.dweight)?.dims;
+    let doutput = tiles.rows(&rows_of(lowering, op.doutput), sources);
+    let dims = &lowering.tensor(op.dweight).dims;
     let order = lowering
         .stored_order(op.dweight)
         .unwrap_or_else(|| (0..dims.len()).collect());
@@ -172,37 +165,37 @@ pub(crate) fn lower_backward(
         .chain(order.iter().copied().filter(|&axis| axis != 0))
         .collect();
     let product_dims = [sizes.tiles, sizes.inner, sizes.columns];
-    let product = contract(lowering, &token, &doutput, &product_dims, &matrix, compute)?;
+    let product = contract(lowering, &token, &doutput, &product_dims, &matrix, compute);
     let product = Ordered {
-        ssa: at.barrier(product.ssa)?,
+        ssa: at.barrier(product.ssa),
         ..product
     };
-    let ssa = at.tabulate(&extents(dims, &order)?, compute, |inner| {
+    let ssa = at.tabulate(&extents(dims, &order), compute, |inner| {
         let body = Body(*inner);
         let along = |axis: usize| {
             let position = order.iter().position(|&other| other == axis);
-            inner.loop_index(position.ok_or(MISSING)?)
+            inner.loop_index(position.unwrap_or_else(|| unreachable!("{MISSING}")))
         };
-        let group = along(0)?;
-        let from = body.entry(&at, tiles.tiles, group)?;
+        let group = along(0);
+        let from = body.entry(tiles.tiles, group);
         // What follows the last group's tiles is not in the list.
         let own = tiles_of(
             &body,
-            body.entry(&at, tiles.starts, group)?,
-            tiles.end(&body, group)?,
+            body.entry(tiles.starts, group),
+            tiles.end(&body, group),
             sizes.tile,
-        )?;
-        let to = body.op("arith.addi", from, own)?;
-        let bounds = [body.as_index(from)?, body.as_index(to)?];
-        let (row, column) = (along(1)?, along(2)?);
-        inner.fold(bounds, (inner.zero(compute)?, compute), |inside, tile, so_far| {
-            let indices = [tile, inner.captured(row), inner.captured(column)];
-            let element = product.element(&at, inside, &indices)?;
-            inside.same("arith.addf", &[so_far, element])
+        );
+        let to = from + own;
+        let bounds = [body.as_index(from), body.as_index(to)];
+        let (row, column) = (along(1), along(2));
+        inner.fold(bounds, inner.zero(compute), |inside, tile, so_far| {
+            let indices = [tile, row, column];
+            let element = product.element(inside, &indices);
+            so_far + element
         })
-    })?;
+    });
     let ssa = if lowering.is_read(op.dweight) {
-        at.barrier_against(Quirk::InnerLoops, ssa)?
+        at.barrier_against(Quirk::InnerLoops, ssa)
     } else {
         ssa
     };
@@ -216,6 +209,6 @@ pub(crate) fn lower_backward(
 }
 
 /// A tensor whose rows are looked up.
-fn rows_of<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
-    lowering.value(id)?.materialise(&lowering.emitter())
+fn rows_of<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ordered<'c> {
+    lowering.value(id).materialise(&lowering.emitter())
 }

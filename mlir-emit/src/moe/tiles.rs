@@ -1,9 +1,8 @@
 //! Arranges rows in tiles of one expert each: which rows a tile has, and which matrix.
 
 use super::sizes::Sizes;
-use crate::EmitError;
-use crate::convert::{IntegerPredicate as I, compare_integer};
-use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
+use crate::ir::IntegerPredicate as I;
+use crate::ir::{Emitter, IntegerPredicate, Loop, MISSING, affine_map, dim, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
 use crate::mlir::Value as Ssa;
@@ -13,242 +12,214 @@ use rotini_graph::{DataType, TensorId};
 
 /// Indices and i32, inside the body of a structured operation.
 #[derive(Clone, Copy)]
-pub(super) struct Body<'c, 'r>(pub(super) Emitter<'c, 'r>);
+pub(super) struct Body<'c>(pub(super) Emitter<'c>);
 
-impl<'c, 'r> Body<'c, 'r> {
-    pub(super) fn index(&self, value: i64) -> Scalar<'c, 'r> {
+impl<'c> Body<'c> {
+    pub(super) fn index(&self, value: i64) -> Scalar<'c> {
         self.0.integer(value, self.0.index_type())
     }
 
-    pub(super) fn number(&self, value: i64) -> Scalar<'c, 'r> {
-        self.0.integer(value, self.0.element_type(DataType::I32)?)
+    pub(super) fn number(&self, value: i64) -> Scalar<'c> {
+        self.0.integer(value, self.0.element_type(DataType::I32))
     }
 
-    pub(super) fn as_index(&self, number: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(super) fn as_index(&self, number: Ssa<'c>) -> Scalar<'c> {
         self.0.one("arith.index_cast", &[number], self.0.index_type(), &[])
     }
 
-    pub(super) fn as_number(&self, index: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let ty = self.0.element_type(DataType::I32)?;
+    pub(super) fn as_number(&self, index: Ssa<'c>) -> Scalar<'c> {
+        let ty = self.0.element_type(DataType::I32);
         self.0.one("arith.index_cast", &[index], ty, &[])
     }
 
-    /// Arithmetic on two of one type.
-    pub(super) fn op(&self, name: &str, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.0.same(name, &[x, y])
-    }
-
-    pub(super) fn compare(&self, predicate: I, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        compare_integer(&self.0, predicate, x, y)
-    }
-
-    pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.0.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    pub(super) fn compare(&self, predicate: I, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
+        self.0.compare_integers(predicate, x, y)
     }
 
     /// An element of a list of i32.
-    pub(super) fn entry<'b>(&self, at: &Emitter<'c, 'b>, list: Ssa<'c, 'b>, position: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.0.extract(at.captured(list), &[position], DataType::I32)
+    pub(super) fn entry(&self, list: Ssa<'c>, position: Ssa<'c>) -> Scalar<'c> {
+        self.0.extract(list, &[position], DataType::I32)
     }
 }
 
 /// A list of i32 with as many elements as `count`: each is a reduction over the list `over` that
 /// begins with `start`. `body` gets the element's own position, a position in `over`, the element
 /// there and the value so far.
-pub(super) fn combine<'c, 'b>(
-    at: &Emitter<'c, 'b>,
+pub(super) fn combine<'c>(
+    at: &Emitter<'c>,
     count: i64,
-    over: Ssa<'c, 'b>,
+    over: Ssa<'c>,
     start: f64,
-    body: impl for<'r> FnOnce(&Body<'c, 'r>, [Ssa<'c, 'r>; 2], Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+    body: impl FnOnce(&Body<'c>, [Ssa<'c>; 2], Ssa<'c>, Ssa<'c>) -> Scalar<'c>,
+) -> Ssa<'c> {
     let init = (
-        at.filled(&[count], DataType::I32, start)?,
+        at.filled(&[count], DataType::I32, start),
         DataType::I32,
         affine_map(2, &[dim(0)]),
     );
     let input = (over, DataType::I32, affine_map(2, &[dim(1)]));
     at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |inner, elements| {
         let &[element, so_far] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        let positions = [inner.loop_index(0)?, inner.loop_index(1)?];
+        let positions = [inner.loop_index(0), inner.loop_index(1)];
         body(&Body(*inner), positions, element, so_far)
     })
 }
 
 /// Where rows lie.
-pub(super) struct Tiles<'l, 'g, 'c, 'b> {
-    pub(super) lowering: &'l Lowering<'g, 'c, 'b>,
+pub(super) struct Tiles<'l, 'g, 'c> {
+    pub(super) lowering: &'l Lowering<'g, 'c>,
     pub(super) sizes: Sizes,
     /// The first row of each group: rising, and none behind the last row.
-    pub(super) starts: Ssa<'c, 'b>,
+    pub(super) starts: Ssa<'c>,
     /// The first tile of each group.
-    pub(super) tiles: Ssa<'c, 'b>,
+    pub(super) tiles: Ssa<'c>,
 }
 
-impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
-    pub(super) fn new(lowering: &'l Lowering<'g, 'c, 'b>, offset: TensorId, sizes: Sizes) -> Result<Self, EmitError> {
+impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
+    pub(super) fn new(lowering: &'l Lowering<'g, 'c>, offset: TensorId, sizes: Sizes) -> Self {
         let at = lowering.emitter();
-        let offsets = list(lowering, offset)?;
+        let offsets = list(lowering, offset);
         let starts = combine(
             &at,
             sizes.groups,
             offsets,
             0.0,
             |body, [group, other], offset, so_far| {
-                let capped = body.op("arith.minsi", offset, body.number(sizes.rows)?)?;
-                let counts = body.0.compare_indices(Relation::AtMost, other, group)?;
-                let counted = body.select(counts, capped, body.number(0)?)?;
-                body.op("arith.maxsi", so_far, counted)
+                let capped = offset.minsi(body.number(sizes.rows));
+                let counts = body.0.compare_integers(IntegerPredicate::AtMost, other, group);
+                let counted = counts.select(capped, body.number(0));
+                so_far.maxsi(counted)
             },
-        )?;
+        );
         let tiles = combine(&at, sizes.groups, starts, 0.0, |body, [group, other], start, so_far| {
-            let next = body.op("arith.addi", other, body.index(1)?)?;
-            let last = body.index(sizes.groups - 1)?;
-            let end = body.entry(&at, starts, body.op("arith.minui", next, last)?)?;
-            let tiles = tiles_of(body, start, end, sizes.tile)?;
-            let counts = body.0.compare_indices(Relation::AtMost, next, group)?;
-            let counted = body.select(counts, tiles, body.number(0)?)?;
-            body.op("arith.addi", so_far, counted)
-        })?;
-        Ok(Tiles {
+            let next = other + body.index(1);
+            let last = body.index(sizes.groups - 1);
+            let end = body.entry(starts, next.minui(last));
+            let tiles = tiles_of(body, start, end, sizes.tile);
+            let counts = body.0.compare_integers(IntegerPredicate::AtMost, next, group);
+            let counted = counts.select(tiles, body.number(0));
+            so_far + counted
+        });
+        Tiles {
             lowering,
             sizes,
             starts,
             tiles,
-        })
+        }
     }
 
     /// For each of `count` positions, the number of elements of the ascending list that are not
     /// above it.
-    pub(super) fn not_above(&self, count: i64, list: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(super) fn not_above(&self, count: i64, list: Ssa<'c>) -> Ssa<'c> {
         combine(
             &self.lowering.emitter(),
             count,
             list,
             0.0,
             |body, [position, _], element, so_far| {
-                let is_not_above = body.compare(I::LessEqual, element, body.as_number(position)?)?;
-                let ty = body.0.element_type(DataType::I32)?;
-                body.op(
-                    "arith.addi",
-                    so_far,
-                    body.0.one("arith.extui", &[is_not_above], ty, &[])?,
-                )
+                let is_not_above = body.compare(I::LessEqual, element, body.as_number(position));
+                let ty = body.0.element_type(DataType::I32);
+                so_far + body.0.one("arith.extui", &[is_not_above], ty, &[])
             },
         )
     }
 
     /// Where a group's rows end.
-    pub(super) fn end<'r>(&self, body: &Body<'c, 'r>, group: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.next(body, self.starts, group, body.number(self.sizes.rows)?)
+    pub(super) fn end(&self, body: &Body<'c>, group: Ssa<'c>) -> Scalar<'c> {
+        self.next(body, self.starts, group, body.number(self.sizes.rows))
     }
 
     /// The next group's entry, or what comes after the last one's.
-    pub(super) fn next<'r>(
-        &self,
-        body: &Body<'c, 'r>,
-        list: Ssa<'c, 'b>,
-        group: Ssa<'c, 'r>,
-        last: Ssa<'c, 'r>,
-    ) -> Scalar<'c, 'r> {
-        let last_group = body.index(self.sizes.groups - 1)?;
-        let is_last = body.0.compare_indices(Relation::AtMost, last_group, group)?;
-        let next = body.op("arith.addi", group, body.index(1)?)?;
-        let entry = body.entry(
-            &self.lowering.emitter(),
-            list,
-            body.op("arith.minui", next, last_group)?,
-        )?;
-        body.select(is_last, last, entry)
+    pub(super) fn next(&self, body: &Body<'c>, list: Ssa<'c>, group: Ssa<'c>, last: Ssa<'c>) -> Scalar<'c> {
+        let last_group = body.index(self.sizes.groups - 1);
+        let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
+        let next = group + body.index(1);
+        let entry = body.entry(list, next.minui(last_group));
+        is_last.select(last, entry)
     }
 
     /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
     /// Rows are looked up in `index` if there is one.
-    pub(super) fn sources(
-        &self,
-        groups: Ssa<'c, 'b>,
-        index: Option<Ssa<'c, 'b>>,
-        tokens: i64,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(super) fn sources(&self, groups: Ssa<'c>, index: Option<Ssa<'c>>, tokens: i64) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, |inner| {
             let body = Body(*inner);
-            let (tile, within) = (inner.loop_index(0)?, inner.loop_index(1)?);
-            let group = group(&at, &body, groups, tile)?;
-            let first_tile = body.entry(&at, self.tiles, group)?;
-            let tiles_before = body.op("arith.subi", body.as_number(tile)?, first_tile)?;
-            let rows_before = body.op("arith.muli", tiles_before, body.number(sizes.tile)?)?;
-            let rows_before = body.op("arith.addi", rows_before, body.as_number(within)?)?;
-            let start = body.entry(&at, self.starts, group)?;
-            let row = body.op("arith.addi", start, rows_before)?;
+            let (tile, within) = (inner.loop_index(0), inner.loop_index(1));
+            let group = group(&body, groups, tile);
+            let first_tile = body.entry(self.tiles, group);
+            let tiles_before = body.as_number(tile) - first_tile;
+            let rows_before = tiles_before * body.number(sizes.tile);
+            let rows_before = rows_before + body.as_number(within);
+            let start = body.entry(self.starts, group);
+            let row = start + rows_before;
             // In tiles beyond the last group's the row's number may be more than an i32 has.
-            let rows = body.op("arith.subi", self.end(&body, group)?, start)?;
-            let mut is_there = body.compare(I::Less, rows_before, rows)?;
+            let rows = self.end(&body, group) - start;
+            let mut is_there = body.compare(I::Less, rows_before, rows);
             let source = match index {
                 None => row,
                 Some(index) => {
-                    let row = body.select(is_there, row, body.number(0)?)?;
-                    let source = body.entry(&at, index, body.as_index(row)?)?;
-                    let last = body.index(tokens - 1)?;
-                    let is_row = inner.compare_indices(Relation::AtMost, body.as_index(source)?, last)?;
-                    is_there = body.op("arith.andi", is_there, is_row)?;
+                    let row = is_there.select(row, body.number(0));
+                    let source = body.entry(index, body.as_index(row));
+                    let last = body.index(tokens - 1);
+                    let is_row = inner.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
+                    is_there = is_there & is_row;
                     source
                 }
             };
-            body.select(is_there, source, body.number(-1)?)
+            is_there.select(source, body.number(-1))
         })
     }
 
     /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is
     /// none.
-    pub(super) fn rows(&self, tensor: &Ordered<'c, 'b>, sources: Ssa<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn rows(&self, tensor: &Ordered<'c>, sources: Ssa<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
-        let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)?];
+        let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
         let input = (sources, DataType::I32, affine_map(3, &[dim(0), dim(1)]));
         let identity = affine_map(3, &[dim(0), dim(1), dim(2)]);
-        let init = (at.empty(&dims, tensor.dtype)?, tensor.dtype, identity);
+        let init = (at.empty(&dims, tensor.dtype), tensor.dtype, identity);
         let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
             let body = Body(*inner);
-            let row = elements.first().copied().ok_or(MISSING)?;
-            let is_there = body.compare(I::GreaterEqual, row, body.number(0)?)?;
-            let row = body.as_index(body.select(is_there, row, body.number(0)?)?)?;
-            let indices = [body.index(0)?, row, inner.loop_index(2)?];
-            let element = tensor.element(&at, inner, &indices)?;
-            body.select(is_there, element, inner.zero(tensor.dtype)?)
-        })?;
-        Ok(Ordered {
-            ssa: at.barrier(ssa)?,
+            let row = elements[0];
+            let is_there = body.compare(I::GreaterEqual, row, body.number(0));
+            let row = body.as_index(is_there.select(row, body.number(0)));
+            let indices = [body.index(0), row, inner.loop_index(2)];
+            let element = tensor.element(inner, &indices);
+            is_there.select(element, inner.zero(tensor.dtype))
+        });
+        Ordered {
+            ssa: at.barrier(ssa),
             order: vec![0, 1, 2],
             dtype: tensor.dtype,
             dims,
-        })
+        }
     }
 
     /// The number of each tile's matrix, below `experts`.
-    pub(super) fn experts(&self, groups: Ssa<'c, 'b>, experts: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(super) fn experts(&self, groups: Ssa<'c>, experts: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
             let body = Body(*inner);
-            let group = group(&at, &body, groups, inner.loop_index(0)?)?;
-            body.as_number(body.op("arith.remui", group, body.index(experts)?)?)
+            let group = group(&body, groups, inner.loop_index(0));
+            body.as_number(group.remui(body.index(experts)))
         })
     }
 
     /// The matrix of each tile.
-    pub(super) fn matrices(&self, chosen: Ssa<'c, 'b>, weight: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(super) fn matrices(&self, chosen: Ssa<'c>, weight: &Ordered<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let weight = match weight.order.first() {
             Some(0) => weight.clone(),
-            _ => weight.in_order(&at, &[0, 1, 2])?,
+            _ => weight.in_order(&at, &[0, 1, 2]),
         };
         let mut dims = weight.dims.clone();
         if let Some(first) = dims.first_mut() {
             *first = self.sizes.tiles;
         }
-        let init = at.empty(&extents(&dims, &weight.order)?, weight.dtype)?;
-        let ty = at.tensor_type(&extents(&dims, &weight.order)?, weight.dtype)?;
+        let init = at.empty(&extents(&dims, &weight.order), weight.dtype);
+        let ty = at.tensor_type(&extents(&dims, &weight.order), weight.dtype);
         let along = [("dimension_map", at.i64_array(&[0]))];
         // The compiler fuses this operation into a matmul, unlike a separate loop.
         let ssa = first(at.op(
@@ -257,88 +228,81 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
             &[ty],
             &along,
             Vec::new(),
-        )?)?;
+        ));
         let ssa = match self.lowering.target() {
             Target::Rocm { .. } => ssa,
-            Target::Cpu | Target::X86(_) | Target::Cuda { .. } => at.barrier(ssa)?,
+            Target::Cpu | Target::X86(_) | Target::Cuda { .. } => at.barrier(ssa),
         };
-        Ok(Ordered {
+        Ordered {
             ssa,
             dims,
             order: weight.order,
             dtype: weight.dtype,
-        })
+        }
     }
 
     /// For each row of the output, the row of the tiles (counted through all of them) that it is;
     /// -1 for none. `taken` has the routed row of each row of the output, if that is not itself.
-    pub(super) fn slots(&self, taken: Option<Ssa<'c, 'b>>) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(super) fn slots(&self, taken: Option<Ssa<'c>>) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
-        let begun = self.not_above(sizes.rows, self.starts)?;
+        let begun = self.not_above(sizes.rows, self.starts);
         at.tabulate(&[sizes.rows], DataType::I32, |inner| {
             let body = Body(*inner);
-            let (here, zero) = (inner.loop_index(0)?, body.number(0)?);
+            let (here, zero) = (inner.loop_index(0), body.number(0));
             let row = match taken {
-                Some(taken) => body.entry(&at, taken, here)?,
-                None => body.as_number(here)?,
+                Some(taken) => body.entry(taken, here),
+                None => body.as_number(here),
             };
-            let safe = body.op("arith.maxsi", row, zero)?;
-            let begun = body.entry(&at, begun, body.as_index(safe)?)?;
-            let group = body.op("arith.subi", begun, body.number(1)?)?;
-            let none = body.compare(I::Less, body.op("arith.minsi", row, group)?, zero)?;
-            let group = body.as_index(body.op("arith.maxsi", group, zero)?)?;
-            let before = body.op("arith.subi", safe, body.entry(&at, self.starts, group)?)?;
-            let tile_rows = body.op(
-                "arith.muli",
-                body.entry(&at, self.tiles, group)?,
-                body.number(sizes.tile)?,
-            )?;
-            body.select(none, body.number(-1)?, body.op("arith.addi", tile_rows, before)?)
+            let safe = row.maxsi(zero);
+            let begun = body.entry(begun, body.as_index(safe));
+            let group = begun - body.number(1);
+            let none = body.compare(I::Less, row.minsi(group), zero);
+            let group = body.as_index(group.maxsi(zero));
+            let before = safe - body.entry(self.starts, group);
+            let tile_rows = body.entry(self.tiles, group) * body.number(sizes.tile);
+            none.select(body.number(-1), tile_rows + before)
         })
     }
 
     /// The routed row that each row of the output takes: the last one that is routed there; -1 for
     /// none.
-    pub(super) fn taken(&self, index: Ssa<'c, 'b>, ks: Ssa<'c, 'b>, top_k: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(super) fn taken(&self, index: Ssa<'c>, ks: Ssa<'c>, top_k: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
-            let slot = body.as_index(body.entry(&at, ks, row)?)?;
-            let is_slot = body.0.compare_indices(Relation::AtMost, slot, body.index(top_k - 1)?)?;
-            let place = body.op("arith.muli", body.as_index(index)?, body.index(top_k)?)?;
-            let place = body.op("arith.addi", place, slot)?;
-            let is_here = body.0.compare_indices(Relation::Equal, place, here)?;
-            let first = body.entry(&at, self.starts, body.index(0)?)?;
-            let row = body.as_number(row)?;
-            let is_routed = body.compare(I::GreaterEqual, row, first)?;
-            let counts = body.op("arith.andi", is_here, body.op("arith.andi", is_slot, is_routed)?)?;
-            body.op("arith.maxsi", so_far, body.select(counts, row, body.number(-1)?)?)
+            let slot = body.as_index(body.entry(ks, row));
+            let is_slot = body
+                .0
+                .compare_integers(IntegerPredicate::AtMost, slot, body.index(top_k - 1));
+            let place = body.as_index(index) * body.index(top_k);
+            let place = place + slot;
+            let is_here = body.0.compare_integers(IntegerPredicate::Equal, place, here);
+            let first = body.entry(self.starts, body.index(0));
+            let row = body.as_number(row);
+            let is_routed = body.compare(I::GreaterEqual, row, first);
+            let counts = is_here & (is_slot & is_routed);
+            so_far.maxsi(counts.select(row, body.number(-1)))
         })
     }
 }
 
 /// As many tiles as these rows need.
-pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa<'c, 'r>, tile: i64) -> Scalar<'c, 'r> {
-    let rows = body.op("arith.subi", end, start)?;
-    let rounded = body.op("arith.addi", rows, body.number(tile - 1)?)?;
-    body.op("arith.divui", rounded, body.number(tile)?)
+pub(super) fn tiles_of<'c>(body: &Body<'c>, start: Ssa<'c>, end: Ssa<'c>, tile: i64) -> Scalar<'c> {
+    let rows = end - start;
+    let rounded = rows + body.number(tile - 1);
+    rounded.divui(body.number(tile))
 }
 
 /// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
 /// there.
-pub(super) fn group<'c, 'b, 'r>(
-    at: &Emitter<'c, 'b>,
-    body: &Body<'c, 'r>,
-    groups: Ssa<'c, 'b>,
-    tile: Ssa<'c, 'r>,
-) -> Scalar<'c, 'r> {
-    let begun = body.op("arith.maxsi", body.entry(at, groups, tile)?, body.number(1)?)?;
-    body.as_index(body.op("arith.subi", begun, body.number(1)?)?)
+pub(super) fn group<'c>(body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
+    let begun = body.entry(groups, tile).maxsi(body.number(1));
+    body.as_index(begun - body.number(1))
 }
 
 /// A tensor of i32 with one axis that is not 1 as a list.
-pub(super) fn list<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Ssa<'c, 'b>, EmitError> {
+pub(super) fn list<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ssa<'c> {
     let at = lowering.emitter();
-    let value = lowering.value(id)?.clone();
+    let value = lowering.value(id).clone();
     let entries = value.dims.iter().product();
-    Ok(value.with_dims(&at, &[entries])?.materialise(&at)?.ssa)
+    value.with_dims(&at, &[entries]).materialise(&at).ssa
 }

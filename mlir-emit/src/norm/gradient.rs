@@ -1,10 +1,8 @@
 //! The gradients of a normalization.
 
 use super::statistics::{Statistics, average, normal, save_sums, sum};
-use crate::EmitError;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::math::Math;
 use crate::mlir::Value as Ssa;
 use crate::value::Value;
 use rotini_graph::{DataType, TensorId};
@@ -17,75 +15,79 @@ pub(super) struct Gradients {
 }
 
 /// What the gradients are computed from, at one position.
-pub(super) struct Parts<'c, 'r> {
-    pub(super) dy: Ssa<'c, 'r>,
+pub(super) struct Parts<'c> {
+    pub(super) dy: Ssa<'c>,
     /// dy scale.
-    pub(super) scaled: Ssa<'c, 'r>,
+    pub(super) scaled: Ssa<'c>,
     /// x̂.
-    pub(super) normal: Ssa<'c, 'r>,
-    pub(super) inverse: Ssa<'c, 'r>,
+    pub(super) normal: Ssa<'c>,
+    pub(super) inverse: Ssa<'c>,
 }
 
-impl<'c, 'r> Parts<'c, 'r> {
+impl<'c> Parts<'c> {
     /// From dy, x, scale, the inverse and the mean, if there is one.
-    pub(super) fn new(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Result<Self, EmitError> {
-        let (&[dy, x, scale, inverse], mean) = elements.split_first_chunk().ok_or(MISSING)?;
-        Ok(Parts {
+    pub(super) fn new(elements: &[Ssa<'c>]) -> Self {
+        let (&[dy, x, scale, inverse], mean) = elements
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        Parts {
             dy,
-            scaled: math.mul(dy, scale)?,
-            normal: normal(math, x, mean.first().copied(), inverse)?,
+            scaled: dy * scale,
+            normal: normal(x, mean.first().copied(), inverse),
             inverse,
-        })
+        }
     }
 }
 
 /// The gradients, with the statistics along `axes`.
-pub(super) fn differentiate<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn differentiate<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     gradients: &Gradients,
-    [dy, x, scale]: [&Value<'c, 'b>; 3],
-    statistics: &Statistics<'c, 'b>,
+    [dy, x, scale]: [&Value<'c>; 3],
+    statistics: &Statistics<'c>,
     axes: &[usize],
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     let mut operands = vec![dy, x, scale, &statistics.inverse];
     operands.extend(&statistics.mean);
 
     let lacking = lacking(&x.dims, &scale.dims);
-    let dscale = sum(lowering, &operands, &lacking, compute, |math, elements| {
-        let parts = Parts::new(math, elements)?;
-        math.mul(parts.dy, parts.normal)
-    })?;
-    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements))?;
+    let dscale = sum(lowering, &operands, &lacking, compute, |_math, elements| {
+        let parts = Parts::new(elements);
+        parts.dy * parts.normal
+    });
+    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements));
 
-    let slope = average(lowering, &operands, axes, compute, |math, elements| {
-        let parts = Parts::new(math, elements)?;
-        math.mul(parts.scaled, parts.normal)
-    })?
-    .closed(&lowering.emitter())?;
+    let slope = average(lowering, &operands, axes, compute, |_math, elements| {
+        let parts = Parts::new(elements);
+        parts.scaled * parts.normal
+    })
+    .closed(&lowering.emitter());
     let level = match &statistics.mean {
         Some(_) => {
-            let level = average(lowering, &[dy, scale], axes, compute, |math, elements| {
-                let &[dy, scale] = elements else { return Err(MISSING) };
-                math.mul(dy, scale)
-            })?;
-            Some(level.closed(&lowering.emitter())?)
+            let level = average(lowering, &[dy, scale], axes, compute, |_, elements| {
+                let &[dy, scale] = elements else {
+                    unreachable!("{MISSING}")
+                };
+                dy * scale
+            });
+            Some(level.closed(&lowering.emitter()))
         }
         None => None,
     };
     let count = operands.len();
     operands.push(&slope);
     operands.extend(&level);
-    lowering.finish(gradients.dx, &operands, compute, |math, elements| {
-        let (elements, rest) = elements.split_at_checked(count).ok_or(MISSING)?;
-        let parts = Parts::new(math, elements)?;
+    lowering.finish(gradients.dx, &operands, compute, |_math, elements| {
+        let (elements, rest) = elements.split_at(count);
+        let parts = Parts::new(elements);
         let centred = match rest.get(1) {
-            Some(&level) => math.sub(parts.scaled, level)?,
+            Some(&level) => parts.scaled - level,
             None => parts.scaled,
         };
-        math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest)?)?)?)
-    })?;
-    save_sums(lowering, Some(gradients.dscale), &dscale, compute)?;
+        parts.inverse * (centred - parts.normal * only(rest))
+    });
+    save_sums(lowering, Some(gradients.dscale), &dscale, compute);
     save_sums(lowering, gradients.dbias, &dbias, compute)
 }
 

@@ -15,11 +15,11 @@
 mod gradient;
 mod statistics;
 
+use crate::Unsupported;
 use crate::convert::check_compute;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::step::{Open, count};
-use crate::{EmitError, Unsupported};
 use gradient::{Gradients, differentiate};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, DataType, Layernorm,
@@ -49,65 +49,52 @@ pub(crate) fn check(
     }
 }
 
-pub(crate) fn batchnorm_inference(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &BatchnormInference,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let x = lowering.value(op.x)?.clone();
-    let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias])?;
-    lowering.finish(
-        op.y,
-        &[&x, &mean, &inverse, &scale, &bias],
-        compute,
-        |math, elements| {
-            let &[x, mean, inverse, scale, bias] = elements else {
-                return Err(MISSING);
-            };
-            let normal = math.mul(math.sub(x, mean)?, inverse)?;
-            math.add(math.mul(scale, normal)?, bias)
-        },
-    )
-}
-
-pub(crate) fn batchnorm_inference_variance(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &BatchnormInferenceVariance,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let (x, epsilon) = (lowering.value(op.x)?.clone(), single(lowering, op.epsilon)?);
-    let [mean, variance, scale, bias] = channels(lowering, &x, [op.mean, op.variance, op.scale, op.bias])?;
-    let operands = [&x, &mean, &variance, &scale, &bias, &epsilon];
-    lowering.finish(op.y, &operands, compute, |math, elements| {
-        let &[x, mean, variance, scale, bias, epsilon] = elements else {
-            return Err(MISSING);
+pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BatchnormInference) {
+    let compute = float(compute);
+    let x = lowering.value(op.x).clone();
+    let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias]);
+    lowering.finish(op.y, &[&x, &mean, &inverse, &scale, &bias], compute, |_, elements| {
+        let &[x, mean, inverse, scale, bias] = elements else {
+            unreachable!("{MISSING}");
         };
-        let inverse = math.inverse_root(math.add(variance, epsilon)?)?;
-        let normal = math.mul(math.sub(x, mean)?, inverse)?;
-        math.add(math.mul(scale, normal)?, bias)
+        let normal = (x - mean) * inverse;
+        scale * normal + bias
     })
 }
 
-pub(crate) fn batchnorm(
-    lowering: &mut Lowering<'_, '_, '_>,
+pub(crate) fn batchnorm_inference_variance(
+    lowering: &mut Lowering<'_, '_>,
     compute: DataType,
-    op: &Batchnorm,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let (x, epsilon) = (lowering.value(op.x)?.clone(), single(lowering, op.epsilon)?);
-    let [scale, bias] = channels(lowering, &x, [op.scale, op.bias])?;
+    op: &BatchnormInferenceVariance,
+) {
+    let compute = float(compute);
+    let (x, epsilon) = (lowering.value(op.x).clone(), single(lowering, op.epsilon));
+    let [mean, variance, scale, bias] = channels(lowering, &x, [op.mean, op.variance, op.scale, op.bias]);
+    let operands = [&x, &mean, &variance, &scale, &bias, &epsilon];
+    lowering.finish(op.y, &operands, compute, |math, elements| {
+        let &[x, mean, variance, scale, bias, epsilon] = elements else {
+            unreachable!("{MISSING}");
+        };
+        let inverse = math.inverse_root(variance + epsilon);
+        let normal = (x - mean) * inverse;
+        scale * normal + bias
+    })
+}
+
+pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Batchnorm) {
+    let compute = float(compute);
+    let (x, epsilon) = (lowering.value(op.x).clone(), single(lowering, op.epsilon));
+    let [scale, bias] = channels(lowering, &x, [op.scale, op.bias]);
     let axes = all_but_channels(&x.dims);
-    let Found { statistics, variance } = find(lowering, &x, &epsilon, &axes, compute)?;
-    normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute)?;
-    save(lowering, op.mean, statistics.mean.as_ref(), compute)?;
-    save(lowering, op.inv_variance, Some(&statistics.inverse), compute)?;
+    let Found { statistics, variance } = find(lowering, &x, &epsilon, &axes, compute);
+    normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute);
+    save(lowering, op.mean, statistics.mean.as_ref(), compute);
+    save(lowering, op.inv_variance, Some(&statistics.inverse), compute);
     let (Some(momentum), Some(mean)) = (op.momentum, &statistics.mean) else {
-        return Ok(());
+        return;
     };
-    let momentum = single(lowering, momentum)?;
-    let elements = count(&x.dims, &axes)? as f64;
+    let momentum = single(lowering, momentum);
+    let elements = count(&x.dims, &axes) as f64;
     // The unbiased variance of the batch as a sample. A single element has none, and keeps the
     // biased one.
     let unbiased = if elements > 1.0 {
@@ -128,61 +115,52 @@ pub(crate) fn batchnorm(
         let (Some(previous), Some(next)) = (previous, next) else {
             continue;
         };
-        let [previous] = channels(lowering, &x, [previous])?;
+        let [previous] = channels(lowering, &x, [previous]);
         let value = elementwise(lowering, &[batch, &previous, &momentum], compute, |math, elements| {
             let &[batch, previous, momentum] = elements else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let kept = math.mul(math.sub(math.constant(1.0)?, momentum)?, previous)?;
-            math.add(kept, math.mul(momentum, math.scale(factor, batch)?)?)
-        })?;
-        save_sums(lowering, Some(next), &Open { value, is_spread }, compute)?;
+            let kept = (math.constant(1.0) - momentum) * previous;
+            kept + momentum * math.scale(factor, batch)
+        });
+        save_sums(lowering, Some(next), &Open { value, is_spread }, compute);
     }
-    Ok(())
 }
 
-pub(crate) fn layernorm(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &Layernorm,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let [x, scale, bias] = values(lowering, [op.x, op.scale, op.bias])?;
-    let epsilon = single(lowering, op.epsilon)?;
-    let axes = trailing(&x.dims, op.normalized_dim_count)?;
-    let Found { statistics, .. } = find(lowering, &x, &epsilon, &axes, compute)?;
-    normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute)?;
-    save(lowering, op.mean, statistics.mean.as_ref(), compute)?;
+pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Layernorm) {
+    let compute = float(compute);
+    let [x, scale, bias] = values(lowering, [op.x, op.scale, op.bias]);
+    let epsilon = single(lowering, op.epsilon);
+    let axes = trailing(&x.dims, op.normalized_dim_count);
+    let Found { statistics, .. } = find(lowering, &x, &epsilon, &axes, compute);
+    normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute);
+    save(lowering, op.mean, statistics.mean.as_ref(), compute);
     save(lowering, op.inv_variance, Some(&statistics.inverse), compute)
 }
 
-pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &RmsNorm) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale])?, single(lowering, op.epsilon)?);
-    let bias = op.bias.map(|bias| lowering.value(bias).cloned()).transpose()?;
-    let axes = matching(&x.dims, &scale.dims)?;
-    let squares = average(lowering, &[&x], &axes, compute, |math, elements| {
-        let x = only(elements)?;
-        math.mul(x, x)
-    })?;
+pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNorm) {
+    let compute = float(compute);
+    let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale]), single(lowering, op.epsilon));
+    let bias = op.bias.map(|bias| lowering.value(bias).clone());
+    let axes = matching(&x.dims, &scale.dims);
+    let squares = average(lowering, &[&x], &axes, compute, |_, elements| {
+        let x = only(elements);
+        x * x
+    });
     let statistics = Statistics {
         mean: None,
-        inverse: inverse(lowering, &squares, &epsilon, compute)?,
+        inverse: inverse(lowering, &squares, &epsilon, compute),
     };
-    normalize(lowering, op.y, &x, &statistics, &scale, bias.as_ref(), compute)?;
+    normalize(lowering, op.y, &x, &statistics, &scale, bias.as_ref(), compute);
     save(lowering, op.inv_rms, Some(&statistics.inverse), compute)
 }
 
-pub(crate) fn batchnorm_backward(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &BatchnormBackward,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let [dy, x] = values(lowering, [op.dy, op.x])?;
-    let [scale] = channels(lowering, &x, [op.scale])?;
+pub(crate) fn batchnorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BatchnormBackward) {
+    let compute = float(compute);
+    let [dy, x] = values(lowering, [op.dy, op.x]);
+    let [scale] = channels(lowering, &x, [op.scale]);
     let axes = all_but_channels(&x.dims);
-    let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, None, &axes, compute)?;
+    let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, None, &axes, compute);
     let gradients = Gradients {
         dx: op.dx,
         dscale: op.dscale,
@@ -191,15 +169,11 @@ pub(crate) fn batchnorm_backward(
     differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
-pub(crate) fn layernorm_backward(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &LayernormBackward,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale])?;
-    let axes = trailing(&x.dims, op.normalized_dim_count)?;
-    let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, op.epsilon, &axes, compute)?;
+pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &LayernormBackward) {
+    let compute = float(compute);
+    let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale]);
+    let axes = trailing(&x.dims, op.normalized_dim_count);
+    let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, op.epsilon, &axes, compute);
     let gradients = Gradients {
         dx: op.dx,
         dscale: op.dscale,
@@ -208,17 +182,13 @@ pub(crate) fn layernorm_backward(
     differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
-pub(crate) fn rms_norm_backward(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &RmsNormBackward,
-) -> Result<(), EmitError> {
-    let compute = float(compute)?;
-    let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale])?;
-    let axes = matching(&x.dims, &scale.dims)?;
+pub(crate) fn rms_norm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNormBackward) {
+    let compute = float(compute);
+    let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale]);
+    let axes = matching(&x.dims, &scale.dims);
     let statistics = Statistics {
         mean: None,
-        inverse: statistic(lowering, &x, op.inv_rms, &axes)?,
+        inverse: statistic(lowering, &x, op.inv_rms, &axes),
     };
     let gradients = Gradients {
         dx: op.dx,

@@ -1,6 +1,5 @@
 //! Means, deviations and normal elements, which normalizations and their gradients have in common.
 
-use crate::EmitError;
 use crate::convert::compute_type;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -15,10 +14,10 @@ use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.
-pub(super) struct Statistics<'c, 'b> {
-    pub(super) mean: Option<Value<'c, 'b>>,
+pub(super) struct Statistics<'c> {
+    pub(super) mean: Option<Value<'c>>,
     /// 1 / √(variance + ε), or of the mean of squares.
-    pub(super) inverse: Value<'c, 'b>,
+    pub(super) inverse: Value<'c>,
 }
 
 /// Every axis but the channels': N and the spatial ones.
@@ -27,131 +26,122 @@ pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
 }
 
 /// Returns the last `count` axes.
-pub(super) fn trailing(dims: &[i64], count: i64) -> Result<Vec<usize>, EmitError> {
+pub(super) fn trailing(dims: &[i64], count: i64) -> Vec<usize> {
     let first = usize::try_from(count)
         .ok()
         .and_then(|count| dims.len().checked_sub(count));
-    Ok((first.ok_or(EmitError::Internal("more normalized axes than axes"))?..dims.len()).collect())
+    (first.unwrap_or_else(|| unreachable!("more normalized axes than axes"))..dims.len()).collect()
 }
 
 /// The axes that an RMSNorm's scale says are normalized.
-pub(super) fn matching(x: &[i64], scale: &[i64]) -> Result<Vec<usize>, EmitError> {
-    let first = rms_normalized_axis(x, scale).ok_or(EmitError::Internal("a scale that does not fit"))?;
-    Ok((first..x.len()).collect())
+pub(super) fn matching(x: &[i64], scale: &[i64]) -> Vec<usize> {
+    let first = rms_normalized_axis(x, scale).unwrap_or_else(|| unreachable!("a scale that does not fit"));
+    (first..x.len()).collect()
 }
 
-pub(super) fn float(compute: DataType) -> Result<DataType, EmitError> {
+pub(super) fn float(compute: DataType) -> DataType {
     compute_type(compute)
         .filter(|compute| compute.is_float())
-        .ok_or(EmitError::Internal("a compute type that check declines"))
+        .unwrap_or_else(|| unreachable!("a compute type that check declines"))
 }
 
-pub(super) fn values<'c, 'b, const N: usize>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    ids: [TensorId; N],
-) -> Result<[Value<'c, 'b>; N], EmitError> {
-    let values: Vec<_> = ids
-        .iter()
-        .map(|&id| lowering.value(id).cloned())
-        .collect::<Result<_, _>>()?;
-    values.try_into().map_err(|_| MISSING)
+pub(super) fn values<'c, const N: usize>(lowering: &Lowering<'_, 'c>, ids: [TensorId; N]) -> [Value<'c>; N] {
+    let values: Vec<_> = ids.iter().map(|&id| lowering.value(id).clone()).collect();
+    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
 }
 
 /// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
-pub(super) fn channels<'c, 'b, const N: usize>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
+pub(super) fn channels<'c, const N: usize>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
     ids: [TensorId; N],
-) -> Result<[Value<'c, 'b>; N], EmitError> {
+) -> [Value<'c>; N] {
     let mut dims = vec![1; x.dims.len()];
     if let (Some(channels), Some(&extent)) = (dims.get_mut(1), x.dims.get(1)) {
         *channels = extent;
     }
     let values: Vec<_> = ids
         .iter()
-        .map(|&id| lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims))
-        .collect::<Result<_, _>>()?;
-    values.try_into().map_err(|_| MISSING)
+        .map(|&id| lowering.value(id).clone().with_dims(&lowering.emitter(), &dims))
+        .collect();
+    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
 }
 
 /// One element, whatever its tensor's rank.
-pub(super) fn single<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Value<'c, 'b>, EmitError> {
-    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &[1])
+pub(super) fn single<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Value<'c> {
+    lowering.value(id).clone().with_dims(&lowering.emitter(), &[1])
 }
 
 /// A statistic of x along axes, whose tensor may end before them.
-pub(super) fn statistic<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
-    id: TensorId,
-    axes: &[usize],
-) -> Result<Value<'c, 'b>, EmitError> {
+pub(super) fn statistic<'c>(lowering: &Lowering<'_, 'c>, x: &Value<'c>, id: TensorId, axes: &[usize]) -> Value<'c> {
     let dims: Vec<i64> = x
         .dims
         .iter()
         .enumerate()
         .map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent })
         .collect();
-    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
+    lowering.value(id).clone().with_dims(&lowering.emitter(), &dims)
 }
 
 /// The statistics, and the variance that the deviation was computed from.
-pub(super) struct Found<'c, 'b> {
-    pub(super) statistics: Statistics<'c, 'b>,
-    pub(super) variance: Open<'c, 'b>,
+pub(super) struct Found<'c> {
+    pub(super) statistics: Statistics<'c>,
+    pub(super) variance: Open<'c>,
 }
 
 /// Finds the statistics of x along axes.
-pub(super) fn find<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
-    epsilon: &Value<'c, 'b>,
+pub(super) fn find<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
+    epsilon: &Value<'c>,
     axes: &[usize],
     compute: DataType,
-) -> Result<Found<'c, 'b>, EmitError> {
-    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
-    let mean = mean.closed(&lowering.emitter())?;
+) -> Found<'c> {
+    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements));
+    let mean = mean.closed(&lowering.emitter());
     // The variance around the mean: of all elements, not of a sample.
-    let variance = average(lowering, &[x, &mean], axes, compute, |math, elements| {
-        let &[x, mean] = elements else { return Err(MISSING) };
-        let distance = math.sub(x, mean)?;
-        math.mul(distance, distance)
-    })?;
-    Ok(Found {
+    let variance = average(lowering, &[x, &mean], axes, compute, |_, elements| {
+        let &[x, mean] = elements else {
+            unreachable!("{MISSING}")
+        };
+        let distance = x - mean;
+        distance * distance
+    });
+    Found {
         statistics: Statistics {
             mean: Some(mean),
-            inverse: inverse(lowering, &variance, epsilon, compute)?,
+            inverse: inverse(lowering, &variance, epsilon, compute),
         },
         variance,
-    })
+    }
 }
 
 /// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
 /// may be computed from the average before it is broadcast along the axes again.
-pub(super) fn average<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn average<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Open<'c, 'b>, EmitError> {
-    let dims = &operands.first().ok_or(MISSING)?.dims;
-    let total = sum(lowering, operands, axes, compute, body)?;
-    let elements = count(dims, axes)? as f64;
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Open<'c> {
+    let dims = &operands[0].dims;
+    let total = sum(lowering, operands, axes, compute, body);
+    let elements = count(dims, axes) as f64;
     let value = elementwise(lowering, &[&total.value], compute, |math, operands| {
-        math.div(only(operands)?, math.constant(elements)?)
-    })?;
-    Ok(Open { value, ..total })
+        only(operands) / math.constant(elements)
+    });
+    Open { value, ..total }
 }
 
-pub(super) fn sum<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn sum<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Open<'c, 'b>, EmitError> {
-    let dims = operands.first().ok_or(MISSING)?.dims.clone();
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Open<'c> {
+    let dims = operands[0].dims.clone();
     let shape = Shape {
         dims: &dims,
         order: &order_of(&dims, operands),
@@ -161,13 +151,13 @@ pub(super) fn sum<'c, 'b>(
 }
 
 /// A step without reduction on a value that lacks the reduced axes. The result lacks them too.
-pub(super) fn elementwise<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
+pub(super) fn elementwise<'c>(
+    lowering: &Lowering<'_, 'c>,
+    operands: &[&Value<'c>],
     compute: DataType,
-    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    let first = operands.first().ok_or(MISSING)?;
+    body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
+) -> Value<'c> {
+    let first = &operands[0];
     let order = match &first.data {
         Data::Tensor { order, .. } => order.clone(),
         Data::Constant(_) | Data::Scalar(_) => Vec::new(),
@@ -177,22 +167,22 @@ pub(super) fn elementwise<'c, 'b>(
         order: &order,
         dtype: compute,
     };
-    lowering.map(operands, &shape, compute, body).map(Value::of)
+    Value::of(lowering.map(operands, &shape, compute, body))
 }
 
 /// 1 / √(value + ε).
-pub(super) fn inverse<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    value: &Open<'c, 'b>,
-    epsilon: &Value<'c, 'b>,
+pub(super) fn inverse<'c>(
+    lowering: &Lowering<'_, 'c>,
+    value: &Open<'c>,
+    epsilon: &Value<'c>,
     compute: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Value<'c> {
     let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
         let &[value, epsilon] = elements else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
-        math.inverse_root(math.add(value, epsilon)?)
-    })?;
+        math.inverse_root(value + epsilon)
+    });
     Open {
         value: inverse,
         is_spread: value.is_spread,
@@ -201,99 +191,91 @@ pub(super) fn inverse<'c, 'b>(
 }
 
 /// Returns saved statistics, or computes them again.
-pub(super) fn given_or_found<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
+pub(super) fn given_or_found<'c>(
+    lowering: &Lowering<'_, 'c>,
+    x: &Value<'c>,
     mean: Option<TensorId>,
     inverse_variance: Option<TensorId>,
     epsilon: Option<TensorId>,
     axes: &[usize],
     compute: DataType,
-) -> Result<Statistics<'c, 'b>, EmitError> {
+) -> Statistics<'c> {
     if let (Some(mean), Some(inverse)) = (mean, inverse_variance) {
-        return Ok(Statistics {
-            mean: Some(statistic(lowering, x, mean, axes)?),
-            inverse: statistic(lowering, x, inverse, axes)?,
-        });
+        return Statistics {
+            mean: Some(statistic(lowering, x, mean, axes)),
+            inverse: statistic(lowering, x, inverse, axes),
+        };
     }
     let epsilon = match epsilon {
-        Some(epsilon) => single(lowering, epsilon)?,
+        Some(epsilon) => single(lowering, epsilon),
         None => Value {
             data: Data::Constant(rotini_graph::Scalar::float(BACKWARD_EPSILON)),
             dtype: compute,
             dims: vec![1],
         },
     };
-    Ok(find(lowering, x, &epsilon, axes, compute)?.statistics)
+    find(lowering, x, &epsilon, axes, compute).statistics
 }
 
 /// y = scale x̂ + bias.
-pub(super) fn normalize<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn normalize<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     y: TensorId,
-    x: &Value<'c, 'b>,
-    statistics: &Statistics<'c, 'b>,
-    scale: &Value<'c, 'b>,
-    bias: Option<&Value<'c, 'b>>,
+    x: &Value<'c>,
+    statistics: &Statistics<'c>,
+    scale: &Value<'c>,
+    bias: Option<&Value<'c>>,
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     let mut operands = vec![x, &statistics.inverse, scale];
     operands.extend(bias);
     operands.extend(&statistics.mean);
     let (has_bias, has_mean) = (bias.is_some(), statistics.mean.is_some());
-    lowering.finish(y, &operands, compute, |math, elements| {
-        let (&[x, inverse, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+    lowering.finish(y, &operands, compute, |_, elements| {
+        let (&[x, inverse, scale], rest) = elements
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("{MISSING}"));
         let mut rest = rest.iter().copied();
         let bias = if has_bias { rest.next() } else { None };
         let mean = if has_mean { rest.next() } else { None };
-        let scaled = math.mul(scale, normal(math, x, mean, inverse)?)?;
+        let scaled = scale * normal(x, mean, inverse);
         match bias {
-            Some(bias) => math.add(scaled, bias),
-            None => Ok(scaled),
+            Some(bias) => scaled + bias,
+            None => scaled,
         }
     })
 }
 
 /// x̂.
-pub(super) fn normal<'c, 'r>(
-    math: &Math<'c, 'r>,
-    x: Ssa<'c, 'r>,
-    mean: Option<Ssa<'c, 'r>>,
-    inverse: Ssa<'c, 'r>,
-) -> Scalar<'c, 'r> {
+pub(super) fn normal<'c>(x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) -> Scalar<'c> {
     let centred = match mean {
-        Some(mean) => math.sub(x, mean)?,
+        Some(mean) => x - mean,
         None => x,
     };
-    math.mul(centred, inverse)
+    centred * inverse
 }
 
 /// Saves sums, or values computed from them. What reads them may have the axes that are summed.
-pub(super) fn save_sums<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
-    id: Option<TensorId>,
-    sums: &Open<'c, 'b>,
-    compute: DataType,
-) -> Result<(), EmitError> {
-    save(lowering, id, Some(&sums.value), compute)?;
+pub(super) fn save_sums<'c>(lowering: &mut Lowering<'_, 'c>, id: Option<TensorId>, sums: &Open<'c>, compute: DataType) {
+    save(lowering, id, Some(&sums.value), compute);
     match id {
         Some(id) if sums.is_spread && lowering.is_read(id) => lowering.settle(id),
-        _ => Ok(()),
+        _ => (),
     }
 }
 
-pub(super) fn save<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
+pub(super) fn save<'c>(
+    lowering: &mut Lowering<'_, 'c>,
     id: Option<TensorId>,
-    value: Option<&Value<'c, 'b>>,
+    value: Option<&Value<'c>>,
     compute: DataType,
-) -> Result<(), EmitError> {
+) {
     match (id, value) {
         (Some(id), Some(value)) => {
-            let dims = &lowering.tensor(id)?.dims;
-            let value = value.clone().with_dims(&lowering.emitter(), dims)?;
+            let dims = &lowering.tensor(id).dims;
+            let value = value.clone().with_dims(&lowering.emitter(), dims);
             lowering.finish(id, &[&value], compute, |_, elements| only(elements))
         }
-        _ => Ok(()),
+        _ => (),
     }
 }

@@ -1,13 +1,13 @@
 //! The gradient of pooling.
 
 use super::check_window;
+use crate::Unsupported;
 use crate::convert::{check_compute, compute_type, convert};
+use crate::ir::IntegerPredicate;
 use crate::ir::MISSING;
-use crate::ir::Relation;
 use crate::lowering::Lowering;
 use crate::value::Value;
 use crate::windows::{Axis, Fold, Windows, divisor};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, ResampleBwd};
 
 /// Says whether the gradient can be lowered.
@@ -21,21 +21,16 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
 
 /// Lowers the gradient: each element of dx is the sum over the windows that reach it. These windows
 /// are few and neighbours.
-pub(crate) fn lower_backward(
-    lowering: &mut Lowering<'_, '_, '_>,
-    compute: DataType,
-    op: &ResampleBwd,
-) -> Result<(), EmitError> {
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let at = lowering.emitter();
-    let (dy, dx) = (lowering.settled(op.dy)?, lowering.tensor(op.dx)?);
+pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
     let index = match op.index {
-        Some(id) => Some(lowering.settled(id)?),
+        Some(id) => Some(lowering.settled(id)),
         None => None,
     };
     let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);
-    let windows = Windows::new(&dx.dims, &lowering.tensor(op.dy)?.dims, lists)?;
-    let axes = windows.axes()?;
+    let windows = Windows::new(&dx.dims, &lowering.tensor(op.dy).dims, lists);
+    let axes = windows.axes();
     let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
     let reaching: Vec<i64> = axes.iter().map(Axis::reaching).collect();
     let fold = Fold {
@@ -48,41 +43,40 @@ pub(crate) fn lower_backward(
     let sum = fold.lower(None, None, (0.0, compute), |math, places, _, so_far| {
         let inner = &places.at;
         let (mut conditions, mut starts, mut here) = (Vec::new(), Vec::new(), Vec::new());
-        let mut indices = vec![places.along(0)?, places.along(1)?];
+        let mut indices = vec![places.along(0), places.along(1)];
         for (spatial, axis) in axes.iter().enumerate() {
-            let (place, step) = (places.along(spatial + 2)?, places.folded(spatial)?);
+            let (place, step) = (places.along(spatial + 2), places.folded(spatial));
             // In the padded x.
-            let padded = places.add(place, places.constant(axis.pre)?)?;
+            let padded = places.add(place, places.constant(axis.pre));
             let window = if axis.reaching() == axis.output {
                 step
             } else {
-                let last = inner.same("arith.divui", &[padded, places.constant(axis.stride)?])?;
-                places.sub(last, step)?
+                let last = padded.divui(places.constant(axis.stride));
+                places.sub(last, step)
             };
-            let is_window = places.is_below(window, axis.output)?;
-            let window = places.select(is_window, window, places.constant(0)?)?;
-            let start = places.scale(window, axis.stride)?;
+            let is_window = places.is_below(window, axis.output);
+            let window = is_window.select(window, places.constant(0));
+            let start = places.scale(window, axis.stride);
             conditions.push(is_window);
-            conditions.push(places.is_below(places.sub(padded, start)?, axis.window)?);
-            starts.push(places.sub(start, places.constant(axis.pre)?)?);
+            conditions.push(places.is_below(places.sub(padded, start), axis.window));
+            starts.push(places.sub(start, places.constant(axis.pre)));
             here.push(place);
             indices.push(window);
         }
-        let element = convert(inner, dy.element(&at, inner, &indices)?, dy.dtype, compute)?;
+        let element = convert(inner, dy.element(inner, &indices), dy.dtype, compute);
         let share = match &index {
             Some(index) => {
-                let chosen = index.element(&at, inner, &indices)?;
-                let chosen = inner.one("arith.index_cast", &[chosen], inner.index_type(), &[])?;
-                let here = places.flat(&here, windows.input)?;
-                conditions.push(inner.compare_indices(Relation::Equal, chosen, here)?);
+                let chosen = index.element(inner, &indices);
+                let chosen = chosen.index_cast(inner.index_type());
+                let here = places.flat(&here, windows.input);
+                conditions.push(inner.compare_integers(IntegerPredicate::Equal, chosen, here));
                 element
             }
-            None => math.div(element, divisor(math, places, &axes, op.resample_mode, &starts)?)?,
+            None => element / divisor(math, places, &axes, op.resample_mode, &starts),
         };
-        let counts = places.all(&conditions)?.ok_or(MISSING)?;
-        math.add(so_far, math.select(counts, share, math.constant(0.0)?)?)
-    })?;
-    let carried = lowering.carry(sum, lowering.carried_type(op.dx, compute)?)?;
+        let counts = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+        so_far + counts.select(share, math.constant(0.0))
+    });
+    let carried = lowering.carry(sum, lowering.carried_type(op.dx, compute));
     lowering.define(op.dx, Value::of(carried));
-    Ok(())
 }

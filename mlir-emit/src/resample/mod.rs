@@ -14,17 +14,16 @@ mod own;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 
-use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, least_finite,
-};
-use crate::ir::{MISSING, Relation, affine_map, dim};
+use crate::Unsupported;
+use crate::convert::{check_compute, compute_type, convert, least_finite};
+use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
+use crate::ir::{IntegerPredicate, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::Shape;
 use crate::value::{Ordered, Value, extents};
 use crate::windows::{Axis, Fold, Places, Windows, check_padded, divisor};
-use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 
 /// Says whether the operation can be lowered.
@@ -68,25 +67,25 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
 }
 
 /// The element under a tap.
-struct Candidate<'c, 'r> {
+struct Candidate<'c> {
     /// The element in the compute type; anything in the padding.
-    value: Ssa<'c, 'r>,
+    value: Ssa<'c>,
     /// Whether it is an element of x; `None` if it always is.
-    inside: Option<Ssa<'c, 'r>>,
+    inside: Option<Ssa<'c>>,
     /// Whether no candidate of the window comes before it.
-    is_first: Ssa<'c, 'r>,
+    is_first: Ssa<'c>,
     /// Which tap it is, counted in row-major order.
-    ordinal: Ssa<'c, 'r>,
+    ordinal: Ssa<'c>,
 }
 
 /// A pooling that is being lowered.
-struct Pooling<'l, 'g, 'c, 'b> {
-    lowering: &'l Lowering<'g, 'c, 'b>,
+struct Pooling<'l, 'g, 'c> {
+    lowering: &'l Lowering<'g, 'c>,
     windows: Windows<'g>,
-    x: Ordered<'c, 'b>,
+    x: Ordered<'c>,
     /// The tensor that windows are read from, if they are read by an index map: x, or the result of
     /// [`Pooling::copied`].
-    padded: Option<Ordered<'c, 'b>>,
+    padded: Option<Ordered<'c>>,
     /// Extents and memory order of y.
     dims: &'g [i64],
     order: Vec<usize>,
@@ -95,15 +94,15 @@ struct Pooling<'l, 'g, 'c, 'b> {
     skips_padding: bool,
 }
 
-impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+impl<'c> Pooling<'_, '_, 'c> {
     /// Combines the candidates of each window from `start`, with the elements of a tensor with y's
     /// extents.
     fn combine(
         &self,
-        beside: Option<&Ordered<'c, 'b>>,
+        beside: Option<&Ordered<'c>>,
         start: (f64, DataType),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Candidate<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Math<'c>, &Candidate<'c>, &[Ssa<'c>], Ssa<'c>) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let fold = Fold {
             lowering: self.lowering,
             dims: self.dims,
@@ -112,7 +111,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             compute: self.compute,
         };
         let windowed = match &self.padded {
-            Some(x) => Some((x.ssa, x.dtype, self.window_map(x)?)),
+            Some(x) => Some((x.ssa, x.dtype, self.window_map(x))),
             None => None,
         };
         fold.lower(beside, windowed, start, |math, places, elements, so_far| {
@@ -120,7 +119,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
                 (Some(_), Some((&first, rest))) => (Some(first), rest),
                 _ => (None, elements),
             };
-            let candidate = self.candidate(places, read)?;
+            let candidate = self.candidate(places, read);
             body(math, &candidate, elements, so_far)
         })
     }
@@ -133,7 +132,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
     /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what
     /// they are: in the compute type, with its padding, and nothing instead of what is no number if
     /// the greatest is looked for.
-    fn copied(&self, mode: M) -> Result<Ordered<'c, 'b>, EmitError> {
+    fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;
         let shape = Shape {
@@ -145,15 +144,15 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             .lowering
             .map(&[&Value::of(x.clone())], &shape, self.compute, |math, elements| {
                 let &[element] = elements else {
-                    return Err(MISSING);
+                    unreachable!("{MISSING}");
                 };
                 if !is_max || !self.compute.is_float() {
-                    return Ok(element);
+                    return element;
                 }
-                let is_number = math.compare(F::Ordered, element, element)?;
-                math.select(is_number, element, least(math)?)
-            })?;
-        let axes = self.windows.axes()?;
+                let is_number = math.compare(F::Ordered, element, element);
+                is_number.select(element, least(math))
+            });
+        let axes = self.windows.axes();
         let padding = |axis: &usize| {
             let spatial = axis.checked_sub(2).and_then(|spatial| axes.get(spatial));
             spatial.map_or((0, 0), |axis| (axis.pre, (axis.reach() - axis.input).max(0)))
@@ -164,7 +163,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         } else {
             0.0
         };
-        let (ssa, padded) = at.pad(clean.ssa, &extents(&x.dims, &x.order)?, &padding, (fill, self.compute))?;
+        let (ssa, padded) = at.pad(clean.ssa, &extents(&x.dims, &x.order), &padding, (fill, self.compute));
         // Without what lies behind the last window: the extents of y and of the window have to tell
         // that of x.
         let reached = |(&axis, &extent): (&usize, &i64)| {
@@ -172,75 +171,71 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             spatial.map_or(extent, |axis| axis.pre + axis.reach())
         };
         let reached: Vec<_> = x.order.iter().zip(&padded).map(reached).collect();
-        let ssa = at.crop(ssa, &padded, &reached, self.compute)?;
-        Ok(Ordered { ssa, ..clean })
+        let ssa = at.crop(ssa, &padded, &reached, self.compute);
+        Ordered { ssa, ..clean }
     }
 
     /// How x with its padding moves with the loops over y and the taps.
-    fn window_map(&self, x: &Ordered<'c, 'b>) -> Result<String, EmitError> {
+    fn window_map(&self, x: &Ordered<'c>) -> String {
         let mut results = Vec::new();
         for &axis in &x.order {
             let position = self.order.iter().position(|&candidate| candidate == axis);
-            let position = position.ok_or(EmitError::Internal("orders over different axes"))?;
+            let position = position.unwrap_or_else(|| unreachable!("orders over different axes"));
             results.push(match axis.checked_sub(2) {
                 None => dim(position),
                 Some(spatial) => {
-                    let stride = self.windows.axis(spatial)?.stride;
+                    let stride = self.windows.axis(spatial).stride;
                     format!("{} * {stride} + {}", dim(position), dim(self.order.len() + spatial))
                 }
             });
         }
-        Ok(affine_map(self.order.len() + self.windows.window.len(), &results))
+        affine_map(self.order.len() + self.windows.window.len(), &results)
     }
 
     /// What is under the tap of this iteration: `read`, or what is found in x.
-    fn candidate<'r>(
-        &self,
-        places: &Places<'c, 'r>,
-        read: Option<Ssa<'c, 'r>>,
-    ) -> Result<Candidate<'c, 'r>, EmitError> {
+    fn candidate(&self, places: &Places<'c>, read: Option<Ssa<'c>>) -> Candidate<'c> {
         let body = &places.at;
-        let zero = places.constant(0)?;
+        let zero = places.constant(0);
         let (mut inside, mut first, mut taps) = (Vec::new(), Vec::new(), Vec::new());
-        let mut indices = vec![places.along(0)?, places.along(1)?];
-        for (spatial, axis) in self.windows.axes()?.iter().enumerate() {
-            let (start, tap) = (places.start(spatial, axis)?, places.folded(spatial)?);
-            let place = places.add(start, tap)?;
+        let mut indices = vec![places.along(0), places.along(1)];
+        for (spatial, axis) in self.windows.axes().iter().enumerate() {
+            let (start, tap) = (places.start(spatial, axis), places.folded(spatial));
+            let place = places.add(start, tap);
             if axis.is_padded() {
-                let is_inside = places.is_below(place, axis.input)?;
+                let is_inside = places.is_below(place, axis.input);
                 inside.push(is_inside);
-                indices.push(places.select(is_inside, place, zero)?);
+                indices.push(is_inside.select(place, zero));
             } else {
                 indices.push(place);
             }
             let foremost = if self.skips_padding && axis.is_padded() {
-                body.same("arith.maxsi", &[places.sub(zero, start)?, zero])?
+                places.sub(zero, start).maxsi(zero)
             } else {
                 zero
             };
-            first.push(body.compare_indices(Relation::Equal, tap, foremost)?);
+            first.push(body.compare_integers(IntegerPredicate::Equal, tap, foremost));
             taps.push(tap);
         }
         let (element, dtype) = match (read, &self.padded) {
             (Some(element), Some(padded)) => (element, padded.dtype),
-            _ => (self.x.element(&self.lowering.emitter(), body, &indices)?, self.x.dtype),
+            _ => (self.x.element(body, &indices), self.x.dtype),
         };
-        let ordinal = places.flat(&taps, self.windows.window)?;
-        Ok(Candidate {
-            value: convert(body, element, dtype, self.compute)?,
-            inside: places.all(&inside)?,
-            is_first: places.all(&first)?.ok_or(MISSING)?,
-            ordinal: places.cast(ordinal, DataType::I32)?,
-        })
+        let ordinal = places.flat(&taps, self.windows.window);
+        Candidate {
+            value: convert(body, element, dtype, self.compute),
+            inside: places.all(&inside),
+            is_first: places.all(&first).unwrap_or_else(|| unreachable!("{MISSING}")),
+            ordinal: places.cast(ordinal, DataType::I32),
+        }
     }
 
     /// Makes each element from the tensor's element at its place and from where that is.
     fn finish(
         &self,
-        value: Ordered<'c, 'b>,
+        value: Ordered<'c>,
         dtype: DataType,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Places<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
-    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        body: impl FnOnce(&Math<'c>, &Places<'c>, Ssa<'c>) -> Scalar<'c>,
+    ) -> Ordered<'c> {
         let shape = Shape {
             dims: self.dims,
             order: &self.order,
@@ -249,149 +244,147 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         let compute = value.dtype;
         self.lowering
             .map(&[&Value::of(value)], &shape, compute, |math, elements| {
-                let places = Places::new(math.at, &self.order)?;
-                body(math, &places, elements.first().copied().ok_or(MISSING)?)
+                let places = Places::new(math.at, &self.order);
+                body(math, &places, elements[0])
             })
     }
 
     /// What is greatest under each window, whatever order it is found in: of what is no number,
     /// only the first candidate counts, which no other is greater than.
-    fn greatest(&self) -> Result<Ordered<'c, 'b>, EmitError> {
+    fn greatest(&self) -> Ordered<'c> {
         let start = (f64::NEG_INFINITY, self.compute);
         if !self.compute.is_float() {
             return self.combine(None, start, |math, candidate, _, so_far| {
-                math.max(so_far, self.competing(math, candidate)?)
+                math.max(so_far, self.competing(math, candidate))
             });
         }
         if !self.is_copied() {
             // Not `arith.maximumf`, which may lose what is no number (`Quirk::LostNan`).
             return self.combine(None, start, |math, candidate, _, so_far| {
-                let value = self.competing(math, candidate)?;
-                let is_no_number = math.compare(F::UnorderedNotEqual, value, value)?;
-                let stays = math.at.same("arith.andi", &[is_no_number, candidate.is_first])?;
-                let is_greater = math.compare(F::Greater, value, so_far)?;
-                math.select(math.at.same("arith.ori", &[is_greater, stays])?, value, so_far)
+                let value = self.competing(math, candidate);
+                let is_no_number = math.compare(F::UnorderedNotEqual, value, value);
+                let stays = is_no_number & candidate.is_first;
+                let is_greater = math.compare(F::Greater, value, so_far);
+                (is_greater | stays).select(value, so_far)
             });
         }
-        let greatest = self.combine(None, start, |math, candidate, _, so_far| {
-            math.at.same("arith.maximumf", &[so_far, candidate.value])
-        })?;
-        let axes = self.windows.axes()?;
+        let greatest = self.combine(None, start, |_, candidate, _, so_far| so_far.maximumf(candidate.value));
+        let axes = self.windows.axes();
         self.finish(greatest, self.compute, |math, places, greatest| {
-            let (mut indices, mut conditions) = (vec![places.along(0)?, places.along(1)?], Vec::new());
+            let (mut indices, mut conditions) = (vec![places.along(0), places.along(1)], Vec::new());
             for (spatial, axis) in axes.iter().enumerate() {
-                let mut place = places.start(spatial, axis)?;
-                let zero = places.constant(0)?;
+                let mut place = places.start(spatial, axis);
+                let zero = places.constant(0);
                 if axis.is_padded() && self.skips_padding {
-                    place = math.at.same("arith.maxsi", &[place, zero])?;
+                    place = place.maxsi(zero);
                 }
                 if axis.is_padded() {
-                    let is_inside = places.is_below(place, axis.input)?;
-                    place = places.select(is_inside, place, zero)?;
+                    let is_inside = places.is_below(place, axis.input);
+                    place = is_inside.select(place, zero);
                     conditions.push(is_inside);
                 }
                 indices.push(place);
             }
-            let first = self.x.element(&self.lowering.emitter(), &math.at, &indices)?;
-            let first = convert(&math.at, first, self.x.dtype, self.compute)?;
-            let mut is_none = math.compare(F::UnorderedNotEqual, first, first)?;
-            if let Some(inside) = places.all(&conditions)? {
-                is_none = math.at.same("arith.andi", &[is_none, inside])?;
+            let first = self.x.element(&math.at, &indices);
+            let first = convert(&math.at, first, self.x.dtype, self.compute);
+            let mut is_none = math.compare(F::UnorderedNotEqual, first, first);
+            if let Some(inside) = places.all(&conditions) {
+                is_none = is_none & inside;
             }
-            math.select(is_none, first, greatest)
+            is_none.select(first, greatest)
         })
     }
 
     /// The candidate as it competes.
-    fn competing<'r>(&self, math: &Math<'c, 'r>, candidate: &Candidate<'c, 'r>) -> Scalar<'c, 'r> {
+    fn competing(&self, math: &Math<'c>, candidate: &Candidate<'c>) -> Scalar<'c> {
         match candidate.inside {
-            _ if self.is_copied() => Ok(candidate.value),
-            None => Ok(candidate.value),
-            Some(inside) if self.skips_padding => math.select(inside, candidate.value, least(math)?),
-            Some(inside) => math.select(inside, candidate.value, math.constant(0.0)?),
+            _ if self.is_copied() => candidate.value,
+            None => candidate.value,
+            Some(inside) if self.skips_padding => inside.select(candidate.value, least(math)),
+            Some(inside) => inside.select(candidate.value, math.constant(0.0)),
         }
     }
 
     /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE`
     /// where there is no candidate.
-    fn position(&self, greatest: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    fn position(&self, greatest: &Ordered<'c>) -> Ordered<'c> {
         let start = (f64::from(NONE), DataType::I32);
         self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
             let &[greatest] = beside else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let value = self.competing(math, candidate)?;
-            let mut is_greatest = math.equal(value, greatest)?;
+            let value = self.competing(math, candidate);
+            let mut is_greatest = math.equal(value, greatest);
             if self.compute.is_float() {
-                let is_no_number = math.compare(F::UnorderedNotEqual, greatest, greatest)?;
-                let is_first = math.at.same("arith.andi", &[is_no_number, candidate.is_first])?;
-                is_greatest = math.at.same("arith.ori", &[is_greatest, is_first])?;
+                let is_no_number = math.compare(F::UnorderedNotEqual, greatest, greatest);
+                let is_first = is_no_number & candidate.is_first;
+                is_greatest = is_greatest | is_first;
             }
             if let (Some(inside), true) = (candidate.inside, self.skips_padding) {
-                is_greatest = math.at.same("arith.andi", &[is_greatest, inside])?;
+                is_greatest = is_greatest & inside;
             }
-            let none = math.at.integer(i64::from(NONE), math.at.element_type(DataType::I32)?)?;
-            let ordinal = math.select(is_greatest, candidate.ordinal, none)?;
-            math.at.same("arith.minsi", &[so_far, ordinal])
+            let none = math.at.integer(i64::from(NONE), math.at.element_type(DataType::I32));
+            let ordinal = is_greatest.select(candidate.ordinal, none);
+            so_far.minsi(ordinal)
         })
     }
 
     /// Positions in x of taps; -1 in the padding.
-    fn index(&self, taps: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
-        let axes = self.windows.axes()?;
+    fn index(&self, taps: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
+        let axes = self.windows.axes();
         self.finish(taps, dtype, |math, places, tap| {
-            let none = math.at.integer(i64::from(NONE), math.ty)?;
-            let is_none = compare_integer(&math.at, I::Equal, tap, none)?;
-            let tap = math.select(is_none, math.constant(0.0)?, tap)?;
-            let tap = math.at.one("arith.index_cast", &[tap], math.at.index_type(), &[])?;
-            let taps = places.split(tap, self.windows.window)?;
+            let none = math.at.integer(i64::from(NONE), math.ty);
+            let is_none = math.at.compare_integers(I::Equal, tap, none);
+            let tap = is_none.select(math.constant(0.0), tap);
+            let tap = tap.index_cast(math.at.index_type());
+            let taps = places.split(tap, self.windows.window);
             let (mut conditions, mut position) = (Vec::new(), Vec::new());
             for ((spatial, axis), along) in axes.iter().enumerate().zip(taps) {
-                let place = places.add(places.start(spatial, axis)?, along)?;
+                let place = places.add(places.start(spatial, axis), along);
                 if axis.is_padded() {
-                    conditions.push(places.is_below(place, axis.input)?);
+                    conditions.push(places.is_below(place, axis.input));
                 }
                 position.push(place);
             }
-            let flat = places.cast(places.flat(&position, self.windows.input)?, DataType::I32)?;
-            let minus_one = math.constant(-1.0)?;
-            let found = match places.all(&conditions)? {
-                Some(inside) => math.select(inside, flat, minus_one)?,
+            let flat = places.cast(places.flat(&position, self.windows.input), DataType::I32);
+            let minus_one = math.constant(-1.0);
+            let found = match places.all(&conditions) {
+                Some(inside) => inside.select(flat, minus_one),
                 None => flat,
             };
-            math.select(is_none, minus_one, found)
+            is_none.select(minus_one, found)
         })
     }
 
     /// The greatest with `least` where there is nothing but padding.
-    fn or_least(&self, greatest: Ordered<'c, 'b>, least: f64) -> Result<Ordered<'c, 'b>, EmitError> {
-        if !self.skips_padding || !self.windows.any(Axis::misses)? {
-            return Ok(greatest);
+    fn or_least(&self, greatest: Ordered<'c>, least: f64) -> Ordered<'c> {
+        if !self.skips_padding || !self.windows.any(Axis::misses) {
+            return greatest;
         }
-        let axes = self.windows.axes()?;
+        let axes = self.windows.axes();
         self.finish(greatest, self.compute, |math, places, greatest| {
             let mut conditions = Vec::new();
             for (spatial, axis) in axes.iter().enumerate().filter(|(_, axis)| axis.misses()) {
-                let covered = places.covered(places.start(spatial, axis)?, axis)?;
-                conditions.push(compare_integer(&math.at, I::Greater, covered, places.constant(0)?)?);
+                let covered = places.covered(places.start(spatial, axis), axis);
+                conditions.push(math.at.compare_integers(I::Greater, covered, places.constant(0)));
             }
-            let covers = places.all(&conditions)?.ok_or(MISSING)?;
-            math.select(covers, greatest, math.constant(least)?)
+            let covers = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+            covers.select(greatest, math.constant(least))
         })
     }
 
     /// The average of the elements under each window.
-    fn average(&self, mode: M) -> Result<Ordered<'c, 'b>, EmitError> {
+    fn average(&self, mode: M) -> Ordered<'c> {
         let sums = self.combine(None, (0.0, self.compute), |math, candidate, _, so_far| {
-            math.add(so_far, self.competing(math, candidate)?)
-        })?;
-        let axes = self.windows.axes()?;
+            so_far + self.competing(math, candidate)
+        });
+        let axes = self.windows.axes();
         self.finish(sums, self.compute, |math, places, sum| {
             let starts = (0..axes.len())
                 .zip(&axes)
                 .map(|(spatial, axis)| places.start(spatial, axis));
-            let divisor = divisor(math, places, &axes, mode, &starts.collect::<Result<Vec<_>, _>>()?)?;
-            math.div(sum, divisor)
+            let divisor = divisor(math, places, &axes, mode, &starts.collect::<Vec<_>>());
+            sum / divisor
         })
     }
 }
@@ -400,7 +393,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
 const NONE: i32 = i32::MAX;
 
 /// What no candidate is less than.
-fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
+fn least<'c>(math: &Math<'c>) -> Scalar<'c> {
     if math.compute.is_float() {
         math.constant(f64::NEG_INFINITY)
     } else {
@@ -411,13 +404,13 @@ fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
 /// Lowers the operation. An index that is there is written, whatever `generate_index` says:
 /// hipDNN's reference leaves it alone only if the attribute is there and false
 /// (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
-pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ResampleFwd) -> Result<(), EmitError> {
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleFwd) {
     let least = least_finite(compute);
-    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let (x, dims) = (lowering.settled(op.x)?, &lowering.tensor(op.y)?.dims);
+    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let (x, dims) = (lowering.settled(op.x), &lowering.tensor(op.y).dims);
     let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);
     let mut pooling = Pooling {
-        windows: Windows::new(&lowering.tensor(op.x)?.dims, dims, lists)?,
+        windows: Windows::new(&lowering.tensor(op.x).dims, dims, lists),
         order: lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone()),
         dims,
         padded: None,
@@ -428,37 +421,36 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     };
     if op.resample_mode == M::Maxpool
         && op.index.is_none()
-        && let Some(greatest) = pooling.own_greatest()?
+        && let Some(greatest) = pooling.own_greatest()
     {
         pooling.order = greatest.order.clone();
-        let y = pooling.or_least(greatest, least)?;
-        let y = lowering.carry(y, lowering.carried_type(op.y, compute)?)?;
+        let y = pooling.or_least(greatest, least);
+        let y = lowering.carry(y, lowering.carried_type(op.y, compute));
         lowering.define(op.y, Value::of(y));
-        return Ok(());
+        return;
     }
     let is_plain = pooling.x.dtype == compute && (compute.is_integer() || op.resample_mode != M::Maxpool);
-    if lowering.target().is_cpu() && !(is_plain && pooling.windows.is_exact()?) {
-        pooling.padded = Some(pooling.copied(op.resample_mode)?);
-    } else if pooling.windows.is_exact()? {
+    if lowering.target().is_cpu() && !(is_plain && pooling.windows.is_exact()) {
+        pooling.padded = Some(pooling.copied(op.resample_mode));
+    } else if pooling.windows.is_exact() {
         pooling.padded = Some(pooling.x.clone());
     }
     let (y, index) = if op.resample_mode == M::Maxpool {
-        let greatest = pooling.greatest()?;
+        let greatest = pooling.greatest();
         let index = match op.index {
             Some(id) => Some((
                 id,
-                pooling.index(pooling.position(&greatest)?, lowering.tensor(id)?.dtype)?,
+                pooling.index(pooling.position(&greatest), lowering.tensor(id).dtype),
             )),
             None => None,
         };
-        (pooling.or_least(greatest, least)?, index)
+        (pooling.or_least(greatest, least), index)
     } else {
-        (pooling.average(op.resample_mode)?, None)
+        (pooling.average(op.resample_mode), None)
     };
-    let y = lowering.carry(y, lowering.carried_type(op.y, compute)?)?;
+    let y = lowering.carry(y, lowering.carried_type(op.y, compute));
     lowering.define(op.y, Value::of(y));
     if let Some((id, index)) = index {
         lowering.define(id, Value::of(index));
     }
-    Ok(())
 }

@@ -1,14 +1,13 @@
 //! Max pooling on CPUs by a kernel that rotini writes.
 
 use super::Pooling;
-use crate::EmitError;
 use crate::kernel::{Own, Pool};
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+impl<'c> Pooling<'_, '_, 'c> {
     /// Returns the maximum of each window from the CPU kernel, or `None` if it does not fit.
-    pub(super) fn own_greatest(&self) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    pub(super) fn own_greatest(&self) -> Option<Ordered<'c>> {
         let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
         let of = &self.windows;
         let (Some(registers), Some(input), Some(output), Some(window)) = (
@@ -17,18 +16,18 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             both(of.output),
             both(of.window),
         ) else {
-            return Ok(None);
+            return None;
         };
         let is_float = [self.x.dtype, self.compute] == [DataType::F32; 2];
         let order = [[0, 1, 2, 3], [0, 2, 3, 1]]
             .into_iter()
             .find(|order| self.x.lies_in(order));
         let (Some(order), &[images, channels, ..], true) = (order, self.dims, is_float && self.skips_padding) else {
-            return Ok(None);
+            return None;
         };
-        let axes = of.axes()?;
+        let axes = of.axes();
         let &[first, second] = axes.as_slice() else {
-            return Ok(None);
+            return None;
         };
         let pool = Pool {
             batch: [images, channels],
@@ -42,12 +41,12 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         };
         let ssa = self
             .lowering
-            .own(&Own::Pool(pool), &[self.x.ssa], &extents(self.dims, &order)?)?;
-        Ok(ssa.map(|ssa| Ordered {
+            .own(&Own::Pool(pool), &[self.x.ssa], &extents(self.dims, &order));
+        ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: self.compute,
             dims: self.dims.to_vec(),
-        }))
+        })
     }
 }

@@ -6,10 +6,11 @@
 //! the check costs one addition for each sum.
 
 use super::{MISSING, Operand, WIDE};
-use crate::EmitError;
+use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
-use crate::mlir::{Attribute, Type};
+use crate::mlir::Type;
 
 /// The state of a lane.
 pub(super) struct Again<'a, 'c> {
@@ -38,11 +39,11 @@ pub(super) struct Matrix<'c> {
 
 impl<'c> Matrix<'c> {
     /// The row of a batch, a head and a number.
-    pub(super) fn row(&self, code: &Code<'c>, place: [Int<'c>; 3]) -> Result<Row<'c>, EmitError> {
-        Ok(Row {
+    pub(super) fn row(&self, place: [Int<'c>; 3]) -> Row<'c> {
+        Row {
             buffer: self.buffer,
-            place: self.operand.strides.place(code, place)?,
-        })
+            place: self.operand.strides.place(place),
+        }
     }
 }
 
@@ -54,42 +55,40 @@ impl<'c> Again<'_, 'c> {
         &self,
         sums: &[Ssa<'c>],
         is_meant: Int<'c>,
-        body: impl FnOnce() -> Result<Vec<Ssa<'c>>, EmitError>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        body: impl FnOnce() -> Vec<Ssa<'c>>,
+    ) -> Vec<Ssa<'c>> {
         let code = self.code;
-        let (&first, rest) = sums.split_first().ok_or(MISSING)?;
+        let (&first, rest) = sums.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
         let mut all = first;
         for &sum in rest {
-            all = code.same("arith.addf", &[all, sum])?;
+            all = all + sum;
         }
-        let mut sum = code.extract(all, 0, self.float)?;
+        let mut sum = code.extract(all, 0, self.float);
         for number in 1..RUN {
-            sum = code.same("arith.addf", &[sum, code.extract(all, number, self.float)?])?;
+            sum = sum + code.extract(all, number, self.float);
         }
-        // MLIR's number of the predicate "unordered".
-        let unordered = [("predicate", Attribute::text("14 : i64"))];
-        let is_nan = code.one("arith.cmpf", &[sum, sum], Type::integer(code.context(), 1), &unordered)?;
-        code.replaced(code.and(Int::Made(is_nan), is_meant)?, sums, || {
-            let run = self.float.vector(&[RUN])?;
-            let by_columns = body()?;
-            let width = usize::try_from(RUN).map_err(|_| MISSING)?;
+        let is_nan = code.compare_floats(FloatPredicate::Unordered, sum, sum);
+        code.replaced(Int::Made(is_nan) & is_meant, sums, || {
+            let run = self.float.vector(&[RUN]);
+            let by_columns = body();
+            let width = unsigned(RUN);
             let mut sums = Vec::new();
             for groups in by_columns.chunks(width) {
-                let columns = groups.first().ok_or(MISSING)?.r#type().as_vector()?.0;
-                for column in 0..columns.first().copied().ok_or(MISSING)? {
+                let columns = groups[0].r#type().as_vector().0;
+                for column in 0..columns.first().copied().unwrap_or_else(|| unreachable!("{MISSING}")) {
                     let own = groups.iter().map(|&group| code.extract(group, column, self.float));
-                    let own = own.collect::<Result<Vec<_>, _>>()?;
-                    sums.push(code.one("vector.from_elements", &own, run, &[])?);
+                    let own = own.collect::<Vec<_>>();
+                    sums.push(code.vector(&own, run));
                 }
             }
-            Ok(sums)
+            sums
         })
     }
 
     /// Returns zeroed sums of a matrix with `columns` columns: a vector for each of four groups.
-    pub(super) fn none(&self, columns: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let zeros = self.code.zeros(self.float.vector(&[self.width(columns)])?)?;
-        Ok(vec![zeros; usize::try_from(RUN).map_err(|_| MISSING)?])
+    pub(super) fn none(&self, columns: i64) -> Vec<Ssa<'c>> {
+        let zeros = self.code.zeros(self.float.vector(&[self.width(columns)]));
+        vec![zeros; unsigned(RUN)]
     }
 
     /// Neighbouring columns that a lane has.
@@ -98,62 +97,51 @@ impl<'c> Again<'_, 'c> {
     }
 
     /// The product of two rows.
-    pub(super) fn dot(&self, [a, b]: [Row<'c>; 2], columns: i64) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn dot(&self, [a, b]: [Row<'c>; 2], columns: i64) -> Ssa<'c> {
         let code = self.code;
-        let (narrow, wide) = (self.half.vector(&[WIDE])?, self.float.vector(&[WIDE])?);
+        let (narrow, wide) = (self.half.vector(&[WIDE]), self.float.vector(&[WIDE]));
         let bounds = [0, columns, WIDE].map(Int::Known);
-        let sums = code.repeat(bounds, &[code.zeros(wide)?], |column, sums| {
-            let &[sums] = sums else { return Err(MISSING) };
+        let sums = code.repeat(bounds, &[code.zeros(wide)], |column, sums| {
+            let &[sums] = sums else { unreachable!("{MISSING}") };
             // Without it the compiler loads all of a row at once, and all lanes pay for its
             // registers.
-            code.schedule_barrier()?;
+            code.schedule_barrier();
             let [a, b] = [a, b].map(|row| {
-                let place = (code.add(row.place, column)?, Int::Known(0));
-                let loaded = code.load(row.buffer, place, narrow)?;
-                code.one("arith.extf", &[loaded], wide, &[])
+                let place = (row.place + column, Int::Known(0));
+                let loaded = code.load(row.buffer, place, narrow);
+                loaded.extf(wide)
             });
-            Ok(vec![code.same("math.fma", &[a?, b?, sums])?])
-        })?;
-        let &[sums] = sums.as_slice() else { return Err(MISSING) };
-        let mut sum = code.extract(sums, 0, self.float)?;
+            vec![a.fma(b, sums)]
+        });
+        let &[sums] = sums.as_slice() else {
+            unreachable!("{MISSING}")
+        };
+        let mut sum = code.extract(sums, 0, self.float);
         for number in 1..WIDE {
-            sum = code.same("arith.addf", &[sum, code.extract(sums, number, self.float)?])?;
+            sum = sum + code.extract(sums, number, self.float);
         }
-        Ok(sum)
+        sum
     }
 
     /// Sums with a factor times the lane's columns of a row.
-    pub(super) fn added(
-        &self,
-        sums: &[Ssa<'c>],
-        factor: Ssa<'c>,
-        (row, columns): (Row<'c>, i64),
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    pub(super) fn added(&self, sums: &[Ssa<'c>], factor: Ssa<'c>, (row, columns): (Row<'c>, i64)) -> Vec<Ssa<'c>> {
         let code = self.code;
         let width = self.width(columns);
-        let (narrow, wide) = (self.half.vector(&[width])?, self.float.vector(&[width])?);
-        let factor = code.one("vector.broadcast", &[factor], wide, &[])?;
+        let (narrow, wide) = (self.half.vector(&[width]), self.float.vector(&[width]));
+        let factor = factor.broadcast(wide);
         let group = |(number, &sum): (i64, &Ssa<'c>)| {
-            code.schedule_barrier()?;
-            let group = code.add(code.mul(self.quarter, RUN)?, number)?;
-            let place = code.add(row.place, code.mul(group, width)?)?;
-            let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow)?;
-            let loaded = code.one("arith.extf", &[loaded], wide, &[])?;
-            code.same("math.fma", &[factor, loaded, sum])
+            code.schedule_barrier();
+            let group = self.quarter * RUN + number;
+            let place = row.place + group * width;
+            let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow);
+            let loaded = loaded.extf(wide);
+            factor.fma(loaded, sum)
         };
         (0..).zip(sums).map(group).collect()
     }
 
     /// Whether a number is one.
-    pub(super) fn is_number(&self, number: Ssa<'c>) -> Result<Int<'c>, EmitError> {
-        // MLIR's number of the predicate "ordered".
-        let ordered = [("predicate", Attribute::text("7 : i64"))];
-        let truth = Type::integer(self.code.context(), 1);
-        Ok(Int::Made(self.code.one(
-            "arith.cmpf",
-            &[number, number],
-            truth,
-            &ordered,
-        )?))
+    pub(super) fn is_number(&self, number: Ssa<'c>) -> Int<'c> {
+        Int::Made(self.code.compare_floats(FloatPredicate::Ordered, number, number))
     }
 }

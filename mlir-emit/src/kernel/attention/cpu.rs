@@ -14,11 +14,11 @@
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
-use crate::EmitError;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest queries that are worth a vector.
@@ -127,70 +127,64 @@ impl OnCpu {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
     /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
         for elements in [of.q, of.k, of.v].map(|operand| operand.elements) {
-            arguments.push(float.memref(&[elements], None)?);
+            arguments.push(float.memref(&[elements], None));
         }
         if let Some(mask) = of.mask {
-            arguments.push(float.memref(&[mask.elements], None)?);
+            arguments.push(float.memref(&[mask.elements], None));
         }
         let lengths = arguments.len();
         for _ in of.visible.lengths.iter().flatten() {
-            arguments.push(word.memref(&[of.batch], None)?);
+            arguments.push(word.memref(&[of.batch], None));
         }
         let stored = arguments.len();
         let rows = of.rows();
-        arguments.push(float.memref(&[rows * of.columns[1]], None)?);
-        arguments.extend([float.memref(&[rows], None)?; 2]);
-        let code = Code::new(context, &arguments);
-        let tiling = self.tiling().ok_or(MISSING)?;
+        arguments.push(float.memref(&[rows * of.columns[1]], None));
+        arguments.extend([float.memref(&[rows], None); 2]);
+        let code = Code::kernel(context, &arguments);
+        let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
-        let workgroup = Int::Made(code.argument(1)?);
+        let workgroup = Int::Made(code.argument(1));
         // Neighbouring workgroups have the same keys.
-        let number = code.div(workgroup, tiles)?;
-        let first = code.mul(code.rem(workgroup, tiles)?, each)?;
+        let number = workgroup / tiles;
+        let first = workgroup % tiles * each;
         let heads = of.heads * of.group;
-        let (batch, head) = (code.div(number, heads)?, code.rem(number, heads)?);
-        let places = [batch, head, code.div(head, of.group)?];
-        let lanes = Lanes::new(&code, tiling, (first, of.queries))?;
+        let (batch, head) = (number / heads, number % heads);
+        let places = [batch, head, head / of.group];
+        let lanes = Lanes::new(&code, tiling, (first, of.queries));
         let memory = [of.columns[0], BLOCK, of.columns[1]].map(|columns| lanes.memory(columns));
         let [queries, scores, sums] = memory;
         let tile = Tile {
             of,
             accumulators: self.registers.count / 2,
-            memory: [queries?, scores?, sums?],
+            memory: [queries, scores, sums],
             lanes,
             places,
-            buffers: (2..lengths)
-                .map(|argument| code.argument(argument))
-                .collect::<Result<_, _>>()?,
+            buffers: (2..lengths).map(|argument| code.argument(argument)).collect(),
         };
         let mut ends = (lengths..stored)
-            .map(|argument| length(&code, code.argument(argument)?, batch))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|argument| length(&code, code.argument(argument), batch))
+            .collect::<Vec<_>>();
         if let Some(queries) = ends.first_mut() {
-            *queries = code.mul(*queries, self.heads_in_rows)?;
+            *queries = *queries * self.heads_in_rows;
         }
-        tile.copy_queries()?;
-        let sums = tile.sums(&ends)?;
+        tile.copy_queries();
+        let sums = tile.sums(&ends);
         if of.visible.is_bounded() {
-            tile.mend(&sums, &ends)?;
+            tile.mend(&sums, &ends);
         }
         let outputs = [
-            code.argument(stored)?,
-            code.argument(stored + 1)?,
-            code.argument(stored + 2)?,
+            code.argument(stored),
+            code.argument(stored + 1),
+            code.argument(stored + 2),
         ];
-        tile.store(&sums, outputs, number)?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: of.batch * heads * tiles,
-        })
+        tile.store(&sums, outputs, number);
+        code.finish(of.batch * heads * tiles)
     }
 }
 
@@ -209,59 +203,51 @@ pub(super) struct Tile<'a, 'c> {
 }
 
 impl<'c> Tile<'_, 'c> {
-    pub(super) fn buffer(&self, number: usize) -> Result<Ssa<'c>, EmitError> {
-        self.buffers.get(number).copied().ok_or(MISSING)
+    pub(super) fn buffer(&self, number: usize) -> Ssa<'c> {
+        self.buffers[number]
     }
 
-    pub(super) fn read(&self, memory: usize, row: Int<'c>, vector: i64) -> Result<Ssa<'c>, EmitError> {
-        let memory = *self.memory.get(memory).ok_or(MISSING)?;
+    pub(super) fn read(&self, memory: usize, row: Int<'c>, vector: i64) -> Ssa<'c> {
+        let memory = self.memory[memory];
         self.lanes.read(memory, row, vector)
     }
 
-    pub(super) fn write(&self, value: Ssa<'c>, memory: usize, row: Int<'c>, vector: i64) -> Result<(), EmitError> {
-        let memory = *self.memory.get(memory).ok_or(MISSING)?;
+    pub(super) fn write(&self, value: Ssa<'c>, memory: usize, row: Int<'c>, vector: i64) {
+        let memory = self.memory[memory];
         self.lanes.write(value, memory, row, vector)
     }
 
     /// Copies the queries, each column's side by side, and fills the sums with zeros.
-    fn copy_queries(&self) -> Result<(), EmitError> {
+    fn copy_queries(&self) {
         let code = self.lanes.code;
         let [batch, head, _] = self.places;
         let [of_query, of_value] = self.of.columns;
-        let q = (self.buffer(0)?, self.of.q.strides);
-        self.lanes.copy(q, [batch, head], (of_query, self.memory[0]))?;
-        let zeros = code.zeros(self.lanes.vector)?;
+        let q = (self.buffer(0), self.of.q.strides);
+        self.lanes.copy(q, [batch, head], (of_query, self.memory[0]));
+        let zeros = code.zeros(self.lanes.vector);
         code.repeat([0.into(), of_value.into(), 1.into()], &[], |column, _| {
             for vector in 0..self.lanes.vectors {
-                self.write(zeros, 2, column, vector)?;
+                self.write(zeros, 2, column, vector);
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Vec::new()
+        });
     }
 
     /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of
     /// the head among those of all batches.
-    fn store(
-        &self,
-        sums: &[[Ssa<'c>; 2]],
-        [out, of_greatest, of_total]: [Ssa<'c>; 3],
-        number: Int<'c>,
-    ) -> Result<(), EmitError> {
+    fn store(&self, sums: &[[Ssa<'c>; 2]], [out, of_greatest, of_total]: [Ssa<'c>; 3], number: Int<'c>) {
         let code = self.lanes.code;
         let [batch, head, _] = self.places;
         let (_, strides) = self.of.out;
-        let zeros = code.zeros(self.lanes.vector)?;
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
+        let zeros = code.zeros(self.lanes.vector);
         for (vector, &[greatest, total]) in (0..).zip(sums) {
-            let first = code.add(self.lanes.first, vector * self.lanes.count)?;
-            let is_nothing = code.one("arith.cmpf", &[total, zeros], truths, &equal)?;
-            let stored = |lane: i64, body: &dyn Fn(Int<'c>) -> Result<(), EmitError>| {
-                let query = code.add(first, lane)?;
-                code.replaced(code.is_below(query, self.of.queries)?, &[], || {
-                    body(query)?;
-                    Ok(Vec::new())
+            let first = self.lanes.first + vector * self.lanes.count;
+            let is_nothing = code.compare_floats(FloatPredicate::Equal, total, zeros);
+            let stored = |lane: i64, body: &dyn Fn(Int<'c>)| {
+                let query = first + lane;
+                code.replaced(query.is_below(self.of.queries), &[], || {
+                    body(query);
+                    Vec::new()
                 })
             };
             code.repeat(
@@ -270,36 +256,29 @@ impl<'c> Tile<'_, 'c> {
                 |column, _| {
                     let mut quotients = Vec::new();
                     for next in 0..self.lanes.count {
-                        let sum = self.read(2, code.add(column, next)?, vector)?;
-                        let quotient = code.same("arith.divf", &[sum, total])?;
-                        quotients.push(code.one(
-                            "arith.select",
-                            &[is_nothing, zeros, quotient],
-                            self.lanes.vector,
-                            &[],
-                        )?);
+                        let sum = self.read(2, column + next, vector);
+                        let quotient = sum / total;
+                        quotients.push(is_nothing.select(zeros, quotient));
                     }
-                    for (lane, row) in (0..self.lanes.count).zip(transposed(code, quotients)?) {
+                    for (lane, row) in (0..self.lanes.count).zip(transposed(code, quotients)) {
                         stored(lane, &|query| {
-                            let place = strides.place(code, [batch, head, query])?;
-                            code.write_shared(row, out, code.add(place, column)?)
-                        })?;
+                            let place = strides.place([batch, head, query]);
+                            code.write_vector(row, out, place + column)
+                        });
                     }
-                    Ok(Vec::new())
+                    Vec::new()
                 },
-            )?;
-            let row = code.mul(number, self.of.queries)?;
+            );
+            let row = number * self.of.queries;
             for lane in 0..self.lanes.count {
                 stored(lane, &|query| {
-                    let place = code.index(code.add(row, query)?)?;
+                    let place = code.index(row + query);
                     for (numbers, buffer) in [(greatest, of_greatest), (total, of_total)] {
-                        let number = code.extract(numbers, lane, self.lanes.float)?;
-                        code.op("memref.store", &[number, buffer, place], &[], &[], Vec::new())?;
+                        let number = code.extract(numbers, lane, self.lanes.float);
+                        code.write(number, buffer, place);
                     }
-                    Ok(())
-                })?;
+                });
             }
         }
-        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 
 use super::MISSING;
 use super::cpu::Tile;
-use crate::EmitError;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
@@ -14,125 +14,109 @@ impl<'c> Tile<'_, 'c> {
     /// Replaces the sums of values of all queries that have NaN among them, while what they see is
     /// none. `sums` are the greatest scores and the sums of exponentials, `ends` the numbers of
     /// queries and keys of the batch, if the graph gives them.
-    pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) -> Result<(), EmitError> {
+    pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) {
         let code = self.lanes.code;
-        let zeros = code.zeros(self.lanes.vector)?;
+        let zeros = code.zeros(self.lanes.vector);
         for (vector, &[greatest, total]) in (0..).zip(sums) {
             let columns = [0.into(), self.of.columns[1].into(), 1.into()];
             let added = code.repeat(columns, &[zeros], |column, sum| {
-                let &[sum] = sum else { return Err(MISSING) };
-                Ok(vec![code.same("arith.addf", &[sum, self.read(2, column, vector)?])?])
-            })?;
+                let &[sum] = sum else { unreachable!("{MISSING}") };
+                vec![sum + self.read(2, column, vector)]
+            });
             let &[added] = added.as_slice() else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
-            let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
-            let compared = |number: Ssa<'c>, predicate: &str| {
-                code.one(
-                    "arith.cmpf",
-                    &[number, number],
-                    truths,
-                    &[("predicate", Attribute::text(predicate))],
-                )
-            };
-            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights
-            // is NaN, what is seen is.
-            let is_meant = [compared(added, "14 : i64")?, compared(total, "7 : i64")?];
-            let is_meant = code.same("arith.andi", &is_meant)?;
-            let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;
-            let flags = code.one("arith.extui", &[is_meant], words, &[])?;
-            let flags = code.one("arith.sitofp", &[flags], self.lanes.vector, &[])?;
+            // Where the sum of weights is NaN, what is seen is.
+            let is_nan = code.compare_floats(FloatPredicate::Unordered, added, added);
+            let is_meant = is_nan & code.compare_floats(FloatPredicate::Ordered, total, total);
+            let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
+            let flags = is_meant.extui(words);
+            let flags = flags.sitofp(self.lanes.vector);
             // The scores' memory is free.
-            self.write(flags, 1, 0.into(), vector)?;
-            self.write(greatest, 1, 1.into(), vector)?;
+            self.write(flags, 1, 0.into(), vector);
+            self.write(greatest, 1, 1.into(), vector);
             code.repeat([0.into(), self.lanes.count.into(), 1.into()], &[], |lane, _| {
-                let flag = self.number(1, 0.into(), (vector, lane))?;
-                let half = code.float("0.5", self.lanes.float)?;
-                // MLIR's number of the predicate "ordered greater".
-                let greater = [("predicate", Attribute::text("2 : i64"))];
-                let truth = Type::integer(code.context(), 1);
-                let is_meant = code.one("arith.cmpf", &[flag, half], truth, &greater)?;
+                let flag = self.number(1, 0.into(), (vector, lane));
+                let half = code.float("0.5", self.lanes.float);
+                let is_meant = code.compare_floats(FloatPredicate::Greater, flag, half);
                 code.replaced(Int::Made(is_meant), &[], || {
-                    self.sum_again((vector, lane), ends)?;
-                    Ok(Vec::new())
+                    self.sum_again((vector, lane), ends);
+                    Vec::new()
                 })
-            })?;
+            });
         }
-        Ok(())
     }
 
     /// Where a query's element of a column or a key is.
-    fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
+    fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.lanes.code;
-        let row = code.mul(row, self.lanes.vectors * self.lanes.count)?;
-        code.index(code.sum([row, Int::Known(vector * self.lanes.count), lane])?)
+        let row = row * (self.lanes.vectors * self.lanes.count);
+        code.index(row + Int::Known(vector * self.lanes.count) + lane)
     }
 
-    fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
-        let memory = *self.memory.get(memory).ok_or(MISSING)?;
-        let place = self.place_of(row, query)?;
-        self.lanes
-            .code
-            .one("memref.load", &[memory, place], self.lanes.float, &[])
+    fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Ssa<'c> {
+        let memory = self.memory[memory];
+        let place = self.place_of(row, query);
+        self.lanes.code.read(memory, place)
     }
 
-    fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) -> Result<(), EmitError> {
-        let operands = [number, self.memory[2], self.place_of(row, query)?];
-        self.lanes.code.op("memref.store", &operands, &[], &[], Vec::new())?;
-        Ok(())
+    fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) {
+        let operands = [number, self.memory[2], self.place_of(row, query)];
+        self.lanes.code.op("memref.store", &operands, &[], &[], Vec::new());
     }
 
     /// Sums the values of one query.
-    fn sum_again(&self, query: (i64, Int<'c>), ends: &[Int<'c>]) -> Result<(), EmitError> {
+    fn sum_again(&self, query: (i64, Int<'c>), ends: &[Int<'c>]) {
         let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;
         let [of_key, of_value] = of.columns;
         let (vector, lane) = query;
-        let number = code.sum([self.lanes.first, Int::Known(vector * self.lanes.count), lane])?;
-        let zero = code.float("0.0", self.lanes.float)?;
+        let number = self.lanes.first + Int::Known(vector * self.lanes.count) + lane;
+        let zero = code.float("0.0", self.lanes.float);
         let columns = [0.into(), of_value.into(), 1.into()];
         code.repeat(columns, &[], |column, _| {
-            self.set_number(zero, column, query)?;
-            Ok(Vec::new())
-        })?;
+            self.set_number(zero, column, query);
+            Vec::new()
+        });
         let [mut from, mut end] = of.visible.keys.map(Int::from);
         if let Some(bound) = of.visible.from {
-            from = code.greater(code.add(number, bound)?, from)?;
+            from = (number + bound).max(from);
         }
         if let Some(bound) = of.visible.to {
-            end = code.lesser(code.add(number, bound.saturating_add(1))?, end)?;
+            end = (number + bound.saturating_add(1)).min(end);
         }
         if let &[queries, keys] = ends {
-            end = code.select(code.is_below(number, queries)?, code.lesser(end, keys)?, 0)?;
+            end = number.is_below(queries).select(end.min(keys), 0);
         }
-        let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer)?, place);
-        let scale = [("value", Attribute::float(of.scale, self.lanes.float)?)];
-        let scale = code.one("arith.constant", &[], self.lanes.float, &scale)?;
-        let greatest = self.number(1, 1.into(), query)?;
+        let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer), place);
+        let scale = [("value", Attribute::float(of.scale, self.lanes.float))];
+        let scale = code.one("arith.constant", &[], self.lanes.float, &scale);
+        let greatest = self.number(1, 1.into(), query);
         code.repeat([from, end, 1.into()], &[], |key, _| {
-            let k = of.k.strides.place(code, [batch, head_of_keys, key])?;
-            let v = of.v.strides.place(code, [batch, head_of_keys, key])?;
+            let k = of.k.strides.place([batch, head_of_keys, key]);
+            let v = of.v.strides.place([batch, head_of_keys, key]);
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
-                let &[sum] = sum else { return Err(MISSING) };
-                let factors = [self.number(0, column, query)?, load(1, code.add(k, column)?)?, sum];
-                Ok(vec![code.same("math.fma", &factors)?])
-            })?;
-            let &[sum] = sum.as_slice() else { return Err(MISSING) };
-            let mut score = code.same("arith.mulf", &[sum, scale])?;
+                let &[sum] = sum else { unreachable!("{MISSING}") };
+                let factors = [self.number(0, column, query), load(1, k + column), sum];
+                vec![code.same("math.fma", &factors)]
+            });
+            let &[sum] = sum.as_slice() else {
+                unreachable!("{MISSING}")
+            };
+            let mut score = sum * scale;
             if let Some(mask) = of.mask {
                 let [of_batch, of_head, _, of_key] = mask.strides;
                 let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                let parts = parts.map(|(number, stride)| code.mul(number, stride));
-                let place = code.sum(parts.into_iter().collect::<Result<Vec<_>, _>>()?)?;
-                score = code.same("arith.addf", &[score, load(3, place)?])?;
+                let parts = parts.map(|(number, stride)| number * stride);
+                let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                score = score + load(3, place);
             }
-            let weight = code.same("math.exp", &[code.same("arith.subf", &[score, greatest])?])?;
+            let weight = (score - greatest).exp();
             code.repeat(columns, &[], |column, _| {
-                let factors = [weight, load(2, code.add(v, column)?)?, self.number(2, column, query)?];
-                self.set_number(code.same("math.fma", &factors)?, column, query)?;
-                Ok(Vec::new())
+                let factors = [weight, load(2, v + column), self.number(2, column, query)];
+                self.set_number(code.same("math.fma", &factors), column, query);
+                Vec::new()
             })
-        })?;
-        Ok(())
+        });
     }
 }

@@ -18,11 +18,12 @@
 use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
-use crate::EmitError;
+use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest rows of a side that are worth a vector.
@@ -68,64 +69,64 @@ impl GradientsOnCpu {
 
     /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
     /// both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
         for operand in [&of.q, &of.k, &of.v, d_o] {
-            arguments.push(float.memref(&[operand.elements], None)?);
+            arguments.push(float.memref(&[operand.elements], None));
         }
-        arguments.extend([float.memref(&[of.rows()], None)?; 2]);
+        arguments.extend([float.memref(&[of.rows()], None); 2]);
         let lengths = arguments.len();
         for _ in self.problem.lengths().iter().flatten() {
-            arguments.push(word.memref(&[of.batch], None)?);
+            arguments.push(word.memref(&[of.batch], None));
         }
         let stored = arguments.len();
         for (_, _, elements) in self.problem.stored() {
-            arguments.push(float.memref(&[elements], None)?);
+            arguments.push(float.memref(&[elements], None));
         }
-        let code = Code::new(context, &arguments);
-        let tiling = self.tiling().ok_or(MISSING)?;
+        let code = Code::kernel(context, &arguments);
+        let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
         let tiles = (rows - 1) / (count * vectors) + 1;
-        let workgroup = Int::Made(code.argument(1)?);
+        let workgroup = Int::Made(code.argument(1));
         // Neighbouring workgroups have the same rows of the other side.
-        let number = code.div(workgroup, tiles)?;
-        let first = code.mul(code.rem(workgroup, tiles)?, count * vectors)?;
+        let number = workgroup / tiles;
+        let first = workgroup % tiles * (count * vectors);
         let heads = match side {
             Side::Queries => of.heads * of.group,
             Side::Keys(_) => of.heads,
         };
-        let (batch, head) = (code.div(number, heads)?, code.rem(number, heads)?);
-        let lanes = Lanes::new(&code, tiling, (first, rows))?;
-        let tensor = |argument: usize, strides: Strides| Ok::<_, EmitError>((code.argument(argument)?, strides));
-        let of_queries = [tensor(2, of.q.strides)?, tensor(5, d_o.strides)?];
-        let of_keys = [tensor(3, of.k.strides)?, tensor(4, of.v.strides)?];
+        let (batch, head) = (number / heads, number % heads);
+        let lanes = Lanes::new(&code, tiling, (first, rows));
+        let tensor = |argument: usize, strides: Strides| (code.argument(argument), strides);
+        let of_queries = [tensor(2, of.q.strides), tensor(5, d_o.strides)];
+        let of_keys = [tensor(3, of.k.strides), tensor(4, of.v.strides)];
         let (own, streamed) = match side {
             Side::Queries => (of_queries, of_keys),
             Side::Keys(_) => (of_keys, of_queries),
         };
         let memory = of.columns.map(|columns| lanes.memory(columns));
         let [of_scores, of_gradients] = memory;
-        let memory = [of_scores?, of_gradients?];
+        let memory = [of_scores, of_gradients];
         for ((tensor, columns), memory) in own.into_iter().zip(of.columns).zip(memory) {
-            lanes.copy(tensor, [batch, head], (columns, memory))?;
+            lanes.copy(tensor, [batch, head], (columns, memory));
         }
         let mut sums = Vec::new();
         for (number, (_, strides, _)) in self.problem.stored().into_iter().enumerate() {
             sums.push(Sum {
-                weights: lanes.memory(BLOCK)?,
-                columns: *of.columns.get(number).ok_or(MISSING)?,
-                stored: tensor(stored + number, strides)?,
+                weights: lanes.memory(BLOCK),
+                columns: of.columns[number],
+                stored: tensor(stored + number, strides),
             });
         }
         let ends = (lengths..stored)
-            .map(|argument| length(&code, code.argument(argument)?, batch))
-            .collect::<Result<Vec<_>, _>>()?;
-        let owned = code.lesser(code.sub(rows, first)?, lanes.each())?;
+            .map(|argument| length(&code, code.argument(argument), batch))
+            .collect::<Vec<_>>();
+        let owned = (rows - first).min(lanes.each());
         let real = match ends.first() {
-            Some(&end) => code.lesser(code.greater(code.sub(end, first)?, 0)?, owned)?,
+            Some(&end) => (end - first).max(0).min(owned),
             None => owned,
         };
         let mut tile = Tile {
@@ -134,7 +135,7 @@ impl GradientsOnCpu {
             columns: of.columns,
             streamed,
             numbers: Numbers::Streamed {
-                buffers: [code.argument(6)?, code.argument(7)?],
+                buffers: [code.argument(6), code.argument(7)],
                 extents: [of.heads * of.group, of.queries],
             },
             scale: of.scale,
@@ -145,25 +146,21 @@ impl GradientsOnCpu {
             lanes,
         };
         if matches!(side, Side::Queries) {
-            tile.numbers = tile.own_numbers()?;
+            tile.numbers = tile.own_numbers();
         }
-        tile.clear(owned)?;
+        tile.clear(owned);
         let end = ends.get(1).copied();
         match side {
-            Side::Queries => tile.walk(code.div(head, of.group)?, end)?,
+            Side::Queries => tile.walk(head / of.group, end),
             Side::Keys(_) => {
-                let first = code.mul(head, of.group)?;
+                let first = head * of.group;
                 code.repeat([0.into(), of.group.into(), 1.into()], &[], |among, _| {
-                    tile.walk(code.add(first, among)?, end)?;
-                    Ok(Vec::new())
-                })?;
+                    tile.walk(first + among, end);
+                    Vec::new()
+                });
             }
         }
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: of.batch * heads * tiles,
-        })
+        code.finish(of.batch * heads * tiles)
     }
 }
 
@@ -207,144 +204,134 @@ struct Tile<'a, 'c> {
 
 impl<'c> Tile<'_, 'c> {
     /// Both numbers of own rows.
-    fn own_numbers(&self) -> Result<Numbers<'c>, EmitError> {
+    fn own_numbers(&self) -> Numbers<'c> {
         let Numbers::Streamed { buffers, extents } = &self.numbers else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         let (code, lanes) = (self.lanes.code, &self.lanes);
-        let head = self.head(*extents, self.places)?;
+        let head = self.head(*extents, self.places);
         let vector = |vector: i64| {
             let both = buffers.map(|buffer| {
-                let number = |lane| lanes.element(buffer, code.add(head, lanes.row(vector, lane)?)?);
-                let numbers = (0..lanes.count).map(number).collect::<Result<Vec<_>, _>>()?;
-                code.one("vector.from_elements", &numbers, lanes.vector, &[])
+                let number = |lane| lanes.element(buffer, head + lanes.row(vector, lane));
+                let numbers = (0..lanes.count).map(number).collect::<Vec<_>>();
+                code.vector(&numbers, lanes.vector)
             });
             let [statistic, level] = both;
-            Ok::<_, EmitError>([statistic?, level?])
+            [statistic, level]
         };
-        Ok(Numbers::Own((0..lanes.vectors).map(vector).collect::<Result<_, _>>()?))
+        Numbers::Own((0..lanes.vectors).map(vector).collect())
     }
 
     /// Where the numbers of a head begin.
-    fn head(&self, [heads, rows]: [i64; 2], [batch, head]: [Int<'c>; 2]) -> Result<Int<'c>, EmitError> {
-        let code = self.lanes.code;
-        code.mul(code.add(code.mul(batch, heads)?, head)?, rows)
+    fn head(&self, [heads, rows]: [i64; 2], [batch, head]: [Int<'c>; 2]) -> Int<'c> {
+        (batch * heads + head) * rows
     }
 
     /// Where an own row of a gradient is.
-    fn place(&self, strides: Strides, row: Int<'c>) -> Result<Int<'c>, EmitError> {
-        let code = self.lanes.code;
+    fn place(&self, strides: Strides, row: Int<'c>) -> Int<'c> {
         let [batch, head] = self.places;
-        strides.place(code, [batch, head, code.add(self.lanes.first, row)?])
+        strides.place([batch, head, self.lanes.first + row])
     }
 
     /// Stores zeros in the gradients of the first `owned` rows.
-    fn clear(&self, owned: Int<'c>) -> Result<(), EmitError> {
+    fn clear(&self, owned: Int<'c>) {
         let code = self.lanes.code;
-        let zeros = code.zeros(self.lanes.vector)?;
+        let zeros = code.zeros(self.lanes.vector);
         for sum in &self.sums {
             let (buffer, strides) = sum.stored;
             code.repeat([0.into(), owned, 1.into()], &[], |row, _| {
-                let place = self.place(strides, row)?;
+                let place = self.place(strides, row);
                 let columns = [0.into(), sum.columns.into(), self.lanes.count.into()];
                 code.repeat(columns, &[], |column, _| {
-                    code.write_shared(zeros, buffer, code.add(place, column)?)?;
-                    Ok(Vec::new())
+                    code.write_vector(zeros, buffer, place + column);
+                    Vec::new()
                 })
-            })?;
+            });
         }
-        Ok(())
     }
 
     /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the
     /// graph has lengths.
-    fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) -> Result<(), EmitError> {
+    fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
         if let Some(told) = told {
-            end = code.lesser(end, told)?;
+            end = end.min(told);
         }
         if let Some(from) = visible.from {
-            first = code.greater(code.add(self.lanes.first, from)?, first)?;
+            first = (self.lanes.first + from).max(first);
         }
         if let Some(to) = visible.to {
-            let own = code.add(self.lanes.first, self.real)?;
-            end = code.lesser(code.add(own, to)?, end)?;
+            let own = self.lanes.first + self.real;
+            end = (own + to).min(end);
         }
-        end = code.select(code.is_below(0, self.real)?, end, 0)?;
+        end = Int::Known(0).is_below(self.real).select(end, 0);
         code.repeat([first, end, BLOCK.into()], &[], |start, _| {
-            let count = code.lesser(code.sub(end, start)?, BLOCK)?;
+            let count = (end - start).min(BLOCK);
             let each = self.at_once / self.lanes.vectors;
-            let whole = code.sub(count, code.rem(count, each)?)?;
+            let whole = count - count % each;
             for (range, rows) in [([0.into(), whole], each), ([whole, count], 1)] {
                 let [from, to] = range;
                 code.repeat([from, to, rows.into()], &[], |number, _| {
-                    self.weigh((head, code.add(start, number)?), number, rows)?;
-                    Ok(Vec::new())
-                })?;
+                    self.weigh((head, start + number), number, rows);
+                    Vec::new()
+                });
             }
             for (sum, streamed) in self.sums.iter().zip(self.streamed) {
-                self.add((sum, streamed), (head, start, count))?;
+                self.add((sum, streamed), (head, start, count));
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Vec::new()
+        });
     }
 
     /// Computes the gradients of scores for `rows` streamed rows from `row` on, and their weights
     /// where these are needed. `number` is the first row's position in the block.
-    fn weigh(&self, (head, row): (Int<'c>, Int<'c>), number: Int<'c>, rows: i64) -> Result<(), EmitError> {
+    fn weigh(&self, (head, row): (Int<'c>, Int<'c>), number: Int<'c>, rows: i64) {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let [batch, _] = self.places;
         let product = |side: usize| {
             let (buffer, strides) = self.streamed[side];
-            let place = strides.place(code, [batch, head, row])?;
+            let place = strides.place([batch, head, row]);
             let own = (self.memory[side], self.columns[side].into());
             lanes.summed(own, (buffer, place, [1, strides.row]), rows)
         };
-        let (scores, gradients) = (product(0)?, product(1)?);
+        let (scores, gradients) = (product(0), product(1));
         let mut made = scores.into_iter().zip(gradients);
-        let scale = lanes.scale(self.scale)?;
-        let (hidden, zeros) = (lanes.all(HIDDEN)?, code.zeros(lanes.vector)?);
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[lanes.count])?;
+        let scale = lanes.scale(self.scale);
+        let (hidden, zeros) = (lanes.all(HIDDEN), code.zeros(lanes.vector));
         for next in 0..rows {
             let streamed = match &self.numbers {
                 Numbers::Own(_) => None,
                 Numbers::Streamed { buffers, extents } => {
-                    let place = code.sum([self.head(*extents, [batch, head])?, row, next.into()])?;
+                    let place = Int::sum([self.head(*extents, [batch, head]), row, next.into()]);
                     let [statistic, level] = buffers.map(|buffer| lanes.broadcast(buffer, place));
-                    Some([statistic?, level?])
+                    Some([statistic, level])
                 }
             };
             for vector in 0..lanes.vectors {
                 let own = match &self.numbers {
-                    Numbers::Own(own) => own.get(usize::try_from(vector).map_err(|_| MISSING)?).copied(),
+                    Numbers::Own(own) => own.get(unsigned(vector)).copied(),
                     Numbers::Streamed { .. } => streamed,
                 };
-                let ([statistic, level], (score, gradient)) = own.zip(made.next()).ok_or(MISSING)?;
-                let score = code.same("arith.mulf", &[score, scale])?;
-                let weight = code.same("math.exp", &[code.same("arith.subf", &[score, statistic])?])?;
+                let ([statistic, level], (score, gradient)) =
+                    own.zip(made.next()).unwrap_or_else(|| unreachable!("{MISSING}"));
+                let score = score * scale;
+                let weight = (score - statistic).exp();
                 // A score of -∞ weighs nothing, and not exp(-∞ + ∞).
-                let is_nothing = code.one("arith.cmpf", &[score, hidden], truths, &equal)?;
-                let weight = code.one("arith.select", &[is_nothing, zeros, weight], lanes.vector, &[])?;
-                let gradient = code.same("arith.subf", &[gradient, level])?;
-                let gradient = code.same("arith.mulf", &[weight, gradient])?;
-                let gradient = code.same("arith.mulf", &[gradient, scale])?;
+                let is_nothing = code.compare_floats(FloatPredicate::Equal, score, hidden);
+                let weight = is_nothing.select(zeros, weight);
+                let gradient = gradient - level;
+                let gradient = weight * gradient;
+                let gradient = gradient * scale;
                 for (sum, weight) in self.sums.iter().zip([gradient, weight]) {
-                    lanes.write(weight, sum.weights, code.add(number, next)?, vector)?;
+                    lanes.write(weight, sum.weights, number + next, vector);
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds the rows of a block to the gradient of each own row that sees them.
-    fn add(
-        &self,
-        (sum, streamed): (&Sum<'c>, (Ssa<'c>, Strides)),
-        (head, start, count): (Int<'c>, Int<'c>, Int<'c>),
-    ) -> Result<(), EmitError> {
+    fn add(&self, (sum, streamed): (&Sum<'c>, (Ssa<'c>, Strides)), (head, start, count): (Int<'c>, Int<'c>, Int<'c>)) {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let of_row = sum.columns / lanes.count;
         let most = |most: i64| (1..=most).rev().find(|vectors| of_row % vectors == 0).unwrap_or(1);
@@ -358,55 +345,52 @@ impl<'c> Tile<'_, 'c> {
             most(self.at_once),
         );
         let each = (self.at_once / few).min(lanes.each());
-        let whole = code.sub(self.real, code.rem(self.real, each)?)?;
-        let whole = code.select(self.all_see(start, count)?, whole, 0)?;
+        let whole = self.real - self.real % each;
+        let whole = self.all_see(start, count).select(whole, 0);
         let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
         let of = (sum, streamed);
         // Columns of a block stay in the first cache until all rows have them.
         code.repeat(columns(few), &[], |column, _| {
             code.repeat([0.into(), whole, each.into()], &[], |row, _| {
                 let block = (head, start, [0.into(), count]);
-                self.add_columns(of, block, (row, each), (column, few))?;
-                Ok(Vec::new())
+                self.add_columns(of, block, (row, each), (column, few));
+                Vec::new()
             })
-        })?;
+        });
         code.repeat([whole, self.real, 1.into()], &[], |row, _| {
-            let block = (head, start, self.seen_by(row, start, count)?);
+            let block = (head, start, self.seen_by(row, start, count));
             code.repeat(columns(many), &[], |column, _| {
-                self.add_columns(of, block, (row, 1), (column, many))?;
-                Ok(Vec::new())
+                self.add_columns(of, block, (row, 1), (column, many));
+                Vec::new()
             })
-        })?;
-        Ok(())
+        });
     }
 
     /// Whether all own rows see all streamed rows of a block.
-    fn all_see(&self, start: Int<'c>, count: Int<'c>) -> Result<Int<'c>, EmitError> {
-        let code = self.lanes.code;
+    fn all_see(&self, start: Int<'c>, count: Int<'c>) -> Int<'c> {
         let mut hidden = Int::Known(0);
         if let Some(from) = self.visible.from {
-            let first = code.sum([self.lanes.first, self.real, (from - 1).into()])?;
-            hidden = code.greater(code.sub(first, start)?, hidden)?;
+            let first = Int::sum([self.lanes.first, self.real, (from - 1).into()]);
+            hidden = (first - start).max(hidden);
         }
         if let Some(to) = self.visible.to {
-            let end = code.add(self.lanes.first, to + 1)?;
-            hidden = code.greater(code.sub(code.add(start, count)?, end)?, hidden)?;
+            let end = self.lanes.first + (to + 1);
+            hidden = (start + count - end).max(hidden);
         }
-        code.is_below(hidden, 1)
+        hidden.is_below(1)
     }
 
     /// The streamed rows of a block that an own row sees: the first, and the one after the last.
-    fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> Result<[Int<'c>; 2], EmitError> {
-        let code = self.lanes.code;
-        let diagonal = code.sub(code.add(self.lanes.first, row)?, start)?;
+    fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> [Int<'c>; 2] {
+        let diagonal = self.lanes.first + row - start;
         let [mut from, mut to] = [Int::Known(0), count];
         if let Some(bound) = self.visible.from {
-            from = code.greater(code.add(diagonal, bound)?, from)?;
+            from = (diagonal + bound).max(from);
         }
         if let Some(bound) = self.visible.to {
-            to = code.lesser(code.add(diagonal, bound + 1)?, to)?;
+            to = (diagonal + (bound + 1)).min(to);
         }
-        Ok([from, to])
+        [from, to]
     }
 
     /// Does the same for some own rows and vectors of columns. A block is summed before it is
@@ -417,39 +401,38 @@ impl<'c> Tile<'_, 'c> {
         (head, start, [from, to]): (Int<'c>, Int<'c>, [Int<'c>; 2]),
         (row, rows): (Int<'c>, i64),
         (column, vectors): (Int<'c>, i64),
-    ) -> Result<(), EmitError> {
+    ) {
         let (code, lanes) = (self.lanes.code, &self.lanes);
-        let count = usize::try_from(rows * vectors).map_err(|_| MISSING)?;
-        let zeros = vec![code.zeros(lanes.vector)?; count];
+        let count = unsigned(rows * vectors);
+        let zeros = vec![code.zeros(lanes.vector); count];
         let [batch, _] = self.places;
-        let place = code.add(strides.place(code, [batch, head, start])?, column)?;
+        let place = strides.place([batch, head, start]) + column;
         let added = code.repeat([from, to, 1.into()], &zeros, |number, sums| {
-            let place = code.add(place, code.mul(number, strides.row)?)?;
-            let load = |vector: i64| code.read_shared(buffer, code.add(place, vector * lanes.count)?, lanes.vector);
-            let columns = (0..vectors).map(load).collect::<Result<Vec<_>, _>>()?;
-            let weights = code.add(code.mul(number, lanes.each())?, row)?;
+            let place = place + number * strides.row;
+            let load = |vector: i64| code.read_vector(buffer, place + vector * lanes.count, lanes.vector);
+            let columns = (0..vectors).map(load).collect::<Vec<_>>();
+            let weights = number * lanes.each() + row;
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for row in 0..rows {
-                let weight = lanes.broadcast(sum.weights, code.add(weights, row)?)?;
+                let weight = lanes.broadcast(sum.weights, weights + row);
                 for &column in &columns {
-                    let &sum = sums.next().ok_or(MISSING)?;
-                    next.push(code.one("vector.fma", &[weight, column, sum], lanes.vector, &[])?);
+                    let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                    next.push(weight.vector_fma(column, sum));
                 }
             }
-            Ok(next)
-        })?;
+            next
+        });
         let (stored, strides) = sum.stored;
         let mut added = added.into_iter();
         for next in 0..rows {
-            let place = code.add(self.place(strides, code.add(row, next)?)?, column)?;
+            let place = self.place(strides, row + next) + column;
             for vector in 0..vectors {
-                let place = code.add(place, vector * lanes.count)?;
-                let so_far = code.read_shared(stored, place, lanes.vector)?;
-                let next = code.same("arith.addf", &[so_far, added.next().ok_or(MISSING)?])?;
-                code.write_shared(next, stored, place)?;
+                let place = place + vector * lanes.count;
+                let so_far = code.read_vector(stored, place, lanes.vector);
+                let next = so_far + added.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                code.write_vector(next, stored, place);
             }
         }
-        Ok(())
     }
 }

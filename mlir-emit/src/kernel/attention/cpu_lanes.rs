@@ -2,7 +2,7 @@
 //! matrices of such vectors on the stack.
 
 use super::{MISSING, Strides};
-use crate::EmitError;
+use crate::counts::{signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
 use crate::mlir::{Attribute, Float, Type};
@@ -49,21 +49,17 @@ pub(super) struct Lanes<'a, 'c> {
 
 impl<'a, 'c> Lanes<'a, 'c> {
     /// Returns the lanes for a number of rows of a head, from the first one on.
-    pub(super) fn new(
-        code: &'a Code<'c>,
-        [count, vectors]: [i64; 2],
-        (first, rows): (Int<'c>, i64),
-    ) -> Result<Self, EmitError> {
+    pub(super) fn new(code: &'a Code<'c>, [count, vectors]: [i64; 2], (first, rows): (Int<'c>, i64)) -> Self {
         let float = Type::float(code.context(), Float::F32);
-        Ok(Lanes {
+        Lanes {
             code,
             count,
             vectors,
-            vector: float.vector(&[count])?,
+            vector: float.vector(&[count]),
             float,
             first,
             rows,
-        })
+        }
     }
 
     /// Rows of the workgroup.
@@ -73,8 +69,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// Returns memory on the stack: for each column, or row of the other side, a number for each
     /// row of the workgroup.
-    pub(super) fn memory(&self, columns: i64) -> Result<Ssa<'c>, EmitError> {
-        let buffer = self.float.memref(&[columns * self.each()], None)?;
+    pub(super) fn memory(&self, columns: i64) -> Ssa<'c> {
+        let buffer = self.float.memref(&[columns * self.each()], None);
         let attributes = [
             ("alignment", Attribute::text("64 : i64")),
             ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
@@ -83,52 +79,51 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
 
     /// Where this vector of this column is.
-    pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Result<Int<'c>, EmitError> {
-        let code = self.code;
-        code.add(code.mul(column, self.each())?, vector * self.count)
+    pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Int<'c> {
+        column * self.each() + vector * self.count
     }
 
     /// A vector of a column of memory on the stack.
-    pub(super) fn read(&self, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Result<Ssa<'c>, EmitError> {
-        let place = self.place(column, vector)?;
-        self.code.read_shared(memory, place, self.vector)
+    pub(super) fn read(&self, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Ssa<'c> {
+        let place = self.place(column, vector);
+        self.code.read_vector(memory, place, self.vector)
     }
 
     /// Stores such a vector.
-    pub(super) fn write(&self, value: Ssa<'c>, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Result<(), EmitError> {
-        let place = self.place(column, vector)?;
-        self.code.write_shared(value, memory, place)
+    pub(super) fn write(&self, value: Ssa<'c>, memory: Ssa<'c>, column: Int<'c>, vector: i64) {
+        let place = self.place(column, vector);
+        self.code.write_vector(value, memory, place)
     }
 
     /// A number for all rows.
-    pub(super) fn all(&self, number: &str) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn all(&self, number: &str) -> Ssa<'c> {
         let value = [("value", Attribute::text(&format!("dense<{number}> : {}", self.vector)))];
         self.code.one("arith.constant", &[], self.vector, &value)
     }
 
     /// The factor on scores, for all rows.
-    pub(super) fn scale(&self, scale: f64) -> Result<Ssa<'c>, EmitError> {
-        let scale = [("value", Attribute::float(scale, self.float)?)];
-        let scale = self.code.one("arith.constant", &[], self.float, &scale)?;
-        self.code.one("vector.broadcast", &[scale], self.vector, &[])
+    pub(super) fn scale(&self, scale: f64) -> Ssa<'c> {
+        let scale = [("value", Attribute::float(scale, self.float))];
+        let scale = self.code.one("arith.constant", &[], self.float, &scale);
+        scale.broadcast(self.vector)
     }
 
     /// An element of a buffer.
-    pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Result<Ssa<'c>, EmitError> {
-        let place = self.code.index(place)?;
-        self.code.one("memref.load", &[buffer, place], self.float, &[])
+    pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
+        let place = self.code.index(place);
+        self.code.read(buffer, place)
     }
 
     /// An element of a buffer, for all rows.
-    pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Result<Ssa<'c>, EmitError> {
-        let number = self.element(buffer, place)?;
-        self.code.one("vector.broadcast", &[number], self.vector, &[])
+    pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
+        let number = self.element(buffer, place);
+        number.broadcast(self.vector)
     }
 
     /// The row of a lane, or the head's last one where it has no more.
-    pub(super) fn row(&self, vector: i64, lane: i64) -> Result<Int<'c>, EmitError> {
-        let row = self.code.add(self.first, vector * self.count + lane)?;
-        self.code.lesser(row, self.rows - 1)
+    pub(super) fn row(&self, vector: i64, lane: i64) -> Int<'c> {
+        let row = self.first + (vector * self.count + lane);
+        row.min(self.rows - 1)
     }
 
     /// Copies the rows of a head to the stack, transposed. Lanes behind the last row repeat it.
@@ -137,23 +132,22 @@ impl<'a, 'c> Lanes<'a, 'c> {
         (buffer, strides): (Ssa<'c>, Strides),
         [batch, head]: [Int<'c>; 2],
         (columns, memory): (i64, Ssa<'c>),
-    ) -> Result<(), EmitError> {
+    ) {
         let code = self.code;
         for vector in 0..self.vectors {
             let mut rows = Vec::new();
             for lane in 0..self.count {
-                rows.push(strides.place(code, [batch, head, self.row(vector, lane)?])?);
+                rows.push(strides.place([batch, head, self.row(vector, lane)]));
             }
             code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
-                let load = |row: &Int<'c>| code.read_shared(buffer, code.add(*row, column)?, self.vector);
-                let loaded = rows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-                for (number, transposed) in (0..).zip(transposed(code, loaded)?) {
-                    self.write(transposed, memory, code.add(column, number)?, vector)?;
+                let load = |row: &Int<'c>| code.read_vector(buffer, *row + column, self.vector);
+                let loaded = rows.iter().map(load).collect::<Vec<_>>();
+                for (number, transposed) in (0..).zip(transposed(code, loaded)) {
+                    self.write(transposed, memory, column + number, vector);
                 }
-                Ok(Vec::new())
-            })?;
+                Vec::new()
+            });
         }
-        Ok(())
     }
 
     /// Returns `results` sums over the columns of a matrix of vectors on the stack: each column
@@ -165,39 +159,38 @@ impl<'a, 'c> Lanes<'a, 'c> {
         (memory, columns): (Ssa<'c>, Int<'c>),
         (buffer, place, [of_column, of_result]): (Ssa<'c>, Int<'c>, [i64; 2]),
         results: i64,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    ) -> Vec<Ssa<'c>> {
         let code = self.code;
-        let sums = usize::try_from(results * self.vectors).map_err(|_| MISSING)?;
-        let zeros = vec![code.zeros(self.vector)?; sums];
+        let sums = unsigned(results * self.vectors);
+        let zeros = vec![code.zeros(self.vector); sums];
         code.repeat([0.into(), columns, 1.into()], &zeros, |column, sums| {
             let vectors = (0..self.vectors).map(|vector| self.read(memory, column, vector));
-            let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
-            let place = code.add(place, code.mul(column, of_column)?)?;
+            let vectors = vectors.collect::<Vec<_>>();
+            let place = place + column * of_column;
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for result in 0..results {
-                let number = self.broadcast(buffer, code.add(place, result * of_result)?)?;
+                let number = self.broadcast(buffer, place + result * of_result);
                 for &vector in &vectors {
-                    let &sum = sums.next().ok_or(MISSING)?;
-                    next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[])?);
+                    let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                    next.push(number.vector_fma(vector, sum));
                 }
             }
-            Ok(next)
+            next
         })
     }
 }
 
 /// Loads the number of rows of a batch from `lengths`. Negative numbers become zero.
-pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Result<Int<'c>, EmitError> {
-    let word = Type::integer(code.context(), 32);
-    let length = code.one("memref.load", &[lengths, code.index(batch)?], word, &[])?;
-    let length = code.one("arith.index_cast", &[length], code.index_type(), &[])?;
-    code.greater(Int::Made(length), 0)
+pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Int<'c> {
+    let length = code.read(lengths, batch);
+    let length = length.index_cast(code.index_type());
+    Int::Made(length).max(0)
 }
 
 /// As many vectors as each has elements, rows for columns.
-pub(super) fn transposed<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
-    let lanes = i64::try_from(rows.len()).map_err(|_| MISSING)?;
+pub(super) fn transposed<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Vec<Ssa<'c>> {
+    let lanes = signed(rows.len());
     let mut step = 1;
     while step < lanes {
         let keeps = |lane: i64| lane & step == 0;
@@ -207,14 +200,14 @@ pub(super) fn transposed<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<
         let lower: Vec<i64> = (0..lanes)
             .map(|lane| if keeps(lane) { lane + step } else { lanes + lane })
             .collect();
-        let distance = usize::try_from(step).map_err(|_| MISSING)?;
+        let distance = unsigned(step);
         for pairs in rows.chunks_mut(2 * distance) {
-            let (above, below) = pairs.split_at_mut_checked(distance).ok_or(MISSING)?;
+            let (above, below) = pairs.split_at_mut(distance);
             for (a, b) in above.iter_mut().zip(below) {
-                (*a, *b) = (code.shuffle([*a, *b], &upper)?, code.shuffle([*a, *b], &lower)?);
+                (*a, *b) = (code.shuffle([*a, *b], &upper), code.shuffle([*a, *b], &lower));
             }
         }
         step *= 2;
     }
-    Ok(rows)
+    rows
 }

@@ -3,7 +3,8 @@
 use super::cpu::Tile;
 use super::cpu_lanes::BLOCK;
 use super::{HIDDEN, MISSING};
-use crate::EmitError;
+use crate::counts::{signed, unsigned};
+use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
@@ -15,91 +16,80 @@ struct Bounds<'c> {
 
 impl<'c> Tile<'_, 'c> {
     /// Which keys each query sees: `None` if it is all of them.
-    fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Result<Option<Bounds<'c>>, EmitError> {
+    fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Option<Bounds<'c>> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         if visible.is_same_for_all() {
-            return Ok(None);
+            return None;
         }
-        let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;
+        let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
         let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
         let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
-        let lanes = code.one("arith.constant", &[], words, &[("value", numbers)])?;
-        let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)?], words, &[]);
+        let lanes = code.one("arith.constant", &[], words, &[("value", numbers)]);
+        let all = |number: Int<'c>| code.word(number).broadcast(words);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
-            let queries = all(code.add(self.lanes.first, vector * self.lanes.count)?)?;
-            let queries = code.same("arith.addi", &[queries, lanes])?;
+            let queries = all(self.lanes.first + vector * self.lanes.count);
+            let queries = queries + lanes;
             let moved = |by: i64| {
                 let by = by.clamp(-i64::from(i32::MAX) / 2, i64::from(i32::MAX) / 2);
-                code.same("arith.addi", &[queries, all(by.into())?])
+                queries + all(by.into())
             };
-            let mut from = all(first)?;
+            let mut from = all(first);
             if let Some(bound) = visible.from {
-                from = code.same("arith.maxsi", &[moved(bound)?, from])?;
+                from = moved(bound).maxsi(from);
             }
-            let mut to = all(end)?;
+            let mut to = all(end);
             if let Some(bound) = visible.to {
-                to = code.same("arith.minsi", &[moved(bound.saturating_add(1))?, to])?;
+                to = moved(bound.saturating_add(1)).minsi(to);
             }
             if let Some(&count) = ends.first() {
-                let less = [("predicate", Attribute::text("2 : i64"))];
-                let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
-                let is_real = code.one("arith.cmpi", &[queries, all(count)?], truths, &less)?;
-                to = code.one("arith.select", &[is_real, to, all(0.into())?], words, &[])?;
+                let is_real = code.compare_integers(IntegerPredicate::Less, queries, all(count));
+                to = is_real.select(to, all(0.into()));
             }
-            let count = code.same("arith.subi", &[to, from])?;
-            own.push([from, code.same("arith.maxsi", &[count, all(0.into())?])?]);
+            let count = to - from;
+            own.push([from, count.maxsi(all(0.into()))]);
         }
-        Ok(Some(Bounds { own }))
+        Some(Bounds { own })
     }
 
     /// Goes over the keys. For each vector the greatest scores and the sums of exponentials.
-    pub(super) fn sums(&self, ends: &[Int<'c>]) -> Result<Vec<[Ssa<'c>; 2]>, EmitError> {
+    pub(super) fn sums(&self, ends: &[Int<'c>]) -> Vec<[Ssa<'c>; 2]> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
         if let Some(&keys) = ends.get(1) {
-            end = code.lesser(end, keys)?;
+            end = end.min(keys);
         }
-        let bounds = self.bounds([first, end], ends)?;
+        let bounds = self.bounds([first, end], ends);
         // Keys that none of these queries sees.
         if let Some(from) = visible.from {
-            first = code.greater(code.add(self.lanes.first, from)?, first)?;
+            first = (self.lanes.first + from).max(first);
         }
         if let Some(to) = visible.to {
-            let last = code.add(
-                self.lanes.first,
-                to.saturating_add(self.lanes.vectors * self.lanes.count),
-            )?;
-            end = code.lesser(code.greater(last, 0)?, end)?;
+            let last = self.lanes.first + to.saturating_add(self.lanes.vectors * self.lanes.count);
+            end = last.max(0).min(end);
         }
-        let vectors = usize::try_from(self.lanes.vectors).map_err(|_| MISSING)?;
-        let (least, zeros) = (self.lanes.all(HIDDEN)?, code.zeros(self.lanes.vector)?);
+        let vectors = unsigned(self.lanes.vectors);
+        let (least, zeros) = (self.lanes.all(HIDDEN), code.zeros(self.lanes.vector));
         let start = [vec![least; vectors], vec![zeros; vectors]].concat();
         let found = code.repeat([first, end, BLOCK.into()], &start, |key, so_far| {
-            let rest = code.sub(end, key)?;
-            let count = code.lesser(rest, BLOCK)?;
+            let rest = end - key;
+            let count = rest.min(BLOCK);
             let (so_far, totals) = so_far.split_at(vectors);
-            let greatest = self.scores(key, count, so_far, bounds.as_ref())?;
+            let greatest = self.scores(key, count, so_far, bounds.as_ref());
             self.weigh(key, count, [so_far, &greatest, totals])
-        })?;
+        });
         let (greatest, totals) = found.split_at(vectors);
-        Ok(greatest.iter().zip(totals).map(|(&a, &b)| [a, b]).collect())
+        greatest.iter().zip(totals).map(|(&a, &b)| [a, b]).collect()
     }
 
     /// Computes the scores of a block; returns the greatest ones so far.
-    fn scores(
-        &self,
-        key: Int<'c>,
-        count: Int<'c>,
-        greatest: &[Ssa<'c>],
-        bounds: Option<&Bounds<'c>>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn scores(&self, key: Int<'c>, count: Int<'c>, greatest: &[Ssa<'c>], bounds: Option<&Bounds<'c>>) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let each = self.accumulators / self.lanes.vectors;
-        let whole = code.sub(count, code.rem(count, each)?)?;
+        let whole = count - count % each;
         let greatest = code.repeat([0.into(), whole, each.into()], greatest, |number, greatest| {
             self.scores_of(each, [key, number], greatest, bounds)
-        })?;
+        });
         code.repeat([whole, count, 1.into()], &greatest, |number, greatest| {
             self.scores_of(1, [key, number], greatest, bounds)
         })
@@ -112,115 +102,109 @@ impl<'c> Tile<'_, 'c> {
         [key, number]: [Int<'c>; 2],
         greatest: &[Ssa<'c>],
         bounds: Option<&Bounds<'c>>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let (code, of) = (self.lanes.code, self.of);
+    ) -> Vec<Ssa<'c>> {
+        let of = self.of;
         let [batch, head, head_of_keys] = self.places;
-        let key = code.add(key, number)?;
-        let place = of.k.strides.place(code, [batch, head_of_keys, key])?;
+        let key = key + number;
+        let place = of.k.strides.place([batch, head_of_keys, key]);
         let sums = self.lanes.summed(
             (self.memory[0], of.columns[0].into()),
-            (self.buffer(1)?, place, [1, of.k.strides.row]),
+            (self.buffer(1), place, [1, of.k.strides.row]),
             keys,
-        )?;
-        let scale = self.lanes.scale(of.scale)?;
+        );
+        let scale = self.lanes.scale(of.scale);
         let mut greatest = greatest.to_vec();
         let mut sums = sums.into_iter();
         for next in 0..keys {
-            let key = code.add(key, next)?;
+            let key = key + next;
             let added = match of.mask {
                 None => None,
                 Some(mask) => {
                     let [of_batch, of_head, _, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
-                    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
-                    Some(self.lanes.broadcast(self.buffer(3)?, code.sum(parts)?)?)
+                    let parts = parts.map(|(number, stride)| number * stride);
+                    let parts = parts.into_iter().collect::<Vec<_>>();
+                    Some(self.lanes.broadcast(self.buffer(3), Int::sum(parts)))
                 }
             };
             for (vector, greatest) in (0..).zip(&mut greatest) {
-                let sum = sums.next().ok_or(MISSING)?;
-                let mut score = code.same("arith.mulf", &[sum, scale])?;
+                let sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let mut score = sum * scale;
                 if let Some(added) = added {
-                    score = code.same("arith.addf", &[score, added])?;
+                    score = score + added;
                 }
                 if let Some(bounds) = bounds {
-                    score = self.seen(score, key, bounds.own.get(vector).ok_or(MISSING)?)?;
+                    score = self.seen(score, key, &bounds.own[vector]);
                 }
-                *greatest = code.same("arith.maxnumf", &[*greatest, score])?;
-                let vector = i64::try_from(vector).map_err(|_| MISSING)?;
-                self.write(score, 1, code.add(number, next)?, vector)?;
+                *greatest = (*greatest).maxnumf(score);
+                let vector = signed(vector);
+                self.write(score, 1, number + next, vector);
             }
         }
-        Ok(greatest)
+        greatest
     }
 
     /// Scores with a key, -∞ where the query does not see it.
-    fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Result<Ssa<'c>, EmitError> {
+    fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Ssa<'c> {
         let code = self.lanes.code;
-        let key = code.one("vector.broadcast", &[code.word(key)?], from.r#type(), &[])?;
-        let number = code.same("arith.subi", &[key, *from])?;
-        // MLIR's number of the predicate "unsigned less than".
-        let below = [("predicate", Attribute::text("6 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
-        let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below)?;
-        let hidden = self.lanes.all(HIDDEN)?;
-        code.one("arith.select", &[is_seen, score, hidden], self.lanes.vector, &[])
+        let key = code.word(key).broadcast(from.r#type());
+        let number = key - *from;
+        let is_seen = code.compare_integers(IntegerPredicate::Below, number, *count);
+        let hidden = self.lanes.all(HIDDEN);
+        is_seen.select(score, hidden)
     }
 
     /// Replaces a block's scores by their exponentials, and adds these and the values weighted by
     /// them. Returns the greatest scores and the sums.
-    fn weigh(
-        &self,
-        key: Int<'c>,
-        count: Int<'c>,
-        [so_far, greatest, totals]: [&[Ssa<'c>]; 3],
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn weigh(&self, key: Int<'c>, count: Int<'c>, [so_far, greatest, totals]: [&[Ssa<'c>]; 3]) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
-        let (hidden, zeros) = (self.lanes.all(HIDDEN)?, code.zeros(self.lanes.vector)?);
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
+        let (hidden, zeros) = (self.lanes.all(HIDDEN), code.zeros(self.lanes.vector));
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
             // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
-            let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal)?;
-            let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.lanes.vector, &[])?;
+            let is_nothing = code.compare_floats(FloatPredicate::Equal, greatest, hidden);
+            let reference = is_nothing.select(zeros, greatest);
             references.push(reference);
-            factors.push(code.same("math.exp", &[code.same("arith.subf", &[so_far, reference])?])?);
+            factors.push((so_far - reference).exp());
         }
         let none = vec![zeros; references.len()];
         let added = code.repeat([0.into(), count, 1.into()], &none, |number, sums| {
             let mut next = Vec::new();
             for ((vector, &reference), &sum) in (0..).zip(&references).zip(sums) {
-                let score = self.read(1, number, vector)?;
-                let weight = code.same("math.exp", &[code.same("arith.subf", &[score, reference])?])?;
-                self.write(weight, 1, number, vector)?;
-                next.push(code.same("arith.addf", &[sum, weight])?);
+                let score = self.read(1, number, vector);
+                let weight = (score - reference).exp();
+                self.write(weight, 1, number, vector);
+                next.push(sum + weight);
             }
-            Ok(next)
-        })?;
+            next
+        });
         let [batch, _, head] = self.places;
         let v = self.of.v.strides;
-        let first = v.place(code, [batch, head, key])?;
+        let first = v.place([batch, head, key]);
         let each = (self.accumulators / self.lanes.vectors).min(self.lanes.count);
         code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
-            let place = code.add(first, column)?;
+            let place = first + column;
             let sums = self
                 .lanes
-                .summed((self.memory[1], count), (self.buffer(2)?, place, [v.row, 1]), each)?;
+                .summed((self.memory[1], count), (self.buffer(2), place, [v.row, 1]), each);
             let mut sums = sums.into_iter();
             for next in 0..each {
-                let column = code.add(column, next)?;
+                let column = column + next;
                 for (vector, &factor) in (0..).zip(&factors) {
-                    let sum = [self.read(2, column, vector)?, factor, sums.next().ok_or(MISSING)?];
-                    self.write(code.same("math.fma", &sum)?, 2, column, vector)?;
+                    let sum = [
+                        self.read(2, column, vector),
+                        factor,
+                        sums.next().unwrap_or_else(|| unreachable!("{MISSING}")),
+                    ];
+                    self.write(code.same("math.fma", &sum), 2, column, vector);
                 }
             }
-            Ok(Vec::new())
-        })?;
+            Vec::new()
+        });
         let totals = totals.iter().zip(&factors).zip(added);
-        let totals = totals.map(|((&total, &factor), added)| code.same("math.fma", &[total, factor, added]));
+        let totals = totals.map(|((&total, &factor), added)| total.fma(factor, added));
         let mut found = greatest.to_vec();
-        found.extend(totals.collect::<Result<Vec<_>, _>>()?);
-        Ok(found)
+        found.extend(totals.collect::<Vec<_>>());
+        found
     }
 }

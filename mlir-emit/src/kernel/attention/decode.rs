@@ -10,8 +10,7 @@
 //! instruction, 16 at most: keys and values are read once. Nothing passes through LDS.
 
 use super::{Problem, SIXTEEN, is_within};
-use crate::EmitError;
-use crate::kernel::code::{Code, Int};
+use crate::kernel::code::Int;
 
 /// Lanes of a workgroup of either kernel.
 pub(in crate::kernel) const LANES: i64 = rotini_schedule::gemm::LANES.cast_signed();
@@ -73,18 +72,9 @@ impl Decode {
     }
 
     /// Batch, head of q and query of a column of a head of keys.
-    pub(super) fn query<'c>(
-        &self,
-        code: &Code<'c>,
-        of_keys: Int<'c>,
-        column: Int<'c>,
-    ) -> Result<[Int<'c>; 3], EmitError> {
-        let (batch, head) = (code.div(of_keys, self.of.heads)?, code.rem(of_keys, self.of.heads)?);
-        let among = code.div(column, self.of.queries)?;
-        Ok([
-            batch,
-            code.add(code.mul(head, self.of.group)?, among)?,
-            code.rem(column, self.of.queries)?,
-        ])
+    pub(super) fn query<'c>(&self, of_keys: Int<'c>, column: Int<'c>) -> [Int<'c>; 3] {
+        let (batch, head) = (of_keys / self.of.heads, of_keys % self.of.heads);
+        let among = column / self.of.queries;
+        [batch, head * self.of.group + among, column % self.of.queries]
     }
 }

@@ -4,7 +4,7 @@ use super::again::Matrix;
 use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
 use super::{GREATEST, MISSING, SIXTEEN, product};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::matrix;
@@ -44,19 +44,19 @@ pub(super) enum Numbers<'c> {
 
 impl<'c> Numbers<'c> {
     /// Loads both numbers of the lane's query of each block. `first`: the first query of the head.
-    pub(super) fn own(tile: &Tile<'_, 'c>, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Result<Self, EmitError> {
+    pub(super) fn own(tile: &Tile<'_, 'c>, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Self {
         let code = tile.code;
-        let run = tile.float.vector(&[RUN])?;
+        let run = tile.float.vector(&[RUN]);
         let block = |block: i64| {
-            let query = tile.row(block)?;
-            let place = code.select(tile.exists(query)?, code.add(first, query)?, BEYOND / 4)?;
+            let query = tile.row(block);
+            let place = tile.exists(query).select(first + query, BEYOND / 4);
             let [statistic, other] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
-            let both = [subtracted(tile, statistic?)?, other?];
-            let [statistic, other] = both.map(|number| code.one("vector.broadcast", &[number], run, &[]));
-            Ok([statistic?, other?])
+            let both = [subtracted(tile, statistic), other];
+            let [statistic, other] = both.map(|number| number.broadcast(run));
+            [statistic, other]
         };
         let numbers = (0..tile.own.blocks()).map(block);
-        Ok(Numbers::Own(numbers.collect::<Result<_, EmitError>>()?))
+        Numbers::Own(numbers.collect())
     }
 }
 
@@ -71,20 +71,20 @@ impl<'c> Lanes<'_, 'c> {
     }
 
     /// Returns sums of zero.
-    pub(super) fn none(&self) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let zeros = self.tile.code.zeros(self.tile.float.vector(&[RUN])?)?;
+    pub(super) fn none(&self) -> Vec<Ssa<'c>> {
+        let zeros = self.tile.code.zeros(self.tile.float.vector(&[RUN]));
         let width: i64 = self.summed().iter().map(Copied::width).sum();
-        let count = usize::try_from(self.tile.own.blocks() * width).map_err(|_| MISSING)?;
-        Ok(vec![zeros; count])
+        let count = unsigned(self.tile.own.blocks() * width);
+        vec![zeros; count]
     }
 
     /// Splits the list of sums: for each block, the sums of each tensor.
-    pub(super) fn apart(&self, sums: &[Ssa<'c>]) -> Result<Vec<Vec<Vec<Ssa<'c>>>>, EmitError> {
+    pub(super) fn apart(&self, sums: &[Ssa<'c>]) -> Vec<Vec<Vec<Ssa<'c>>>> {
         let mut rest = sums.iter().copied();
         let block = |_| {
             let of_tensor = |copied: &Copied<'c>| {
-                let width = usize::try_from(copied.width()).map_err(|_| MISSING)?;
-                Ok(rest.by_ref().take(width).collect())
+                let width = unsigned(copied.width());
+                rest.by_ref().take(width).collect()
             };
             self.summed().iter().map(of_tensor).collect()
         };
@@ -98,74 +98,74 @@ impl<'c> Lanes<'_, 'c> {
         sums: &[Ssa<'c>],
         [batch, own_head]: [Int<'c>; 2],
         [first_head, end_head]: [Int<'c>; 2],
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    ) -> Vec<Ssa<'c>> {
         let (code, tile) = (self.tile.code, self.tile);
         let again = tile.again();
         let streamed = self.streamed.copied.each_ref().map(Copied::matrix);
-        let scale = code.float(&format!("{:e}", self.scale * LOG2_E), tile.float)?;
+        let scale = code.float(&format!("{:e}", self.scale * LOG2_E), tile.float);
         let mut all = Vec::new();
-        for ((number, block), &[from, end]) in (0..).zip(self.apart(sums)?).zip(&self.seen) {
-            let row = tile.row(number)?;
+        for ((number, block), &[from, end]) in (0..).zip(self.apart(sums)).zip(&self.seen) {
+            let row = tile.row(number);
             let both = block.concat();
-            all.extend(again.mended(&both, tile.exists(row)?, || {
-                let [own_scores, own_gradients] = self.own.map(|own| own.row(code, [batch, own_head, row]));
-                let (own_scores, own_gradients) = (own_scores?, own_gradients?);
+            all.extend(again.mended(&both, tile.exists(row), || {
+                let [own_scores, own_gradients] = self.own.map(|own| own.row([batch, own_head, row]));
+                let (own_scores, own_gradients) = (own_scores, own_gradients);
                 let mut none = Vec::new();
                 for copied in self.summed() {
-                    none.extend(again.none(copied.columns)?);
+                    none.extend(again.none(copied.columns));
                 }
                 let heads = [first_head, end_head, Int::Known(1)];
                 code.repeat(heads, &none, |head, sums| {
                     code.repeat([from, end, Int::Known(1)], sums, |other, sums| {
-                        let [scores, gradients] = streamed.map(|matrix| matrix.row(code, [batch, head, other]));
-                        let (scores, gradients) = (scores?, gradients?);
-                        let score = again.dot([own_scores, scores], streamed[0].columns)?;
-                        let reached = again.dot([own_gradients, gradients], streamed[1].columns)?;
-                        let [statistic, level] = self.numbers_of([batch, head, other], number)?;
-                        let weight = code.same("math.fma", &[score, scale, statistic])?;
-                        let weight = code.same("rocdl.exp2", &[weight])?;
-                        let gradient = code.same("arith.subf", &[reached, level])?;
-                        let gradient = code.same("arith.mulf", &[weight, gradient])?;
-                        let each = usize::try_from(RUN).map_err(|_| MISSING)?;
+                        let [scores, gradients] = streamed.map(|matrix| matrix.row([batch, head, other]));
+                        let (scores, gradients) = (scores, gradients);
+                        let score = again.dot([own_scores, scores], streamed[0].columns);
+                        let reached = again.dot([own_gradients, gradients], streamed[1].columns);
+                        let [statistic, level] = self.numbers_of([batch, head, other], number);
+                        let weight = score.fma(scale, statistic);
+                        let weight = code.same("rocdl.exp2", &[weight]);
+                        let gradient = reached - level;
+                        let gradient = weight * gradient;
+                        let each = unsigned(RUN);
                         let rows = [(gradient, scores), (weight, gradients)];
                         let mut next = Vec::new();
                         for ((sums, copied), (factor, row)) in sums.chunks(each).zip(self.summed()).zip(rows) {
-                            next.extend(again.added(sums, factor, (row, copied.columns))?);
+                            next.extend(again.added(sums, factor, (row, copied.columns)));
                         }
-                        Ok(next)
+                        next
                     })
                 })
-            })?);
+            }));
         }
-        Ok(all)
+        all
     }
 
     /// Both numbers of a query: the lane's own one of a block, or a streamed one.
-    fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> Result<[Ssa<'c>; 2], EmitError> {
+    fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> [Ssa<'c>; 2] {
         let (code, tile) = (self.tile.code, self.tile);
         match &self.numbers {
             Numbers::Own(numbers) => {
-                let block = usize::try_from(block).map_err(|_| MISSING)?;
-                let &[statistic, level] = numbers.get(block).ok_or(MISSING)?;
-                Ok([
-                    code.extract(statistic, 0, tile.float)?,
-                    code.extract(level, 0, tile.float)?,
-                ])
+                let block = unsigned(block);
+                let &[statistic, level] = &numbers[block];
+                [
+                    code.extract(statistic, 0, tile.float),
+                    code.extract(level, 0, tile.float),
+                ]
             }
             &Numbers::Streamed {
                 buffers,
                 extents: [heads, count],
             } => {
-                let place = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
-                let place = code.add(place, row)?;
+                let place = (batch * heads + head) * count;
+                let place = place + row;
                 let [statistic, level] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
-                Ok([subtracted(tile, statistic?)?, level?])
+                [subtracted(tile, statistic), level]
             }
         }
     }
 
     /// Adds the contributions of the streamed rows of a head.
-    pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
+    pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
         let numbers = |first| self.streamed_numbers(head, first);
         self.streamed
             .walk(head, sums, numbers, |step, sums| self.step(step, sums))
@@ -173,68 +173,64 @@ impl<'c> Lanes<'_, 'c> {
 
     /// Loads both numbers of one row of the step that begins with this row, if the streamed rows
     /// have them.
-    fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Vec<Ssa<'c>> {
         let &Numbers::Streamed {
             buffers,
             extents: [heads, count],
         } = &self.numbers
         else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let (code, tile) = (self.tile.code, self.tile);
-        let shared = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
-        let shared = code.add(shared, first)?;
-        let row = code.mul(code.div(tile.column, RUN)?, SIXTEEN)?;
-        let mut row = code.sum([row, code.mul(tile.quarter, RUN)?, code.rem(tile.column, RUN)?])?;
+        let shared = (batch * heads + head) * count;
+        let shared = shared + first;
+        let row = tile.column / RUN * SIXTEEN;
+        let mut row = Int::sum([row, tile.quarter * RUN, tile.column % RUN]);
         if !tile.own.is_plain() {
-            row = code.select(
-                code.is_below(code.add(first, row)?, tile.range.any[1])?,
-                row,
-                BEYOND / 4,
-            )?;
+            row = (first + row).is_below(tile.range.any[1]).select(row, BEYOND / 4);
         }
         let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), tile.float));
-        Ok(vec![subtracted(tile, statistic?)?, other?])
+        vec![subtracted(tile, statistic), other]
     }
 
-    fn step(&self, step: (Int<'c>, &[Ssa<'c>]), sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn step(&self, step: (Int<'c>, &[Ssa<'c>]), sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
         let code = self.tile.code;
-        let factors = self.weights(step)?;
-        let mut sums = self.apart(sums)?;
+        let factors = self.weights(step);
+        let mut sums = self.apart(sums);
         for (number, block) in (0..BLOCKS).enumerate() {
             for (tensor, copied) in self.summed().iter().enumerate() {
-                let rows = copied.columns(self.tile, block)?;
+                let rows = copied.columns(self.tile, block);
                 for (at, column) in (0..copied.width()).enumerate() {
-                    let own = gathered(code, &rows, copied.width(), column)?;
+                    let own = gathered(code, &rows, copied.width(), column);
                     for (factors, sums) in factors.iter().zip(&mut sums) {
                         let factor = factors.get(tensor).and_then(|factors| factors.get(number));
                         let sum = sums.get_mut(tensor).and_then(|sums| sums.get_mut(at));
                         let (Some(&factor), Some(sum)) = (factor, sum) else {
-                            return Err(MISSING);
+                            unreachable!("{MISSING}");
                         };
-                        *sum = matrix(code, [own, factor], *sum)?;
+                        *sum = matrix(code, [own, factor], *sum);
                     }
                 }
             }
         }
-        Ok(sums.into_iter().flatten().flatten().collect())
+        sums.into_iter().flatten().flatten().collect()
     }
 
     /// The gradients of the scores and the weights of one step: for each block of own rows, those
     /// of four rows of each block of streamed rows.
-    fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Result<Vec<[Vec<Ssa<'c>>; 2]>, EmitError> {
+    fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Vec<[Vec<Ssa<'c>>; 2]> {
         let (code, tile) = (self.tile.code, self.tile);
-        let run = tile.float.vector(&[RUN])?;
-        let zeros = code.zeros(run)?;
-        let scale = Attribute::float(self.scale * LOG2_E, tile.float)?;
-        let scale = code.one("arith.constant", &[], tile.float, &[("value", scale)])?;
-        let scale = code.one("vector.broadcast", &[scale], run, &[])?;
+        let run = tile.float.vector(&[RUN]);
+        let zeros = code.zeros(run);
+        let scale = Attribute::float(self.scale * LOG2_E, tile.float);
+        let scale = code.one("arith.constant", &[], tile.float, &[("value", scale)]);
+        let scale = scale.broadcast(run);
         let mut numbers = vec![[Vec::new(), Vec::new()]; self.factors[0].len()];
         for block in 0..BLOCKS {
             let [of_scores, of_gradients] = &self.streamed.copied;
-            let rows = [of_scores.rows(tile, block)?, of_gradients.rows(tile, block)?];
+            let rows = [of_scores.rows(tile, block), of_gradients.rows(tile, block)];
             let streamed = match kept {
-                &[statistic, level] => Some([of_rows(tile, statistic, block)?, of_rows(tile, level, block)?]),
+                &[statistic, level] => Some([of_rows(tile, statistic, block), of_rows(tile, level, block)]),
                 _ => None,
             };
             for (at, made) in numbers.iter_mut().enumerate() {
@@ -243,43 +239,41 @@ impl<'c> Lanes<'_, 'c> {
                         .factors
                         .get(side)
                         .and_then(|factors| factors.get(at))
-                        .ok_or(MISSING)?;
-                    product(code, [rows.get(side).ok_or(MISSING)?, own], zeros)
+                        .unwrap_or_else(|| unreachable!("{MISSING}"));
+                    product(code, [&rows[side], own], zeros)
                 });
                 let own = match &self.numbers {
                     Numbers::Own(numbers) => numbers.get(at).copied(),
                     Numbers::Streamed { .. } => streamed,
                 };
-                let [statistic, level] = own.ok_or(MISSING)?;
-                let powers = code.same("math.fma", &[score?, scale, statistic])?;
+                let [statistic, level] = own.unwrap_or_else(|| unreachable!("{MISSING}"));
+                let powers = score.fma(scale, statistic);
                 let weights = (0..RUN).map(|number| {
-                    let power = code.extract(powers, number, tile.float)?;
+                    let power = code.extract(powers, number, tile.float);
                     code.same("rocdl.exp2", &[power])
                 });
-                let weights = weights.collect::<Result<Vec<_>, EmitError>>()?;
-                let weights = code.one("vector.from_elements", &weights, run, &[])?;
-                let gradient = code.same("arith.subf", &[gradient?, level])?;
+                let weights = weights.collect::<Vec<_>>();
+                let weights = code.vector(&weights, run);
+                let gradient = gradient - level;
                 let [gradients, own] = made;
-                gradients.push(code.same("arith.mulf", &[weights, gradient])?);
+                gradients.push(weights * gradient);
                 own.push(weights);
             }
         }
-        let blocks = usize::try_from(BLOCKS).map_err(|_| MISSING)?;
+        let blocks = unsigned(BLOCKS);
         let numbers = numbers
             .into_iter()
             .map(|[gradients, weights]| [gradients, weights].concat());
         // Masked positions get the weight 0, whatever their values are.
-        let seen = tile.hidden(numbers.collect(), (first, &self.seen), &["0.0", "0.0"])?;
-        let narrow = tile.half.vector(&[RUN])?;
+        let seen = tile.hidden(numbers.collect(), (first, &self.seen), &["0.0", "0.0"]);
+        let narrow = tile.half.vector(&[RUN]);
         let narrowed = |numbers: &[Ssa<'c>]| {
-            let own = numbers
-                .iter()
-                .map(|&number| code.one("arith.truncf", &[number], narrow, &[]));
-            own.collect::<Result<Vec<_>, EmitError>>()
+            let own = numbers.iter().map(|&number| number.truncf(narrow));
+            own.collect::<Vec<_>>()
         };
         let block = |numbers: Vec<Ssa<'c>>| {
-            let (gradients, weights) = numbers.split_at_checked(blocks).ok_or(MISSING)?;
-            Ok([narrowed(gradients)?, narrowed(weights)?])
+            let (gradients, weights) = numbers.split_at(blocks);
+            [narrowed(gradients), narrowed(weights)]
         };
         seen.into_iter().map(block).collect()
     }
@@ -287,18 +281,17 @@ impl<'c> Lanes<'_, 'c> {
 
 /// Converts a statistic to the summand of scores in powers of 2. It is finite, so that exponentials
 /// are 0, not exp(-∞ + ∞), where a row's statistic and scores are -∞.
-fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Ssa<'c> {
     let code = tile.code;
-    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
-    let subtracted = code.same("arith.mulf", &[statistic, factor])?;
-    code.limited(subtracted, code.float(GREATEST, tile.float)?, true)
+    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float);
+    let subtracted = statistic * factor;
+    code.limited(subtracted, code.float(GREATEST, tile.float), true)
 }
 
 /// Gathers the numbers of the lane's four rows of a block from the 16 lanes that each hold the
 /// number of one row.
-fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Result<Ssa<'c>, EmitError> {
+fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Ssa<'c> {
     let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
-    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
-    tile.code
-        .one("vector.from_elements", &own, tile.float.vector(&[RUN])?, &[])
+    let own = own.collect::<Vec<_>>();
+    tile.code.vector(&own, tile.float.vector(&[RUN]))
 }

@@ -21,7 +21,6 @@ use super::gradient_steps::{Lanes, Numbers};
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{MISSING, SIXTEEN, is_within, lengths_of};
-use crate::EmitError;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::{Written, element};
 use crate::mlir::{Attribute, Context, Float, Type};
@@ -76,26 +75,30 @@ impl Gradients {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
     /// output, both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
-        let half = element(context, of.dtype).ok_or(MISSING)?;
+        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
         for operand in [of.q, of.k, of.v, *of_d_o] {
-            arguments.push(half.memref(&[operand.elements], None)?);
+            arguments.push(half.memref(&[operand.elements], None));
         }
-        arguments.extend([float.memref(&[of.rows()], None)?; 2]);
+        arguments.extend([float.memref(&[of.rows()], None); 2]);
         let lengths = self.problem.lengths().map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
-            arguments.push(word.memref(&[of.batch], None)?);
+            arguments.push(word.memref(&[of.batch], None));
         }
         for (dtype, _, elements) in self.problem.stored() {
-            arguments.push(element(context, dtype).ok_or(MISSING)?.memref(&[elements], None)?);
+            arguments.push(
+                element(context, dtype)
+                    .unwrap_or_else(|| unreachable!("{MISSING}"))
+                    .memref(&[elements], None),
+            );
         }
-        let code = Code::new(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        let code = Code::kernel(context, &arguments);
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let of_keys = of.batch * of.heads;
         let group = match side {
             Side::Queries => of.group,
@@ -103,34 +106,34 @@ impl Gradients {
         };
         // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
         // workgroups that read the same rows are on one die.
-        let tile = own.tile(&code, workgroup, of_keys * group)?;
-        let number = code.rem(workgroup, of_keys * group)?;
-        let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);
-        let (batch, head_of_keys) = (code.div(number, of.heads)?, code.rem(number, of.heads)?);
-        let first_head = code.mul(head_of_keys, of.group)?;
+        let tile = own.tile(workgroup, of_keys * group);
+        let number = workgroup % (of_keys * group);
+        let (among, number) = (number / of_keys, number % of_keys);
+        let (batch, head_of_keys) = (number / of.heads, number % of.heads);
+        let first_head = head_of_keys * of.group;
         let [q, k, v, d_o] = [2, 3, 4, 5].map(|argument| code.argument(argument));
-        let sides = [[(of.q, q?), (*of_d_o, d_o?)], [(of.k, k?), (of.v, v?)]];
-        let numbers = [code.argument(6)?, code.argument(7)?];
+        let sides = [[(of.q, q), (*of_d_o, d_o)], [(of.k, k), (of.v, v)]];
+        let numbers = [code.argument(6), code.argument(7)];
         let stored = 8 + lengths;
-        let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch)?)?;
+        let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch));
         let (owned, streamed, own_head) = match side {
-            Side::Queries => (sides[0], sides[1], code.add(first_head, among)?),
+            Side::Queries => (sides[0], sides[1], first_head + among),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),
         };
         let copied = |side: usize| {
             let (operand, buffer) = streamed[side];
             let columns = of.columns[side];
-            Ok::<_, EmitError>(Copied {
+            Copied {
                 operand,
                 columns,
                 buffer,
-                memory: code.shared(STEP * columns, half)?,
+                memory: code.shared(STEP * columns, half),
                 is_exchanged: true,
-            })
+            }
         };
         let streamed = Streamed {
             tile: &tile,
-            copied: [copied(0)?, copied(1)?],
+            copied: [copied(0), copied(1)],
         };
         let factors = |side: usize| {
             let (operand, buffer) = owned[side];
@@ -138,8 +141,8 @@ impl Gradients {
         };
         let numbers = match side {
             Side::Queries => {
-                let row = code.add(code.mul(batch, of.heads * of.group)?, own_head)?;
-                Numbers::own(&tile, numbers, code.mul(row, of.queries)?)?
+                let row = batch * (of.heads * of.group) + own_head;
+                Numbers::own(&tile, numbers, row * of.queries)
             }
             Side::Keys(_) => Numbers::Streamed {
                 buffers: numbers,
@@ -159,47 +162,39 @@ impl Gradients {
             tile: &tile,
             scale: of.scale,
             streamed,
-            factors: [factors(0)?, factors(1)?],
+            factors: [factors(0), factors(1)],
             numbers,
-            seen: tile.seen()?,
+            seen: tile.seen(),
         };
         let sums = match side {
-            Side::Queries => lanes.sums([batch, head_of_keys], &lanes.none()?)?,
-            Side::Keys(_) if of.group == 1 => lanes.sums([batch, first_head], &lanes.none()?)?,
-            Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none()?, |among, sums| {
-                lanes.sums([batch, code.add(first_head, among)?], sums)
-            })?,
+            Side::Queries => lanes.sums([batch, head_of_keys], &lanes.none()),
+            Side::Keys(_) if of.group == 1 => lanes.sums([batch, first_head], &lanes.none()),
+            Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none(), |among, sums| {
+                lanes.sums([batch, first_head + among], sums)
+            }),
         };
         let sums = if self.own().visible.is_same_for_all() {
             sums
         } else {
             let streamed_heads = match side {
-                Side::Queries => [head_of_keys, code.add(head_of_keys, 1)?],
-                Side::Keys(_) => [first_head, code.add(first_head, of.group)?],
+                Side::Queries => [head_of_keys, head_of_keys + 1],
+                Side::Keys(_) => [first_head, first_head + of.group],
             };
-            lanes.mended(&sums, [batch, own_head], streamed_heads)?
+            lanes.mended(&sums, [batch, own_head], streamed_heads)
         };
-        let scale = Attribute::float(of.scale, float)?;
-        let scale = code.one("arith.constant", &[], float, &[("value", scale)])?;
+        let scale = Attribute::float(of.scale, float);
+        let scale = code.one("arith.constant", &[], float, &[("value", scale)]);
         for (number, (dtype, strides, _)) in self.problem.stored().into_iter().enumerate() {
-            let to = code.argument(stored + number)?;
-            for (block, sums) in (0..).zip(lanes.apart(&sums)?) {
-                let sums = sums.get(number).ok_or(MISSING)?;
+            let to = code.argument(stored + number);
+            for (block, sums) in (0..).zip(lanes.apart(&sums)) {
+                let sums = &sums[number];
                 tile.store(block, sums, (to, dtype, strides), [batch, own_head], |sum| {
                     // Scores were scaled, weights were not.
-                    if number == 0 {
-                        code.same("arith.mulf", &[sum, scale])
-                    } else {
-                        Ok(sum)
-                    }
-                })?;
+                    if number == 0 { sum * scale } else { sum }
+                });
             }
         }
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: own.tiles() * of_keys * group,
-        })
+        code.finish(own.tiles() * of_keys * group)
     }
 }
 

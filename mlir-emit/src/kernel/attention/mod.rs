@@ -48,7 +48,7 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::RUN;
 use super::gemm::matrix;
 use super::places::BEYOND;
-use crate::EmitError;
+use crate::kernel::problem::bytes;
 use crate::mlir::Type;
 use rotini_graph::DataType;
 use rotini_schedule::gemm::INTRINSIC;
@@ -68,7 +68,7 @@ pub(crate) const LEAST_OF_MASK: f64 = -2e38;
 const HIDDEN: &str = "0xFF800000";
 const INFINITE: &str = "0x7F800000";
 
-const MISSING: EmitError = EmitError::Internal("a value that a kernel of attention lacks");
+const MISSING: &str = "a value that a kernel of attention lacks";
 
 /// The strides along batches, heads, and queries or keys. Columns are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,8 @@ pub(crate) struct Strides {
 
 impl Strides {
     /// The place of a row's first element.
-    fn place<'c>(&self, code: &Code<'c>, [batch, head, row]: [Int<'c>; 3]) -> Result<Int<'c>, EmitError> {
-        code.sum([
-            code.mul(batch, self.batch)?,
-            code.mul(head, self.head)?,
-            code.mul(row, self.row)?,
-        ])
+    fn place<'c>(&self, [batch, head, row]: [Int<'c>; 3]) -> Int<'c> {
+        Int::sum([batch * self.batch, head * self.head, row * self.row])
     }
 }
 
@@ -115,7 +111,7 @@ impl Mask {
     /// so that no load of four ends in a word that is partly behind the buffer. With a left bound,
     /// a step may begin at any key.
     fn has_runs(&self, visible: &Visible) -> bool {
-        let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(self.dtype);
         let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
         let [others @ .., key] = self.strides;
         let begins_anywhere = visible.from.is_some() && bytes < 4;
@@ -239,50 +235,45 @@ fn is_within(bytes: Option<i64>) -> bool {
 }
 
 /// Combines the values of the four lanes of a query by `operation`.
-fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Ssa<'c> {
     for distance in [SIXTEEN, 2 * SIXTEEN] {
-        let other = code.exchanged(value, distance)?;
-        value = code.same(operation, &[value, other])?;
+        let other = code.exchanged(value, distance);
+        value = code.same(operation, &[value, other]);
     }
-    Ok(value)
+    value
 }
 
 /// Returns the greatest score of a query: of the scores so far, and of the new ones in its four
 /// lanes.
-fn greatest_of<'c>(
-    code: &Code<'c>,
-    mut greatest: Ssa<'c>,
-    scores: &[Ssa<'c>],
-    float: Type<'c>,
-) -> Result<Ssa<'c>, EmitError> {
+fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], float: Type<'c>) -> Ssa<'c> {
     for &scores in scores {
         for number in 0..RUN {
-            let score = code.extract(scores, number, float)?;
-            greatest = code.same("arith.maxnumf", &[greatest, score])?;
+            let score = code.extract(scores, number, float);
+            greatest = greatest.maxnumf(score);
         }
     }
     of_query(code, "arith.maxnumf", greatest)
 }
 
 /// Scores of a block, or their gradients: the rows of two factors, multiplied, and added to `sums`.
-fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> Ssa<'c> {
     for (&a, &b) in a.iter().zip(b) {
         for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
-            let factors = [code.shuffle([a, a], &half)?, code.shuffle([b, b], &half)?];
-            sums = matrix(code, factors, sums)?;
+            let factors = [code.shuffle([a, a], &half), code.shuffle([b, b], &half)];
+            sums = matrix(code, factors, sums);
         }
     }
-    Ok(sums)
+    sums
 }
 
 /// Loads the lengths of a batch, the numbers of queries and keys, from `count` arguments of the
 /// kernel from `first` on. Negative numbers become zero.
-fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
+fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Vec<Int<'c>> {
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {
-        let loaded = code.load(code.argument(first + number)?, (batch, Int::Known(0)), word)?;
-        let length = code.one("arith.index_cast", &[loaded], code.index_type(), &[])?;
-        code.greater(Int::Made(length), 0)
+        let loaded = code.load(code.argument(first + number), (batch, Int::Known(0)), word);
+        let length = loaded.index_cast(code.index_type());
+        Int::Made(length).max(0)
     };
     (0..count).map(length).collect()
 }

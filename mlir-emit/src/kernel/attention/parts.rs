@@ -3,7 +3,7 @@
 use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
 use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{Written, element, matrix};
@@ -16,64 +16,62 @@ const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
     /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
     /// if there are any, and what is [stored](Self::between).
-    pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
-        let half = element(context, self.of.dtype).ok_or(MISSING)?;
+    pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Written {
+        let half = element(context, self.of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let float = Type::float(context, Float::F32);
         let index = Type::index(context);
         let mut arguments = vec![index, index];
         for operand in [self.of.q, self.of.k, self.of.v] {
-            arguments.push(half.memref(&[operand.elements], None)?);
+            arguments.push(half.memref(&[operand.elements], None));
         }
         let word = Type::integer(context, 32);
         let count = self.of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..count {
-            arguments.push(word.memref(&[self.of.batch], None)?);
+            arguments.push(word.memref(&[self.of.batch], None));
         }
         for count in self.between() {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-        let part = code.rem(workgroup, self.parts)?;
-        let of_keys = code.div(workgroup, self.parts)?;
-        let batch = code.div(of_keys, self.of.heads)?;
-        let column = code.rem(lane, SIXTEEN)?;
-        let [_, _, query] = self.query(&code, of_keys, column)?;
+        let code = Code::kernel(context, &arguments);
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let part = workgroup % self.parts;
+        let of_keys = workgroup / self.parts;
+        let batch = of_keys / self.of.heads;
+        let column = lane % SIXTEEN;
+        let [_, _, query] = self.query(of_keys, column);
         let lengths = (0..count).map(|number| {
-            let loaded = code.load(code.argument(5 + number)?, (batch, Int::Known(0)), word)?;
-            let length = code.one("arith.index_cast", &[loaded], index, &[])?;
-            Ok(Int::Made(
-                code.same("arith.maxsi", &[length, code.index(Int::Known(0))?])?,
-            ))
+            let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
+            let length = loaded.index_cast(index);
+            Int::Made(length.maxsi(code.index(Int::Known(0))))
         });
-        let lengths = lengths.collect::<Result<Vec<_>, EmitError>>()?;
+        let lengths = lengths.collect::<Vec<_>>();
         let [first, last] = self.of.visible.keys;
-        let start = code.add(code.mul(part, self.each)?, first)?;
+        let start = part * self.each + first;
         let mut end = if self.of.visible.count() % self.each == 0 {
-            code.add(start, self.each)?
+            start + self.each
         } else {
-            let is_whole = code.is_below(part, self.parts - 1)?;
-            code.select(is_whole, code.add(start, self.each)?, last)?
+            let is_whole = part.is_below(self.parts - 1);
+            is_whole.select(start + self.each, last)
         };
-        let least = |a: Int<'c>, b: Int<'c>| code.select(code.is_below(a, b)?, a, b);
+        let least = |a: Int<'c>, b: Int<'c>| a.is_below(b).select(a, b);
         if let Some(&keys) = lengths.get(1) {
-            end = least(end, keys)?;
+            end = least(end, keys);
         }
         // The range of keys that the lane's query sees.
         let mut own = [start, end];
         if let Some(from) = self.of.visible.from {
             // What is below zero is no number here.
-            let from = code.add(query, from)?;
-            let from = code.same("arith.maxsi", &[code.index(from)?, code.index(start)?])?;
+            let from = query + from;
+            let from = code.index(from).maxsi(code.index(start));
             own[0] = Int::Made(from);
         }
         if let Some(to) = self.of.visible.to {
-            let to = code.index(code.add(query, to + 1)?)?;
-            let to = code.same("arith.maxsi", &[to, code.index(Int::Known(0))?])?;
-            own[1] = least(end, Int::Made(to))?;
+            let to = code.index(query + (to + 1));
+            let to = to.maxsi(code.index(Int::Known(0)));
+            own[1] = least(end, Int::Made(to));
         }
         if let Some(&queries) = lengths.first() {
-            own[1] = code.select(code.is_below(query, queries)?, own[1], 0)?;
+            own[1] = query.is_below(queries).select(own[1], 0);
         }
         let lanes = Lanes {
             code: &code,
@@ -81,27 +79,23 @@ impl Decode {
             half,
             float,
             column,
-            quarter: code.div(lane, SIXTEEN)?,
+            quarter: lane / SIXTEEN,
             batch,
-            head: code.rem(of_keys, self.of.heads)?,
-            buffers: [code.argument(3)?, code.argument(4)?],
+            head: of_keys % self.of.heads,
+            buffers: [code.argument(3), code.argument(4)],
             end,
             own,
         };
-        let q = lanes.queries(of_keys, code.argument(2)?)?;
-        let sums = lanes.sums(&q, start)?;
+        let q = lanes.queries(of_keys, code.argument(2));
+        let sums = lanes.sums(&q, start);
         let weighted = if self.of.visible.is_bounded() {
-            lanes.mended(&sums, of_keys, code.argument(2)?)?
+            lanes.mended(&sums, of_keys, code.argument(2))
         } else {
             sums.weighted.clone()
         };
         let sums = Sums { weighted, ..sums };
-        lanes.store(&sums, workgroup, [code.argument(5 + count)?, code.argument(6 + count)?])?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: self.all(),
-        })
+        lanes.store(&sums, workgroup, [code.argument(5 + count), code.argument(6 + count)]);
+        code.finish(self.all())
     }
 }
 
@@ -157,102 +151,93 @@ impl<'c> Lanes<'_, 'c> {
     }
 
     /// The lane's query.
-    fn queries(&self, of_keys: Int<'c>, buffer: Ssa<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn queries(&self, of_keys: Int<'c>, buffer: Ssa<'c>) -> Vec<Ssa<'c>> {
         let code = self.code;
         let Strides { batch, head, row } = self.decode.of.q.strides;
-        let [b, h, query] = self.decode.query(code, of_keys, self.column)?;
-        let place = code.sum([
-            code.mul(b, batch)?,
-            code.mul(h, head)?,
-            code.mul(query, row)?,
-            code.mul(self.quarter, WIDE)?,
-        ])?;
-        let exists = code.is_below(self.column, self.decode.columns_of_group())?;
-        let place = code.select(exists, place, BEYOND / 2)?;
-        let vector = self.half.vector(&[WIDE])?;
+        let [b, h, query] = self.decode.query(of_keys, self.column);
+        let place = Int::sum([b * batch, h * head, query * row, self.quarter * WIDE]);
+        let exists = self.column.is_below(self.decode.columns_of_group());
+        let place = exists.select(place, BEYOND / 2);
+        let vector = self.half.vector(&[WIDE]);
         (0..self.turns())
-            .map(|turn| code.load(buffer, (code.add(place, turn * 4 * WIDE)?, Int::Known(0)), vector))
+            .map(|turn| code.load(buffer, (place + turn * 4 * WIDE, Int::Known(0)), vector))
             .collect()
     }
 
     /// Loads the keys and values from this key on. Beyond the part's end they are zeros.
-    fn load(&self, first: Int<'c>) -> Result<Loaded<'c>, EmitError> {
+    fn load(&self, first: Int<'c>) -> Loaded<'c> {
         let code = self.code;
         let [keys, values] = self.buffers;
         // The shared part of the address stays inside the buffer, also where no lane reads.
-        let inside = code.select(code.is_below(first, self.end)?, first, 0)?;
+        let inside = first.is_below(self.end).select(first, 0);
         let shared = |strides: Strides| {
-            code.sum([
-                code.mul(self.batch, strides.batch)?,
-                code.mul(self.head, strides.head)?,
-                code.mul(inside, strides.row)?,
+            Int::sum([
+                self.batch * strides.batch,
+                self.head * strides.head,
+                inside * strides.row,
             ])
         };
         let (of_key, of_value) = (self.decode.of.k.strides, self.decode.of.v.strides);
-        let (shared_key, shared_value) = (shared(of_key)?, shared(of_value)?);
+        let (shared_key, shared_value) = (shared(of_key), shared(of_value));
         let mut loaded = Loaded {
             keys: Vec::new(),
             values: Vec::new(),
         };
         let place = |key: Int<'c>, stride: i64, column: Int<'c>| {
-            let exists = code.is_below(code.add(first, key)?, self.end)?;
-            code.select(exists, code.add(code.mul(key, stride)?, column)?, BEYOND / 2)
+            let exists = (first + key).is_below(self.end);
+            exists.select(key * stride + column, BEYOND / 2)
         };
         for block in 0..STEP / SIXTEEN {
-            let key = code.add(self.column, block * SIXTEEN)?;
-            let own = place(key, of_key.row, code.mul(self.quarter, WIDE)?)?;
-            let vector = self.half.vector(&[WIDE])?;
-            let turns =
-                (0..self.turns()).map(|turn| code.load(keys, (code.add(own, turn * 4 * WIDE)?, shared_key), vector));
-            loaded.keys.push(turns.collect::<Result<_, EmitError>>()?);
+            let key = self.column + block * SIXTEEN;
+            let own = place(key, of_key.row, self.quarter * WIDE);
+            let vector = self.half.vector(&[WIDE]);
+            let turns = (0..self.turns()).map(|turn| code.load(keys, (own + turn * 4 * WIDE, shared_key), vector));
+            loaded.keys.push(turns.collect());
         }
         for block in 0..STEP / SIXTEEN {
-            let vector = self.half.vector(&[self.width()])?;
-            let column = code.mul(self.column, self.width())?;
+            let vector = self.half.vector(&[self.width()]);
+            let column = self.column * self.width();
             let own = (0..RUN).map(|next| {
-                let key = code.add(code.mul(self.quarter, RUN)?, block * SIXTEEN + next)?;
-                code.load(values, (place(key, of_value.row, column)?, shared_value), vector)
+                let key = self.quarter * RUN + (block * SIXTEEN + next);
+                code.load(values, (place(key, of_value.row, column), shared_value), vector)
             });
-            loaded.values.push(own.collect::<Result<_, EmitError>>()?);
+            loaded.values.push(own.collect());
         }
-        Ok(loaded)
+        loaded
     }
 
     /// Goes over the keys of the part.
-    fn sums(&self, q: &[Ssa<'c>], start: Int<'c>) -> Result<Sums<'c>, EmitError> {
+    fn sums(&self, q: &[Ssa<'c>], start: Int<'c>) -> Sums<'c> {
         let code = self.code;
         let sums = Sums {
             // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float(LEAST, self.float)?,
-            total: code.float("0.0", self.float)?,
-            weighted: vec![
-                code.zeros(self.float.vector(&[RUN])?)?;
-                usize::try_from(self.width()).map_err(|_| MISSING)?
-            ],
+            greatest: code.float(LEAST, self.float),
+            total: code.float("0.0", self.float),
+            weighted: vec![code.zeros(self.float.vector(&[RUN])); unsigned(self.width())],
         };
-        let first = self.load(start)?;
+        let first = self.load(start);
         let carried = [vec![sums.greatest, sums.total], sums.weighted, first.flat()].concat();
         let bounds = [start, self.end, Int::Known(STEP)];
         let carried = code.repeat(bounds, &carried, |key, carried| {
-            let (sums, loaded) = self.apart(carried)?;
-            let next = self.load(code.add(key, STEP)?)?;
-            code.schedule_barrier()?;
-            let sums = self.step(q, &loaded, sums, key)?;
+            let (sums, loaded) = self.apart(carried);
+            let next = self.load(key + STEP);
+            code.schedule_barrier();
+            let sums = self.step(q, &loaded, sums, key);
             // The loaded values move to the registers of the next iteration, which waits for them.
-            code.schedule_barrier()?;
-            Ok([vec![sums.greatest, sums.total], sums.weighted, next.flat()].concat())
-        })?;
-        Ok(self.apart(&carried)?.0)
+            code.schedule_barrier();
+            [vec![sums.greatest, sums.total], sums.weighted, next.flat()].concat()
+        });
+        self.apart(&carried).0
     }
 
     /// The values that an iteration passes to the next.
-    fn apart(&self, carried: &[Ssa<'c>]) -> Result<(Sums<'c>, Loaded<'c>), EmitError> {
-        let (&[greatest, total], rest) = carried.split_first_chunk().ok_or(MISSING)?;
-        let number = |count: i64| usize::try_from(count).map_err(|_| MISSING);
-        let (weighted, rest) = rest.split_at_checked(number(self.width())?).ok_or(MISSING)?;
-        let blocks = number(STEP / SIXTEEN)?;
-        let turns = number(self.turns())?;
-        let (keys, values) = rest.split_at_checked(blocks * turns).ok_or(MISSING)?;
+    fn apart(&self, carried: &[Ssa<'c>]) -> (Sums<'c>, Loaded<'c>) {
+        let (&[greatest, total], rest) = carried.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let number = |count: i64| unsigned(count);
+        let (weighted, rest) = rest.split_at(number(self.width()));
+        let blocks = number(STEP / SIXTEEN);
+        let turns = number(self.turns());
+        let (keys, values) = rest.split_at(blocks * turns);
         let sums = Sums {
             greatest,
             total,
@@ -260,87 +245,84 @@ impl<'c> Lanes<'_, 'c> {
         };
         let loaded = Loaded {
             keys: keys.chunks(turns).map(<[_]>::to_vec).collect(),
-            values: values.chunks(number(RUN)?).map(<[_]>::to_vec).collect(),
+            values: values.chunks(number(RUN)).map(<[_]>::to_vec).collect(),
         };
-        Ok((sums, loaded))
+        (sums, loaded)
     }
 
     /// Adds the contributions of the keys of a step.
-    fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, sums: Sums<'c>, key: Int<'c>) -> Result<Sums<'c>, EmitError> {
+    fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, sums: Sums<'c>, key: Int<'c>) -> Sums<'c> {
         let code = self.code;
-        let run = self.float.vector(&[RUN])?;
+        let run = self.float.vector(&[RUN]);
         let scores = (0..)
             .zip(&loaded.keys)
             .map(|(block, keys)| self.scores(q, keys, (block, key)));
-        let scores = scores.collect::<Result<Vec<_>, _>>()?;
-        let greatest = greatest_of(code, sums.greatest, &scores, self.float)?;
-        let factor = code.same("arith.subf", &[sums.greatest, greatest])?;
-        let factor = code.same("math.exp2", &[factor])?;
-        let mut total = code.same("arith.mulf", &[sums.total, factor])?;
-        let factor = code.one("vector.broadcast", &[factor], run, &[])?;
+        let scores = scores.collect::<Vec<_>>();
+        let greatest = greatest_of(code, sums.greatest, &scores, self.float);
+        let factor = sums.greatest - greatest;
+        let factor = factor.exp2();
+        let mut total = sums.total * factor;
+        let factor = factor.broadcast(run);
         let mut weighted = sums.weighted;
         for sum in &mut weighted {
-            *sum = code.same("arith.mulf", &[*sum, factor])?;
+            *sum = *sum * factor;
         }
-        let subtracted = code.one("vector.broadcast", &[greatest], run, &[])?;
+        let subtracted = greatest.broadcast(run);
         for (scores, values) in scores.into_iter().zip(&loaded.values) {
-            let weights = code.same("arith.subf", &[scores, subtracted])?;
-            let weights = code.same("math.exp2", &[weights])?;
+            let weights = scores - subtracted;
+            let weights = weights.exp2();
             for number in 0..RUN {
-                total = code.same("arith.addf", &[total, code.extract(weights, number, self.float)?])?;
+                total = total + code.extract(weights, number, self.float);
             }
-            let weights = code.one("arith.truncf", &[weights], self.half.vector(&[RUN])?, &[])?;
+            let weights = weights.truncf(self.half.vector(&[RUN]));
             for (column, sum) in (0..).zip(&mut weighted) {
-                let own = gathered(code, values, self.width(), column)?;
-                *sum = matrix(code, [own, weights], *sum)?;
+                let own = gathered(code, values, self.width(), column);
+                *sum = matrix(code, [own, weights], *sum);
             }
         }
-        Ok(Sums {
+        Sums {
             greatest,
             total,
             weighted,
-        })
+        }
     }
 
     /// The scores of the lane's query and four keys of a block, -∞ for keys beyond the end.
-    fn scores(&self, q: &[Ssa<'c>], keys: &[Ssa<'c>], (block, key): (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
+    fn scores(&self, q: &[Ssa<'c>], keys: &[Ssa<'c>], (block, key): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.code;
-        let run = self.float.vector(&[RUN])?;
-        let mut sum = code.zeros(run)?;
+        let run = self.float.vector(&[RUN]);
+        let mut sum = code.zeros(run);
         for (&keys, &q) in keys.iter().zip(q) {
             for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
-                let factors = [code.shuffle([keys, keys], &half)?, code.shuffle([q, q], &half)?];
-                sum = matrix(code, factors, sum)?;
+                let factors = [code.shuffle([keys, keys], &half), code.shuffle([q, q], &half)];
+                sum = matrix(code, factors, sum);
             }
         }
-        let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float)?;
-        let scale = code.one("arith.constant", &[], self.float, &[("value", scale)])?;
-        let scale = code.one("vector.broadcast", &[scale], run, &[])?;
-        let scores = code.same("arith.mulf", &[sum, scale])?;
+        let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float);
+        let scale = code.one("arith.constant", &[], self.float, &[("value", scale)]);
+        let scale = scale.broadcast(run);
+        let scores = sum * scale;
         let visible = &self.decode.of.visible;
         if visible.is_same_for_all() && visible.count() % STEP == 0 {
-            return Ok(scores);
+            return scores;
         }
         let [from, end] = self.own;
-        let first = code.sub(
-            code.sum([key, Int::Known(block * SIXTEEN), code.mul(self.quarter, RUN)?])?,
-            from,
-        )?;
-        let count = code.select(code.is_below(from, end)?, code.sub(end, from)?, 0)?;
-        let hidden = code.float(HIDDEN, self.float)?;
+        let first = Int::sum([key, Int::Known(block * SIXTEEN), self.quarter * RUN]) - from;
+        let count = from.is_below(end).select(end - from, 0);
+        let hidden = code.float(HIDDEN, self.float);
         let all = (0..RUN).map(|number| {
-            let score = code.extract(scores, number, self.float)?;
-            let Int::Made(is_visible) = code.is_below(code.add(first, number)?, count)? else {
-                return Err(MISSING);
+            let score = code.extract(scores, number, self.float);
+            let Int::Made(is_visible) = (first + number).is_below(count) else {
+                unreachable!("{MISSING}");
             };
-            code.one("arith.select", &[is_visible, score, hidden], self.float, &[])
+            is_visible.select(score, hidden)
         });
-        let all = all.collect::<Result<Vec<_>, EmitError>>()?;
-        code.one("vector.from_elements", &all, run, &[])
+        let all = all.collect::<Vec<_>>();
+        code.vector(&all, run)
     }
 
     /// The sums of the lane's query, from the keys that it sees alone if any is NaN.
-    fn mended(&self, sums: &Sums<'c>, of_keys: Int<'c>, q: Ssa<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn mended(&self, sums: &Sums<'c>, of_keys: Int<'c>, q: Ssa<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, &self.decode.of);
         let again = Again {
             code,
@@ -359,45 +341,45 @@ impl<'c> Lanes<'_, 'c> {
             matrix(of.k, of_keys_buffer, of_key),
             matrix(of.v, of_values_buffer, of_value),
         );
-        let exists = code.is_below(self.column, self.decode.columns_of_group())?;
-        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float)?;
+        let exists = self.column.is_below(self.decode.columns_of_group());
+        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float);
         // If the sum of weights is NaN, a visible score is NaN.
-        let is_meant = code.and(exists, again.is_number(sums.total)?)?;
+        let is_meant = exists & again.is_number(sums.total);
         again.mended(&sums.weighted, is_meant, || {
-            let place = self.decode.query(code, of_keys, self.column)?;
-            let q = matrix(of.q, q, of_key).row(code, place)?;
+            let place = self.decode.query(of_keys, self.column);
+            let q = matrix(of.q, q, of_key).row(place);
             let [from, end] = self.own;
-            code.repeat([from, end, Int::Known(1)], &again.none(of_value)?, |key, weighted| {
-                let k = keys.row(code, [self.batch, self.head, key])?;
-                let power = code.same("arith.mulf", &[again.dot([q, k], of_key)?, scale])?;
-                let weight = code.same("math.exp2", &[code.same("arith.subf", &[power, sums.greatest])?])?;
-                let v = values.row(code, [self.batch, self.head, key])?;
+            code.repeat([from, end, Int::Known(1)], &again.none(of_value), |key, weighted| {
+                let k = keys.row([self.batch, self.head, key]);
+                let power = again.dot([q, k], of_key) * scale;
+                let weight = (power - sums.greatest).exp2();
+                let v = values.row([self.batch, self.head, key]);
                 again.added(weighted, weight, (v, of_value))
             })
         })
     }
 
     /// Stores the results of the part.
-    fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) -> Result<(), EmitError> {
+    fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) {
         let code = self.code;
         let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);
-        let total = of_query(code, "arith.addf", sums.total)?;
-        let row = code.add(code.mul(workgroup, count)?, self.column)?;
-        let exists = code.is_below(self.column, count)?;
+        let total = of_query(code, "arith.addf", sums.total);
+        let row = workgroup * count + self.column;
+        let exists = self.column.is_below(count);
         for number in 0..RUN {
-            let column = code.mul(code.add(code.mul(self.quarter, RUN)?, number)?, width)?;
+            let column = (self.quarter * RUN + number) * width;
             let own = sums.weighted.iter().map(|&sum| code.extract(sum, number, self.float));
-            let own = own.collect::<Result<Vec<_>, _>>()?;
+            let own = own.collect::<Vec<_>>();
             for (piece, elements) in (0..).zip(own.chunks(4)) {
-                let place = code.sum([code.mul(row, of_value)?, column, Int::Known(4 * piece)])?;
-                let vector = code.one("vector.from_elements", elements, self.float.vector(&[4])?, &[])?;
-                code.store(vector, to, code.select(exists, place, BEYOND / 4)?)?;
+                let place = row * of_value + column + Int::Known(4 * piece);
+                let vector = code.vector(elements, self.float.vector(&[4]));
+                code.store(vector, to, exists.select(place, BEYOND / 4));
             }
         }
-        let is_first = code.and(code.is_below(self.quarter, 1)?, exists)?;
-        let place = code.select(is_first, code.mul(row, FOUND)?, BEYOND / 4)?;
-        let pair = self.float.vector(&[FOUND])?;
-        let pair = code.one("vector.from_elements", &[sums.greatest, total], pair, &[])?;
+        let is_first = self.quarter.is_below(1) & exists;
+        let place = is_first.select(row * FOUND, BEYOND / 4);
+        let pair = self.float.vector(&[FOUND]);
+        let pair = code.vector(&[sums.greatest, total], pair);
         code.store(pair, found, place)
     }
 }

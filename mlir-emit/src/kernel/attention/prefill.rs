@@ -20,7 +20,6 @@ use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{MISSING, Operand, Problem, lengths_of};
-use crate::EmitError;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::{Written, element};
 use crate::mlir::{Context, Float, Type};
@@ -69,81 +68,75 @@ impl Prefill {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
     /// there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let of = &self.of;
-        let half = element(context, of.dtype).ok_or(MISSING)?;
-        let out = element(context, of.out.0).ok_or(MISSING)?;
+        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let out = element(context, of.out.0).unwrap_or_else(|| unreachable!("{MISSING}"));
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
         for operand in [of.q, of.k, of.v] {
-            arguments.push(half.memref(&[operand.elements], None)?);
+            arguments.push(half.memref(&[operand.elements], None));
         }
         if let Some(mask) = of.mask {
-            let element = element(context, mask.dtype).ok_or(MISSING)?;
-            arguments.push(element.memref(&[mask.elements], None)?);
+            let element = element(context, mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+            arguments.push(element.memref(&[mask.elements], None));
         }
         let first_length = arguments.len();
         let lengths = of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
-            arguments.push(word.memref(&[of.batch], None)?);
+            arguments.push(word.memref(&[of.batch], None));
         }
         let rows = of.rows();
-        arguments.push(out.memref(&[rows * of.columns[1]], None)?);
-        arguments.extend([float.memref(&[rows], None)?; 2]);
-        let code = Code::new(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        arguments.push(out.memref(&[rows * of.columns[1]], None));
+        arguments.extend([float.memref(&[rows], None); 2]);
+        let code = Code::kernel(context, &arguments);
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let own = self.own();
         let of_keys = of.batch * of.heads;
         let heads = of_keys * of.group;
         // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
         // dies, all workgroups that read a head's keys are on one die.
-        let tile = own.tile(&code, workgroup, heads)?;
-        let number = code.rem(workgroup, heads)?;
-        let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);
-        let (batch, head_of_keys) = (code.div(number, of.heads)?, code.rem(number, of.heads)?);
-        let head = code.add(code.mul(head_of_keys, of.group)?, among)?;
-        let lengths = lengths_of(&code, first_length, lengths, batch)?;
+        let tile = own.tile(workgroup, heads);
+        let number = workgroup % heads;
+        let (among, number) = (number / of_keys, number % of_keys);
+        let (batch, head_of_keys) = (number / of.heads, number % of.heads);
+        let head = head_of_keys * of.group + among;
+        let lengths = lengths_of(&code, first_length, lengths, batch);
         let stored = first_length + lengths.len();
-        let tile = Tile::new(&code, own, half, [lane, tile], lengths)?;
-        let copied = |operand: Operand, argument, columns, is_exchanged| {
-            Ok::<_, EmitError>(Copied {
-                operand,
-                columns,
-                buffer: code.argument(argument)?,
-                memory: code.shared(STEP * columns, half)?,
-                is_exchanged,
-            })
+        let tile = Tile::new(&code, own, half, [lane, tile], lengths);
+        let copied = |operand: Operand, argument, columns, is_exchanged| Copied {
+            operand,
+            columns,
+            buffer: code.argument(argument),
+            memory: code.shared(STEP * columns, half),
+            is_exchanged,
         };
         let [of_key, of_value] = of.columns;
         let lanes = Lanes {
             tile: &tile,
             prefill: self,
             mask: match of.mask {
-                Some(mask) => Some((mask, code.argument(5)?)),
+                Some(mask) => Some((mask, code.argument(5))),
                 None => None,
             },
             head: [batch, head],
             q: Matrix {
                 operand: of.q,
-                buffer: code.argument(2)?,
+                buffer: code.argument(2),
                 columns: of_key,
             },
             streamed: Streamed {
                 tile: &tile,
                 // Keys are read by rows, values by columns.
-                copied: [copied(of.k, 3, of_key, true)?, copied(of.v, 4, of_value, false)?],
+                copied: [copied(of.k, 3, of_key, true), copied(of.v, 4, of_value, false)],
             },
         };
-        let q = tile.factors((code.argument(2)?, of.q.strides, of_key), [batch, head])?;
-        let sums = lanes.sums(&q, [batch, head_of_keys])?;
+        let q = tile.factors((code.argument(2), of.q.strides, of_key), [batch, head]);
+        let sums = lanes.sums(&q, [batch, head_of_keys]);
         let stored = [stored, stored + 1, stored + 2].map(|number| code.argument(number));
         let [o, greatest, total] = stored;
-        lanes.store(&sums, o?, [greatest?, total?], [batch, head])?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: own.tiles() * heads,
-        })
+        lanes.store(&sums, o, [greatest, total], [batch, head]);
+        code.finish(own.tiles() * heads)
     }
 }

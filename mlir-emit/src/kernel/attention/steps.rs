@@ -6,12 +6,14 @@ use super::prefill::Prefill;
 use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
 use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
-use crate::EmitError;
+use crate::counts::unsigned;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{element, matrix};
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Type};
+use crate::kernel::problem::bytes;
+use crate::mlir::Attribute;
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
@@ -41,39 +43,40 @@ pub(super) struct Sums<'c> {
 
 impl<'c> Lanes<'_, 'c> {
     /// Goes over the keys of a head.
-    pub(super) fn sums(&self, q: &[Vec<Ssa<'c>>], numbers: [Int<'c>; 2]) -> Result<Vec<Sums<'c>>, EmitError> {
+    pub(super) fn sums(&self, q: &[Vec<Ssa<'c>>], numbers: [Int<'c>; 2]) -> Vec<Sums<'c>> {
         let (code, float) = (self.tile.code, self.tile.float);
         let [_, values] = &self.streamed.copied;
-        let width = usize::try_from(values.width()).map_err(|_| MISSING)?;
+        let width = unsigned(values.width());
         let none = Sums {
             // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float(LEAST, float)?,
-            total: code.float("0.0", float)?,
-            weighted: vec![code.zeros(float.vector(&[RUN])?)?; width],
+            greatest: code.float(LEAST, float),
+            total: code.float("0.0", float),
+            weighted: vec![code.zeros(float.vector(&[RUN])); width],
         };
         let flat = |sums: &[Sums<'c>]| -> Vec<Ssa<'c>> {
             let own = |sums: &Sums<'c>| [vec![sums.greatest, sums.total], sums.weighted.clone()].concat();
             sums.iter().flat_map(own).collect()
         };
-        let apart = |carried: &[Ssa<'c>]| -> Result<Vec<Sums<'c>>, EmitError> {
+        let apart = |carried: &[Ssa<'c>]| -> Vec<Sums<'c>> {
             let own = |own: &[Ssa<'c>]| {
-                let (&[greatest, total], weighted) = own.split_first_chunk().ok_or(MISSING)?;
-                Ok(Sums {
+                let (&[greatest, total], weighted) =
+                    own.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
+                Sums {
                     greatest,
                     total,
                     weighted: weighted.to_vec(),
-                })
+                }
             };
             carried.chunks(2 + width).map(own).collect()
         };
-        let seen = self.tile.seen()?;
+        let seen = self.tile.seen();
         let none = flat(&vec![none; q.len()]);
         let carried = self.streamed.walk(
             numbers,
             &none,
             |first| self.mask(first),
-            |(key, mask), carried| Ok(flat(&self.step(q, apart(carried)?, (key, mask, &seen))?)),
-        )?;
+            |(key, mask), carried| flat(&self.step(q, apart(carried), (key, mask, &seen))),
+        );
         apart(&carried)
     }
 
@@ -83,204 +86,192 @@ impl<'c> Lanes<'_, 'c> {
         q: &[Vec<Ssa<'c>>],
         mut sums: Vec<Sums<'c>>,
         (first, mask, seen): (Int<'c>, &[Ssa<'c>], &[[Int<'c>; 2]]),
-    ) -> Result<Vec<Sums<'c>>, EmitError> {
+    ) -> Vec<Sums<'c>> {
         let code = self.tile.code;
-        let scores = self.tile.hidden(self.scores(q, mask)?, (first, seen), &[HIDDEN])?;
+        let scores = self.tile.hidden(self.scores(q, mask), (first, seen), &[HIDDEN]);
         let mut weights = Vec::new();
         for (scores, sums) in scores.iter().zip(&mut sums) {
-            weights.push(self.weights(scores, sums)?);
+            weights.push(self.weights(scores, sums));
         }
         let [_, values] = &self.streamed.copied;
         for (number, block) in (0..BLOCKS).enumerate() {
-            let rows = values.columns(self.tile, block)?;
+            let rows = values.columns(self.tile, block);
             for (at, column) in (0..values.width()).enumerate() {
-                let own = gathered(code, &rows, values.width(), column)?;
+                let own = gathered(code, &rows, values.width(), column);
                 for (weights, sums) in weights.iter().zip(&mut sums) {
                     let (Some(&weights), Some(sum)) = (weights.get(number), sums.weighted.get_mut(at)) else {
-                        return Err(MISSING);
+                        unreachable!("{MISSING}");
                     };
-                    *sum = matrix(code, [own, weights], *sum)?;
+                    *sum = matrix(code, [own, weights], *sum);
                 }
             }
         }
-        Ok(sums)
+        sums
     }
 
     /// Loads the mask of the step that begins with this key, in its type in memory: for each block
     /// of queries, the elements of four keys of each block of keys. The list is empty without a
     /// mask.
-    fn mask(&self, first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn mask(&self, first: Int<'c>) -> Vec<Ssa<'c>> {
         let Some((mask, buffer)) = &self.mask else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let (code, tile) = (self.tile.code, self.tile);
         let [of_batch, of_head, of_query, of_key] = mask.strides;
         let ([batch, head], end) = (self.head, tile.range.any[1]);
-        let shared = code.sum([
-            code.mul(batch, of_batch)?,
-            code.mul(head, of_head)?,
-            code.mul(first, of_key)?,
-        ])?;
-        let element = element(code.context(), mask.dtype).ok_or(MISSING)?;
-        let run = element.vector(&[RUN])?;
-        let bytes = mask.dtype.bytes().ok_or(MISSING)?.cast_signed();
+        let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
+        let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let run = element.vector(&[RUN]);
+        let bytes = bytes(mask.dtype);
         let load = |block: i64, own: Int<'c>| {
-            let key = code.add(code.mul(tile.quarter, RUN)?, block * SIXTEEN)?;
-            let mut place = code.add(own, code.mul(key, of_key)?)?;
+            let key = tile.quarter * RUN + block * SIXTEEN;
+            let mut place = own + key * of_key;
             if !tile.own.is_plain() {
-                place = code.select(code.is_below(code.add(first, key)?, end)?, place, BEYOND / bytes)?;
+                place = (first + key).is_below(end).select(place, BEYOND / bytes);
             }
             if mask.has_runs(&self.prefill.of.visible) {
                 code.load(*buffer, (place, shared), run)
             } else if of_key == 0 {
-                let one = code.load(*buffer, (place, shared), element)?;
-                code.one("vector.broadcast", &[one], run, &[])
+                let one = code.load(*buffer, (place, shared), element);
+                one.broadcast(run)
             } else {
                 let own = (0..RUN).map(|key| {
-                    let place = code.add(place, key * of_key)?;
+                    let place = place + key * of_key;
                     code.load(*buffer, (place, shared), element)
                 });
-                let own = own.collect::<Result<Vec<_>, EmitError>>()?;
-                code.one("vector.from_elements", &own, run, &[])
+                let own = own.collect::<Vec<_>>();
+                code.vector(&own, run)
             }
         };
         let mut loaded = Vec::new();
         for block in 0..tile.own.blocks() {
-            let query = tile.row(block)?;
-            let own = code.select(tile.exists(query)?, code.mul(query, of_query)?, BEYOND / bytes)?;
+            let query = tile.row(block);
+            let own = tile.exists(query).select(query * of_query, BEYOND / bytes);
             for block in 0..BLOCKS {
-                loaded.push(load(block, own)?);
+                loaded.push(load(block, own));
             }
         }
-        Ok(loaded)
+        loaded
     }
 
     /// Converts the elements of a mask to powers of 2. Finite elements stay finite, so that keys
     /// keep their weights if all keys of a query have very low ones.
-    fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+    fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Ssa<'c> {
         let (code, float) = (self.tile.code, self.tile.float);
-        let run = float.vector(&[RUN])?;
+        let run = float.vector(&[RUN]);
         let all = |number: &str| {
-            let number = code.float(number, float)?;
-            code.one("vector.broadcast", &[number], run, &[])
+            let number = code.float(number, float);
+            number.broadcast(run)
         };
         if dtype != DataType::F32 {
-            elements = code.one("arith.extf", &[elements], run, &[])?;
+            elements = elements.extf(run);
         }
-        let powers = code.same("arith.mulf", &[elements, all(&format!("{LOG2_E:e}"))?])?;
+        let powers = elements * all(&format!("{LOG2_E:e}"));
         if dtype == DataType::F16 {
-            return Ok(powers);
+            return powers;
         }
         let least = LEAST_OF_MASK * LOG2_E;
-        let raised = code.limited(powers, all(&format!("{least:e}"))?, false)?;
-        let finite = code.limited(raised, all(&format!("{:e}", -least))?, true)?;
-        // MLIR's number of the predicate "ordered equal".
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[RUN])?;
-        let magnitudes = code.same("math.absf", &[elements])?;
-        let is_infinite = code.one("arith.cmpf", &[magnitudes, all(INFINITE)?], truths, &equal)?;
-        code.one("arith.select", &[is_infinite, elements, finite], run, &[])
+        let raised = code.limited(powers, all(&format!("{least:e}")), false);
+        let finite = code.limited(raised, all(&format!("{:e}", -least)), true);
+        let magnitudes = elements.absf();
+        let is_infinite = code.compare_floats(FloatPredicate::Equal, magnitudes, all(INFINITE));
+        is_infinite.select(elements, finite)
     }
 
     /// The scores of a step: for each block of queries, four keys of each block of keys.
-    fn scores(&self, q: &[Vec<Ssa<'c>>], mask: &[Ssa<'c>]) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+    fn scores(&self, q: &[Vec<Ssa<'c>>], mask: &[Ssa<'c>]) -> Vec<Vec<Ssa<'c>>> {
         let code = self.tile.code;
         let [keys, _] = &self.streamed.copied;
-        let run = self.tile.float.vector(&[RUN])?;
-        let zeros = code.zeros(run)?;
-        let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float)?;
-        let scale = code.one("arith.constant", &[], self.tile.float, &[("value", scale)])?;
-        let scale = code.one("vector.broadcast", &[scale], run, &[])?;
-        let blocks = usize::try_from(BLOCKS).map_err(|_| MISSING)?;
+        let run = self.tile.float.vector(&[RUN]);
+        let zeros = code.zeros(run);
+        let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float);
+        let scale = code.one("arith.constant", &[], self.tile.float, &[("value", scale)]);
+        let scale = scale.broadcast(run);
+        let blocks = unsigned(BLOCKS);
         let mut scores = vec![Vec::new(); q.len()];
         for block in 0..BLOCKS {
-            let read = keys.rows(self.tile, block)?;
+            let read = keys.rows(self.tile, block);
             for (at, (q, scores)) in q.iter().zip(&mut scores).enumerate() {
-                let sum = product(code, [&read, q], zeros)?;
+                let sum = product(code, [&read, q], zeros);
                 let added = mask.get(at * blocks + scores.len());
                 scores.push(match (added, &self.mask) {
                     (Some(&added), Some((mask, _))) => {
-                        let added = self.powers(mask.dtype, added)?;
-                        code.same("math.fma", &[sum, scale, added])?
+                        let added = self.powers(mask.dtype, added);
+                        sum.fma(scale, added)
                     }
-                    _ => code.same("arith.mulf", &[sum, scale])?,
+                    _ => sum * scale,
                 });
             }
         }
-        Ok(scores)
+        scores
     }
 
     /// Returns the exponentials of a query's scores as operands of the next product, and updates
     /// their sums.
-    fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Vec<Ssa<'c>> {
         let (code, float) = (self.tile.code, self.tile.float);
-        let run = float.vector(&[RUN])?;
-        let greatest = greatest_of(code, sums.greatest, scores, float)?;
-        let factor = code.same("arith.subf", &[sums.greatest, greatest])?;
-        let factor = code.same("rocdl.exp2", &[factor])?;
+        let run = float.vector(&[RUN]);
+        let greatest = greatest_of(code, sums.greatest, scores, float);
+        let factor = sums.greatest - greatest;
+        let factor = code.same("rocdl.exp2", &[factor]);
         sums.greatest = greatest;
-        sums.total = code.same("arith.mulf", &[sums.total, factor])?;
-        let factor = code.one("vector.broadcast", &[factor], run, &[])?;
+        sums.total = sums.total * factor;
+        let factor = factor.broadcast(run);
         for sum in &mut sums.weighted {
-            *sum = code.same("arith.mulf", &[*sum, factor])?;
+            *sum = *sum * factor;
         }
-        let subtracted = code.one("vector.broadcast", &[greatest], run, &[])?;
+        let subtracted = greatest.broadcast(run);
         let mut weights = Vec::new();
-        let mut all = code.zeros(run)?;
+        let mut all = code.zeros(run);
         for &scores in scores {
-            let powers = code.same("arith.subf", &[scores, subtracted])?;
+            let powers = scores - subtracted;
             let own = (0..RUN).map(|number| {
-                let power = code.extract(powers, number, float)?;
+                let power = code.extract(powers, number, float);
                 code.same("rocdl.exp2", &[power])
             });
-            let own = own.collect::<Result<Vec<_>, EmitError>>()?;
-            let own = code.one("vector.from_elements", &own, run, &[])?;
-            all = code.same("arith.addf", &[all, own])?;
-            weights.push(code.one("arith.truncf", &[own], self.tile.half.vector(&[RUN])?, &[])?);
+            let own = own.collect::<Vec<_>>();
+            let own = code.vector(&own, run);
+            all = all + own;
+            weights.push(own.truncf(self.tile.half.vector(&[RUN])));
         }
         for number in 0..RUN {
-            sums.total = code.same("arith.addf", &[sums.total, code.extract(all, number, float)?])?;
+            sums.total = sums.total + code.extract(all, number, float);
         }
-        Ok(weights)
+        weights
     }
 
     /// The sums of values of a block's query, from the keys that it sees alone if any is NaN.
-    fn mended(
-        &self,
-        (block, seen): (i64, [Int<'c>; 2]),
-        sums: &Sums<'c>,
-        total: Ssa<'c>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn mended(&self, (block, seen): (i64, [Int<'c>; 2]), sums: &Sums<'c>, total: Ssa<'c>) -> Vec<Ssa<'c>> {
         let (code, tile, of) = (self.tile.code, self.tile, &self.prefill.of);
         let again = tile.again();
         let [batch, head] = self.head;
-        let head_of_keys = code.div(head, of.group)?;
+        let head_of_keys = head / of.group;
         let [keys, values] = self.streamed.copied.each_ref().map(Copied::matrix);
-        let (query, columns) = (tile.row(block)?, values.columns);
+        let (query, columns) = (tile.row(block), values.columns);
         // If the sum of weights is NaN, a visible score is NaN.
-        let is_meant = code.and(tile.exists(query)?, again.is_number(total)?)?;
-        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float)?;
+        let is_meant = tile.exists(query) & again.is_number(total);
+        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float);
         again.mended(&sums.weighted, is_meant, || {
-            let q = self.q.row(code, [batch, head, query])?;
+            let q = self.q.row([batch, head, query]);
             let [from, end] = seen;
-            code.repeat([from, end, Int::Known(1)], &again.none(columns)?, |key, weighted| {
-                let k = keys.row(code, [batch, head_of_keys, key])?;
-                let score = again.dot([q, k], keys.columns)?;
-                let mut power = code.same("arith.mulf", &[score, scale])?;
+            code.repeat([from, end, Int::Known(1)], &again.none(columns), |key, weighted| {
+                let k = keys.row([batch, head_of_keys, key]);
+                let score = again.dot([q, k], keys.columns);
+                let mut power = score * scale;
                 if let Some((mask, buffer)) = &self.mask {
                     let [of_batch, of_head, of_query, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
-                    let place = code.sum(parts.into_iter().collect::<Result<Vec<_>, _>>()?)?;
-                    let element = element(code.context(), mask.dtype).ok_or(MISSING)?;
-                    let added = code.load(*buffer, (place, Int::Known(0)), element)?;
-                    let added = code.one("vector.broadcast", &[added], element.vector(&[RUN])?, &[])?;
-                    let added = code.extract(self.powers(mask.dtype, added)?, 0, tile.float)?;
-                    power = code.same("arith.addf", &[power, added])?;
+                    let parts = parts.map(|(number, stride)| number * stride);
+                    let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                    let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let added = code.load(*buffer, (place, Int::Known(0)), element);
+                    let added = added.broadcast(element.vector(&[RUN]));
+                    let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);
+                    power = power + added;
                 }
-                let power = code.same("arith.subf", &[power, sums.greatest])?;
-                let weight = code.same("rocdl.exp2", &[power])?;
-                let v = values.row(code, [batch, head_of_keys, key])?;
+                let power = power - sums.greatest;
+                let weight = code.same("rocdl.exp2", &[power]);
+                let v = values.row([batch, head_of_keys, key]);
                 again.added(weighted, weight, (v, columns))
             })
         })
@@ -293,35 +284,32 @@ impl<'c> Lanes<'_, 'c> {
         out: Ssa<'c>,
         [to_greatest, to_total]: [Ssa<'c>; 2],
         [batch, head]: [Int<'c>; 2],
-    ) -> Result<(), EmitError> {
+    ) {
         let (code, tile) = (self.tile.code, self.tile);
         let of = &self.prefill.of;
-        let zero = code.float("0.0", tile.float)?;
-        // MLIR's number of the predicate "ordered equal".
-        let equal = [("predicate", Attribute::text("1 : i64"))];
-        let seen = tile.seen()?;
+        let zero = code.float("0.0", tile.float);
+        let seen = tile.seen();
         for ((block, sums), seen) in (0..).zip(sums).zip(seen) {
-            let total = of_query(code, "arith.addf", sums.total)?;
+            let total = of_query(code, "arith.addf", sums.total);
             let weighted = if of.visible.is_bounded() {
-                self.mended((block, seen), sums, total)?
+                self.mended((block, seen), sums, total)
             } else {
                 sums.weighted.clone()
             };
-            let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal)?;
+            let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
             let (dtype, strides) = of.out;
             tile.store(block, &weighted, (out, dtype, strides), [batch, head], |sum| {
-                let quotient = code.same("arith.divf", &[sum, total])?;
+                let quotient = sum / total;
                 // Where there are no weights, the output is zero: the sum is 0 v, which may be NaN.
-                code.one("arith.select", &[nothing, zero, quotient], tile.float, &[])
-            })?;
-            let query = tile.row(block)?;
+                nothing.select(zero, quotient)
+            });
+            let query = tile.row(block);
             // Rows lie in the order of batches, heads and queries.
-            let row = code.mul(code.add(code.mul(batch, of.heads * of.group)?, head)?, of.queries)?;
-            let is_first = code.and(code.is_below(tile.quarter, 1)?, tile.exists(query)?)?;
-            let place = code.select(is_first, code.add(row, query)?, BEYOND / 4)?;
-            code.store(sums.greatest, to_greatest, place)?;
-            code.store(total, to_total, place)?;
+            let row = (batch * (of.heads * of.group) + head) * of.queries;
+            let is_first = tile.quarter.is_below(1) & tile.exists(query);
+            let place = is_first.select(row + query, BEYOND / 4);
+            code.store(sums.greatest, to_greatest, place);
+            code.store(total, to_total, place);
         }
-        Ok(())
     }
 }

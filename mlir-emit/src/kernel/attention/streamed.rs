@@ -3,8 +3,7 @@
 
 use super::again::Matrix;
 use super::tile::Tile;
-use super::{MISSING, Operand, SIXTEEN, WIDE};
-use crate::EmitError;
+use super::{Operand, SIXTEEN, WIDE};
 use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
@@ -48,54 +47,52 @@ impl<'c> Copied<'c> {
     }
 
     /// The rows of a step and the columns in a row, counted in vectors, that a lane copies.
-    fn lane(&self, tile: &Tile<'_, 'c>) -> Result<(Vec<Int<'c>>, Int<'c>), EmitError> {
-        let code = tile.code;
+    fn lane(&self, tile: &Tile<'_, 'c>) -> (Vec<Int<'c>>, Int<'c>) {
         let across = self.columns / WIDE;
         let down = tile.own.lanes() / across;
-        let first = code.div(tile.lane, across)?;
-        let rows = (0..STEP / down).map(|number| code.add(first, number * down));
-        Ok((rows.collect::<Result<_, _>>()?, code.rem(tile.lane, across)?))
+        let first = tile.lane / across;
+        let rows = (0..STEP / down).map(|number| first + number * down);
+        (rows.collect(), tile.lane % across)
     }
 
     /// Where a vector of a row is in LDS.
-    fn place(&self, tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Result<Int<'c>, EmitError> {
-        let code = tile.code;
+    fn place(&self, _tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
         if self.is_exchanged {
-            vector = code.xor(vector, code.rem(row, self.columns / WIDE)?)?;
+            vector = vector ^ (row % (self.columns / WIDE));
         }
-        code.add(code.mul(row, self.columns)?, code.mul(vector, WIDE)?)
+        row * self.columns + vector * WIDE
     }
 
     /// Reads eight of every 32 columns of the lane's row of a block: an operand of the scores.
-    pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+    pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Vec<Ssa<'c>> {
         let code = tile.code;
-        let vector = tile.half.vector(&[WIDE])?;
-        let row = code.add(tile.column, block * SIXTEEN)?;
+        let vector = tile.half.vector(&[WIDE]);
+        let row = tile.column + block * SIXTEEN;
         (0..self.columns / (4 * WIDE))
             .map(|turn| {
-                let place = self.place(tile, row, code.add(tile.quarter, 4 * turn)?)?;
-                code.read_shared(self.memory, place, vector)
+                let place = self.place(tile, row, tile.quarter + 4 * turn);
+                code.read_vector(self.memory, place, vector)
             })
             .collect()
     }
 
     /// Reads neighbouring columns of the lane's four rows of a block. The elements with one index
     /// of all four vectors are an operand of the sums over rows.
-    pub(super) fn columns(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+    pub(super) fn columns(&self, tile: &Tile<'_, 'c>, block: i64) -> Vec<Ssa<'c>> {
         let code = tile.code;
         let width = self.width();
-        let vector = tile.half.vector(&[width])?;
+        let vector = tile.half.vector(&[width]);
         (0..RUN)
             .map(|next| {
-                let row = code.add(code.mul(tile.quarter, RUN)?, block * SIXTEEN + next)?;
+                let row = tile.quarter * RUN + (block * SIXTEEN + next);
                 let place = if self.is_exchanged {
-                    let column = code.mul(tile.column, width)?;
-                    let place = self.place(tile, row, code.div(column, WIDE)?)?;
-                    code.add(place, code.rem(column, WIDE)?)?
+                    let column = tile.column * width;
+                    let place = self.place(tile, row, column / WIDE);
+                    place + column % WIDE
                 } else {
-                    code.add(code.mul(row, self.columns)?, code.mul(tile.column, width)?)?
+                    row * self.columns + tile.column * width
                 };
-                code.read_shared(self.memory, place, vector)
+                code.read_vector(self.memory, place, vector)
             })
             .collect()
     }
@@ -110,70 +107,69 @@ impl<'c> Streamed<'_, 'c> {
         &self,
         head: [Int<'c>; 2],
         values: &[Ssa<'c>],
-        early: impl Fn(Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError>,
-        body: impl FnOnce((Int<'c>, &[Ssa<'c>]), &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        early: impl Fn(Int<'c>) -> Vec<Ssa<'c>>,
+        body: impl FnOnce((Int<'c>, &[Ssa<'c>]), &[Ssa<'c>]) -> Vec<Ssa<'c>>,
+    ) -> Vec<Ssa<'c>> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
         // The shared part of the address stays inside the buffer, also where no lane reads.
-        let inside = |first: Int<'c>| code.select(code.is_below(first, end)?, first, 0);
-        let within = inside(start)?;
-        self.keep(&self.load(head, [start, within])?)?;
-        let kept = early(within)?;
-        code.barrier()?;
+        let inside = |first: Int<'c>| first.is_below(end).select(first, 0);
+        let within = inside(start);
+        self.keep(&self.load(head, [start, within]));
+        let kept = early(within);
+        code.barrier();
         let count = kept.len();
         let carried = [kept.as_slice(), values].concat();
         let mut carried = code.repeat([start, end, Int::Known(STEP)], &carried, |row, carried| {
-            let (kept, values) = carried.split_at_checked(count).ok_or(MISSING)?;
-            let next = code.add(row, STEP)?;
-            let within = inside(next)?;
-            let (loaded, next) = (self.load(head, [next, within])?, early(within)?);
-            code.schedule_barrier()?;
-            let values = body((row, kept), values)?;
-            code.schedule_barrier()?;
-            code.barrier()?;
-            self.keep(&loaded)?;
-            code.barrier()?;
-            Ok([next, values].concat())
-        })?;
+            let (kept, values) = carried.split_at(count);
+            let next = row + STEP;
+            let within = inside(next);
+            let (loaded, next) = (self.load(head, [next, within]), early(within));
+            code.schedule_barrier();
+            let values = body((row, kept), values);
+            code.schedule_barrier();
+            code.barrier();
+            self.keep(&loaded);
+            code.barrier();
+            [next, values].concat()
+        });
         carried.drain(..count.min(carried.len()));
-        Ok(carried)
+        carried
     }
 
     /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, the
     /// load after the last step reads the head's first rows again, and its result is not used.
-    fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Vec<Ssa<'c>> {
         let code = self.tile.code;
         let end = self.tile.range.any[1];
-        let vector = self.tile.half.vector(&[WIDE])?;
+        let vector = self.tile.half.vector(&[WIDE]);
         let mut rows = Vec::new();
         for copied in &self.copied {
-            let shared = copied.operand.strides.place(code, [batch, head, within])?;
-            let (own, column) = copied.lane(self.tile)?;
-            let column = code.mul(column, WIDE)?;
+            let shared = copied.operand.strides.place([batch, head, within]);
+            let (own, column) = copied.lane(self.tile);
+            let column = column * WIDE;
             for row in own {
-                let own = code.add(code.mul(row, copied.operand.strides.row)?, column)?;
+                let own = row * copied.operand.strides.row + column;
                 let own = if self.tile.own.is_plain() {
                     own
                 } else {
-                    code.select(code.is_below(code.add(first, row)?, end)?, own, BEYOND / 2)?
+                    (first + row).is_below(end).select(own, BEYOND / 2)
                 };
-                rows.push(code.load(copied.buffer, (own, shared), vector)?);
+                rows.push(code.load(copied.buffer, (own, shared), vector));
             }
         }
-        Ok(rows)
+        rows
     }
 
     /// Stores the loaded rows to LDS.
-    fn keep(&self, loaded: &[Ssa<'c>]) -> Result<(), EmitError> {
+    fn keep(&self, loaded: &[Ssa<'c>]) {
         let (code, tile) = (self.tile.code, self.tile);
         let mut rows = loaded.iter();
         for copied in &self.copied {
-            let (own, vector) = copied.lane(tile)?;
+            let (own, vector) = copied.lane(tile);
             for (row, &loaded) in own.into_iter().zip(&mut rows) {
-                code.write_shared(loaded, copied.memory, copied.place(tile, row, vector)?)?;
+                code.write_vector(loaded, copied.memory, copied.place(tile, row, vector));
             }
         }
-        Ok(())
     }
 }

@@ -2,101 +2,95 @@
 
 use super::MISSING;
 use super::decode::{Decode, FOUND, LANES};
-use crate::EmitError;
+use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::{Written, element};
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::kernel::problem::bytes;
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 impl Decode {
     /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, the
     /// buffers of the parts, and the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Written {
         let float = Type::float(context, Float::F32);
-        let (out, strides) = (element(context, self.of.out.0).ok_or(MISSING)?, self.of.out.1);
+        let (out, strides) = (
+            element(context, self.of.out.0).unwrap_or_else(|| unreachable!("{MISSING}")),
+            self.of.out.1,
+        );
         let (index, rows, of_value) = (Type::index(context), self.of.rows(), self.of.columns[1]);
         let [sums, found] = self.between();
-        let code = Code::new(
+        let code = Code::kernel(
             context,
             &[
                 index,
                 index,
-                float.memref(&[sums], None)?,
-                float.memref(&[found], None)?,
-                out.memref(&[rows * of_value], None)?,
-                float.memref(&[rows], None)?,
-                float.memref(&[rows], None)?,
+                float.memref(&[sums], None),
+                float.memref(&[found], None),
+                out.memref(&[rows * of_value], None),
+                float.memref(&[rows], None),
+                float.memref(&[rows], None),
             ],
         );
-        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let lanes_of_row = of_value / RUN;
         let rows_at_once = LANES / lanes_of_row;
-        let row = code.add(code.mul(workgroup, rows_at_once)?, code.div(lane, lanes_of_row)?)?;
+        let row = workgroup * rows_at_once + lane / lanes_of_row;
         let exists = if rows % rows_at_once == 0 {
             Int::Known(1)
         } else {
-            code.is_below(row, rows)?
+            row.is_below(rows)
         };
-        let first = code.mul(code.rem(lane, lanes_of_row)?, RUN)?;
+        let first = lane % lanes_of_row * RUN;
         let width = self.columns_of_group();
-        let (of_keys, column) = (code.div(row, width)?, code.rem(row, width)?);
-        let there = code.add(code.mul(of_keys, self.parts * width)?, column)?;
-        let there = code.select(exists, there, 0)?;
-        let (pair, own) = (float.vector(&[FOUND])?, float.vector(&[RUN])?);
+        let (of_keys, column) = (row / width, row % width);
+        let there = of_keys * (self.parts * width) + column;
+        let there = exists.select(there, 0);
+        let (pair, own) = (float.vector(&[FOUND]), float.vector(&[RUN]));
         // All is loaded before anything is used.
         let mut loaded = Vec::new();
         for part in 0..self.parts {
-            let place = code.add(there, part * width)?;
-            let found = code.load(code.argument(3)?, (code.mul(place, FOUND)?, Int::Known(0)), pair)?;
-            let place = code.add(code.mul(place, of_value)?, first)?;
-            loaded.push((found, code.load(code.argument(2)?, (place, Int::Known(0)), own)?));
+            let place = there + part * width;
+            let found = code.load(code.argument(3), (place * FOUND, Int::Known(0)), pair);
+            let place = place * of_value + first;
+            loaded.push((found, code.load(code.argument(2), (place, Int::Known(0)), own)));
         }
-        code.schedule_barrier()?;
+        code.schedule_barrier();
         let greatest = loaded.iter().map(|(found, _)| code.extract(*found, 0, float));
-        let greatest = greatest.collect::<Result<Vec<_>, _>>()?;
-        let mut most = *greatest.first().ok_or(MISSING)?;
+        let greatest = greatest.collect::<Vec<_>>();
+        let mut most = greatest[0];
         for &other in greatest.iter().skip(1) {
-            most = code.same("arith.maxnumf", &[most, other])?;
+            most = most.maxnumf(other);
         }
-        let (mut total, mut sum) = (code.float("0.0", float)?, code.zeros(own)?);
+        let (mut total, mut sum) = (code.float("0.0", float), code.zeros(own));
         for (&greatest, &(found, own_sum)) in greatest.iter().zip(&loaded) {
-            let factor = code.same("arith.subf", &[greatest, most])?;
-            let factor = code.same("math.exp2", &[factor])?;
-            let own_total = code.extract(found, 1, float)?;
-            total = code.same("math.fma", &[own_total, factor, total])?;
-            let factor = code.one("vector.broadcast", &[factor], own, &[])?;
-            sum = code.same("math.fma", &[own_sum, factor, sum])?;
+            let factor = greatest - most;
+            let factor = factor.exp2();
+            let own_total = code.extract(found, 1, float);
+            total = own_total.fma(factor, total);
+            let factor = factor.broadcast(own);
+            sum = own_sum.fma(factor, sum);
         }
         // Where there are no weights, the output is zero.
-        let zero = code.float("0.0", float)?;
-        let predicate = [("predicate", Attribute::text("1 : i64"))];
-        let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(context, 1), &predicate)?;
-        let divisor = code.one("vector.broadcast", &[total], own, &[])?;
-        let quotient = code.same("arith.divf", &[sum, divisor])?;
-        let mut quotient = code.one("arith.select", &[nothing, code.zeros(own)?, quotient], own, &[])?;
+        let zero = code.float("0.0", float);
+        let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
+        let divisor = total.broadcast(own);
+        let quotient = sum / divisor;
+        let mut quotient = nothing.select(code.zeros(own), quotient);
         if self.of.out.0 != DataType::F32 {
-            quotient = code.one("arith.truncf", &[quotient], out.vector(&[RUN])?, &[])?;
+            quotient = quotient.truncf(out.vector(&[RUN]));
         }
-        let [batch, head, query] = self.query(&code, of_keys, column)?;
-        let place = code.sum([
-            code.mul(batch, strides.batch)?,
-            code.mul(head, strides.head)?,
-            code.mul(query, strides.row)?,
-            first,
-        ])?;
-        let bytes = self.of.out.0.bytes().unwrap_or(1).cast_signed();
-        code.store(quotient, code.argument(4)?, code.select(exists, place, BEYOND / bytes)?)?;
+        let [batch, head, query] = self.query(of_keys, column);
+        let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
+        let bytes = bytes(self.of.out.0);
+        code.store(quotient, code.argument(4), exists.select(place, BEYOND / bytes));
         // A row of the group has the order of heads and queries, and so has the statistics' memory.
-        let is_first = code.and(code.is_below(first, 1)?, exists)?;
-        let place = code.select(is_first, row, BEYOND / 4)?;
-        code.store(most, code.argument(5)?, place)?;
-        code.store(total, code.argument(6)?, place)?;
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: (rows + rows_at_once - 1) / rows_at_once,
-        })
+        let is_first = first.is_below(1) & exists;
+        let place = is_first.select(row, BEYOND / 4);
+        code.store(most, code.argument(5), place);
+        code.store(total, code.argument(6), place);
+        code.finish((rows + rows_at_once - 1) / rows_at_once)
     }
 }

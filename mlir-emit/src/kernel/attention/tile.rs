@@ -7,10 +7,11 @@
 use super::again::Again;
 use super::streamed::{BLOCKS, STEP};
 use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
-use crate::EmitError;
+use crate::counts::{signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
+use crate::kernel::problem::bytes;
 use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
@@ -70,33 +71,33 @@ impl Own {
 
     /// Returns the tile of a workgroup, where neighbouring workgroups have the same tile of `heads`
     /// heads. If later rows see more, their tiles begin first.
-    pub(super) fn tile<'c>(&self, code: &Code<'c>, workgroup: Int<'c>, heads: i64) -> Result<Int<'c>, EmitError> {
-        let tile = code.div(workgroup, heads)?;
+    pub(super) fn tile<'c>(&self, workgroup: Int<'c>, heads: i64) -> Int<'c> {
+        let tile = workgroup / heads;
         match self.visible.to {
-            Some(_) => code.sub(self.tiles() - 1, tile),
-            None => Ok(tile),
+            Some(_) => self.tiles() - 1 - tile,
+            None => tile,
         }
     }
 
     /// Returns the streamed rows that the workgroup with this first row sees.
-    fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Result<Range<'c>, EmitError> {
+    fn range<'c>(&self, first: Int<'c>, lengths: &[Int<'c>]) -> Range<'c> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
         let (mut any, mut all) = ([from, to], [from, to]);
         if let Some(from) = visible.from {
-            any[0] = code.greater(code.add(first, from)?, any[0])?;
-            all[0] = code.greater(code.add(first, self.tall() - 1 + from)?, all[0])?;
+            any[0] = (first + from).max(any[0]);
+            all[0] = (first + (self.tall() - 1 + from)).max(all[0]);
         }
         if let Some(to) = visible.to {
-            any[1] = code.lesser(code.greater(code.add(first, self.tall() + to)?, 0)?, any[1])?;
-            all[1] = code.lesser(code.greater(code.add(first, 1 + to)?, 0)?, all[1])?;
+            any[1] = (first + (self.tall() + to)).max(0).min(any[1]);
+            all[1] = (first + (1 + to)).max(0).min(all[1]);
         }
         if let &[own, streamed] = lengths {
-            any[1] = code.select(code.is_below(first, own)?, code.lesser(any[1], streamed)?, 0)?;
-            let are_there = code.is_below(code.add(first, self.tall() - 1)?, own)?;
-            all[1] = code.select(are_there, code.lesser(all[1], streamed)?, 0)?;
+            any[1] = first.is_below(own).select(any[1].min(streamed), 0);
+            let are_there = (first + (self.tall() - 1)).is_below(own);
+            all[1] = are_there.select(all[1].min(streamed), 0);
         }
-        Ok(Range { any, all })
+        Range { any, all }
     }
 }
 
@@ -126,22 +127,22 @@ impl<'a, 'c> Tile<'a, 'c> {
         half: Type<'c>,
         [lane, tile]: [Int<'c>; 2],
         lengths: Vec<Int<'c>>,
-    ) -> Result<Self, EmitError> {
-        let within = code.rem(lane, LANES.cast_signed())?;
-        let first = code.mul(tile, own.tall())?;
-        Ok(Tile {
+    ) -> Self {
+        let within = lane % LANES.cast_signed();
+        let first = tile * own.tall();
+        Tile {
             code,
             own,
             half,
             float: Type::float(code.context(), Float::F32),
             lane,
-            column: code.rem(within, SIXTEEN)?,
-            quarter: code.div(within, SIXTEEN)?,
-            subgroup: code.div(lane, LANES.cast_signed())?,
+            column: within % SIXTEEN,
+            quarter: within / SIXTEEN,
+            subgroup: lane / LANES.cast_signed(),
             first,
-            range: own.range(code, first, &lengths)?,
+            range: own.range(first, &lengths),
             lengths,
-        })
+        }
     }
 
     /// Returns the part that computes sums again.
@@ -155,18 +156,17 @@ impl<'a, 'c> Tile<'a, 'c> {
     }
 
     /// The lane's row in a block of its subgroup.
-    pub(super) fn row(&self, block: i64) -> Result<Int<'c>, EmitError> {
-        let code = self.code;
-        let block = code.add(code.mul(self.subgroup, self.own.blocks())?, block)?;
-        code.sum([self.first, code.mul(block, SIXTEEN)?, self.column])
+    pub(super) fn row(&self, block: i64) -> Int<'c> {
+        let block = self.subgroup * self.own.blocks() + block;
+        self.first + block * SIXTEEN + self.column
     }
 
     /// Whether there is an own row with this number.
-    pub(super) fn exists(&self, row: Int<'c>) -> Result<Int<'c>, EmitError> {
+    pub(super) fn exists(&self, row: Int<'c>) -> Int<'c> {
         if self.own.count % self.own.tall() == 0 {
-            Ok(Int::Known(1))
+            Int::Known(1)
         } else {
-            self.code.is_below(row, self.own.count)
+            row.is_below(self.own.count)
         }
     }
 
@@ -176,38 +176,37 @@ impl<'a, 'c> Tile<'a, 'c> {
         &self,
         (buffer, strides, columns): (Ssa<'c>, Strides, i64),
         [batch, head]: [Int<'c>; 2],
-    ) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+    ) -> Vec<Vec<Ssa<'c>>> {
         let code = self.code;
-        let vector = self.half.vector(&[WIDE])?;
+        let vector = self.half.vector(&[WIDE]);
         let block = |block: i64| {
-            let row = self.row(block)?;
-            let place = strides.place(code, [batch, head, row])?;
-            let place = code.add(place, code.mul(self.quarter, WIDE)?)?;
-            let place = code.select(self.exists(row)?, place, BEYOND / 2)?;
+            let row = self.row(block);
+            let place = strides.place([batch, head, row]);
+            let place = place + self.quarter * WIDE;
+            let place = self.exists(row).select(place, BEYOND / 2);
             (0..columns / (4 * WIDE))
-                .map(|turn| code.load(buffer, (code.add(place, turn * 4 * WIDE)?, Int::Known(0)), vector))
+                .map(|turn| code.load(buffer, (place + turn * 4 * WIDE, Int::Known(0)), vector))
                 .collect()
         };
         (0..self.own.blocks()).map(block).collect()
     }
 
     /// The range of streamed rows that the lane's row of each block sees.
-    pub(super) fn seen(&self) -> Result<Vec<[Int<'c>; 2]>, EmitError> {
-        let code = self.code;
+    pub(super) fn seen(&self) -> Vec<[Int<'c>; 2]> {
         let visible = &self.own.visible;
         let block = |block: i64| {
-            let row = self.row(block)?;
+            let row = self.row(block);
             let mut seen = self.range.any;
             if let Some(from) = visible.from {
-                seen[0] = code.greater(code.add(row, from)?, seen[0])?;
+                seen[0] = (row + from).max(seen[0]);
             }
             if let Some(to) = visible.to {
-                seen[1] = code.lesser(code.greater(code.add(row, to + 1)?, 0)?, seen[1])?;
+                seen[1] = (row + (to + 1)).max(0).min(seen[1]);
             }
             if let Some(&own) = self.lengths.first() {
-                seen[1] = code.select(code.is_below(row, own)?, seen[1], 0)?;
+                seen[1] = row.is_below(own).select(seen[1], 0);
             }
-            Ok(seen)
+            seen
         };
         (0..self.own.blocks()).map(block).collect()
     }
@@ -220,48 +219,46 @@ impl<'a, 'c> Tile<'a, 'c> {
         numbers: Vec<Vec<Ssa<'c>>>,
         (first, seen): (Int<'c>, &[[Int<'c>; 2]]),
         others: &[&str],
-    ) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+    ) -> Vec<Vec<Ssa<'c>>> {
         let code = self.code;
         if self.own.is_plain() {
-            return Ok(numbers);
+            return numbers;
         }
-        let run = self.float.vector(&[RUN])?;
+        let run = self.float.vector(&[RUN]);
         let flat: Vec<_> = numbers.iter().flatten().copied().collect();
         let [from, end] = self.range.all;
-        let hides = code.is_below(first, from)?;
-        let hides_last = code.is_below(end, code.add(first, STEP)?)?;
+        let hides = first.is_below(from);
+        let hides_last = end.is_below(first + STEP);
         let masked = || {
             // Without it the compiler makes the branch a selection, and every step compares.
-            code.schedule_barrier()?;
+            code.schedule_barrier();
             let others = others.iter().map(|other| code.float(other, self.float));
-            let others = others.collect::<Result<Vec<_>, EmitError>>()?;
+            let others = others.collect::<Vec<_>>();
             let mut all = Vec::new();
             for (numbers, &[from, end]) in numbers.iter().zip(seen) {
-                let count = code.select(code.is_below(from, end)?, code.sub(end, from)?, 0)?;
-                let first = code.sub(code.add(first, code.mul(self.quarter, RUN)?)?, from)?;
+                let count = from.is_below(end).select(end - from, 0);
+                let first = first + self.quarter * RUN - from;
                 let lists = others
                     .iter()
                     .flat_map(|&other| (0..BLOCKS).map(move |block| (other, block)));
                 for ((other, block), &numbers) in lists.zip(numbers) {
                     let own = (0..RUN).map(|number| {
-                        let own = code.extract(numbers, number, self.float)?;
-                        let row = code.add(first, block * SIXTEEN + number)?;
-                        let Int::Made(is_seen) = code.is_below(row, count)? else {
-                            return Err(MISSING);
+                        let own = code.extract(numbers, number, self.float);
+                        let row = first + (block * SIXTEEN + number);
+                        let Int::Made(is_seen) = row.is_below(count) else {
+                            unreachable!("{MISSING}");
                         };
-                        code.one("arith.select", &[is_seen, own, other], self.float, &[])
+                        is_seen.select(own, other)
                     });
-                    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
-                    all.push(code.one("vector.from_elements", &own, run, &[])?);
+                    let own = own.collect::<Vec<_>>();
+                    all.push(code.vector(&own, run));
                 }
             }
-            Ok(all)
+            all
         };
-        let masked = code.replaced(code.or(hides, hides_last)?, &flat, masked)?;
-        let each = usize::try_from(BLOCKS)
-            .map_err(|_| MISSING)?
-            .saturating_mul(others.len());
-        Ok(masked.chunks(each).map(<[_]>::to_vec).collect())
+        let masked = code.replaced(hides | hides_last, &flat, masked);
+        let each = unsigned(BLOCKS).saturating_mul(others.len());
+        masked.chunks(each).map(<[_]>::to_vec).collect()
     }
 
     /// Stores the lane's own row of a block: `finished` applied to each of its sums. `sums` has a
@@ -272,33 +269,32 @@ impl<'a, 'c> Tile<'a, 'c> {
         sums: &[Ssa<'c>],
         (to, dtype, strides): (Ssa<'c>, DataType, Strides),
         [batch, head]: [Int<'c>; 2],
-        finished: impl Fn(Ssa<'c>) -> Result<Ssa<'c>, EmitError>,
-    ) -> Result<(), EmitError> {
+        finished: impl Fn(Ssa<'c>) -> Ssa<'c>,
+    ) {
         let code = self.code;
-        let row = self.row(block)?;
-        let exists = self.exists(row)?;
-        let place = strides.place(code, [batch, head, row])?;
-        let bytes = dtype.bytes().ok_or(MISSING)?.cast_signed();
-        let element = crate::kernel::gemm::element(code.context(), dtype).ok_or(MISSING)?;
-        let width = i64::try_from(sums.len()).map_err(|_| MISSING)?;
+        let row = self.row(block);
+        let exists = self.exists(row);
+        let place = strides.place([batch, head, row]);
+        let bytes = bytes(dtype);
+        let element = crate::kernel::gemm::element(code.context(), dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let width = signed(sums.len());
         // As many elements as one instruction stores.
-        let most = usize::try_from(16 / bytes).map_err(|_| MISSING)?;
+        let most = unsigned(16 / bytes);
         for number in 0..RUN {
-            let column = code.mul(code.add(code.mul(self.quarter, RUN)?, number)?, width)?;
-            let own = sums.iter().map(|&sum| finished(code.extract(sum, number, self.float)?));
-            let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+            let column = (self.quarter * RUN + number) * width;
+            let own = sums.iter().map(|&sum| finished(code.extract(sum, number, self.float)));
+            let own = own.collect::<Vec<_>>();
             let mut next = 0;
             for elements in own.chunks(most) {
-                let count = i64::try_from(elements.len()).map_err(|_| MISSING)?;
-                let mut vector = code.one("vector.from_elements", elements, self.float.vector(&[count])?, &[])?;
+                let count = signed(elements.len());
+                let mut vector = code.vector(elements, self.float.vector(&[count]));
                 if dtype != DataType::F32 {
-                    vector = code.one("arith.truncf", &[vector], element.vector(&[count])?, &[])?;
+                    vector = vector.truncf(element.vector(&[count]));
                 }
-                let place = code.sum([place, column, Int::Known(next)])?;
-                code.store(vector, to, code.select(exists, place, BEYOND / bytes)?)?;
+                let place = place + column + Int::Known(next);
+                code.store(vector, to, exists.select(place, BEYOND / bytes));
                 next += count;
             }
         }
-        Ok(())
     }
 }

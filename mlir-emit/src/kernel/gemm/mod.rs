@@ -9,6 +9,8 @@ use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
 use crate::EmitError;
+use crate::counts::signed;
+use crate::kernel::problem::bytes;
 use crate::mlir::{Attribute, Block, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
@@ -19,8 +21,9 @@ const DIES: i64 = 8;
 const BAND: i64 = 8;
 
 /// A kernel that is written.
-pub(super) struct Written<'c> {
-    pub(super) block: Block<'c>,
+pub(super) struct Written {
+    /// Its body, if it is valid.
+    pub(super) block: Result<Block, EmitError>,
     pub(super) workgroups: i64,
 }
 
@@ -53,24 +56,24 @@ pub(super) fn arguments<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Result<(Code<'c>, Vec<Ssa<'c>>), EmitError> {
+) -> (Code<'c>, Vec<Ssa<'c>>) {
     let mut arguments = vec![Type::index(context); 2];
     for factor in factors {
         let element =
-            element(context, factor.dtype).ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
-        arguments.push(element.memref(&[factor.elements], None)?);
+            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
+        arguments.push(element.memref(&[factor.elements], None));
     }
     if product.chosen.is_some() {
         let batches: i64 = axes.batch.iter().product();
-        arguments.push(Type::integer(context, 32).memref(&[batches], None)?);
+        arguments.push(Type::integer(context, 32).memref(&[batches], None));
     }
     for tensor in epilogue.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+        arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-    Ok((code, buffers))
+    let buffers = buffers.collect::<Vec<_>>();
+    (code, buffers)
 }
 
 /// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers:
@@ -80,8 +83,8 @@ pub(super) fn write<'c>(
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Result<Written<'c>, EmitError> {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
+) -> Written {
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
     let batches: i64 = axes.batch.iter().product();
     let read = factors.len() + usize::from(product.chosen.is_some());
     let schedule = product.schedule;
@@ -93,41 +96,38 @@ pub(super) fn write<'c>(
         .map(|(all, tile)| (all + tile - 1) / tile);
     let tiles: Vec<i64> = tiles.collect();
     let &[tall, wide] = tiles.as_slice() else {
-        return Err(EmitError::Internal("a result without rows"));
+        unreachable!("a result without rows");
     };
     let parts = schedule.parts.cast_signed();
     let workgroups = batches * parts * tall * wide;
 
-    let workgroup = Int::Made(code.argument(1)?);
-    let number = xcd_remap(&code, workgroup, workgroups)?;
+    let workgroup = Int::Made(code.argument(1));
+    let number = xcd_remap(workgroup, workgroups);
     let each = tall * wide;
-    let (outer, tile) = (code.div(number, each)?, code.rem(number, each)?);
-    let (batch, part) = (code.div(outer, parts)?, code.rem(outer, parts)?);
-    let [row, column] = grouped_tile_order(&code, tile, [tall, wide])?;
-    let lane = Int::Made(code.argument(0)?);
+    let (outer, tile) = (number / each, number % each);
+    let (batch, part) = (outer / parts, outer % parts);
+    let [row, column] = grouped_tile_order(tile, [tall, wide]);
+    let lane = Int::Made(code.argument(0));
     let across_subgroups = schedule.subgroups[1].cast_signed();
-    let subgroup = code.div(lane, LANES.cast_signed())?;
+    let subgroup = lane / LANES.cast_signed();
     let kernel = Kernel {
         code: &code,
         axes,
         schedule,
-        corner: [code.mul(row, rows)?, code.mul(column, columns)?],
-        lane: code.rem(lane, LANES.cast_signed())?,
-        subgroup: [
-            code.div(subgroup, across_subgroups)?,
-            code.rem(subgroup, across_subgroups)?,
-        ],
+        corner: [row * rows, column * columns],
+        lane: lane % LANES.cast_signed(),
+        subgroup: [subgroup / across_subgroups, subgroup % across_subgroups],
     };
-    let count = counted(&code, batch, &product.terms)?;
+    let count = counted(batch, &product.terms);
     let chosen = match (product.chosen, buffers.get(factors.len())) {
         (Some(_), Some(&list)) => {
-            let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32))?;
-            let number = code.one("arith.index_cast", &[number], code.index_type(), &[])?;
+            let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32));
+            let number = number.index_cast(code.index_type());
             Some(vec![Int::Made(number)])
         }
         _ => None,
     };
-    let batch = coordinates(&code, batch, &axes.batch)?;
+    let batch = coordinates(batch, &axes.batch);
     let mut readers = Vec::new();
     let mut memories = Vec::new();
     let group = Workgroup {
@@ -137,90 +137,79 @@ pub(super) fn write<'c>(
     let own = [&axes.rows, &axes.columns];
     for (index, factor) in factors.iter().enumerate() {
         let r#type =
-            element(context, factor.dtype).ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
+            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
         let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
             own.get(index),
             kernel.corner.get(index),
             schedule.tile.get(index),
             buffers.get(index),
         ) else {
-            return Err(EmitError::Internal("a factor too many"));
+            unreachable!("a factor too many");
         };
-        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+        let bytes = bytes(factor.dtype);
         let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
-        let memory = code.shared(size, r#type)?;
+        let memory = code.shared(size, r#type);
         memories.push(memory);
         let taken = chosen.as_ref().filter(|_| index == 1).unwrap_or(&batch);
         readers.push(Reader::new(
-            &code,
             (factor, buffer, r#type),
             (own, &axes.sum),
             (first, tile.cast_signed(), taken),
             (memory, group),
-        )?);
+        ));
     }
     let [a, b] = readers.as_slice() else {
-        return Err(EmitError::Internal("a product without factors"));
+        unreachable!("a product without factors");
     };
     let [first, second] = factors;
-    let sums = kernel.sums([a, b], [first, second], &memories, (part, count))?;
-    kernel.store(
-        product,
-        epilogue,
-        (&batch, part),
-        &sums,
-        buffers.get(read..).unwrap_or_default(),
-    )?;
-    code.op("func.return", &[], &[], &[], Vec::new())?;
-    Ok(Written {
-        block: code.finish()?,
-        workgroups,
-    })
+    let sums = kernel.sums([a, b], [first, second], &memories, (part, count));
+    kernel.store(product, epilogue, (&batch, part), &sums, &buffers[read..]);
+    code.finish(workgroups)
 }
 
 /// How many terms the product with this number has, if not all do.
-fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Result<Option<Int<'c>>, EmitError> {
+fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
     let Some((&last, others)) = terms.split_last() else {
-        return Ok(None);
+        return None;
     };
     let mut count = Int::Known(last);
     for (number, &terms) in others.iter().enumerate().rev() {
-        let next = i64::try_from(number + 1).map_err(|_| EmitError::Internal("a large batch"))?;
-        count = code.select(code.is_below(batch, next)?, terms, count)?;
+        let next = signed(number + 1);
+        count = batch.is_below(next).select(terms, count);
     }
-    Ok(Some(count))
+    Some(count)
 }
 
 /// Renumbers workgroups so that each die has neighbouring tiles (XCD remap).
-pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
+pub(super) fn xcd_remap<'c>(workgroup: Int<'c>, workgroups: i64) -> Int<'c> {
     if workgroups < 2 * DIES {
-        return Ok(workgroup);
+        return workgroup;
     }
-    let (die, turn) = (code.rem(workgroup, DIES)?, code.div(workgroup, DIES)?);
+    let (die, turn) = (workgroup % DIES, workgroup / DIES);
     let (each, more) = (workgroups / DIES, workgroups % DIES);
     let before = if more == 0 {
         Int::Known(0)
     } else {
-        code.select(code.is_below(die, more)?, die, more)?
+        die.is_below(more).select(die, more)
     };
-    code.sum([code.mul(die, each)?, before, turn])
+    die * each + before + turn
 }
 
 /// Returns the row and the column of a tile in grouped order: down a band of rows, then to the next
 /// column.
-fn grouped_tile_order<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> Result<[Int<'c>; 2], EmitError> {
+fn grouped_tile_order<'c>(tile: Int<'c>, [tall, wide]: [i64; 2]) -> [Int<'c>; 2] {
     if tall <= BAND {
-        return Ok([code.rem(tile, tall)?, code.div(tile, tall)?]);
+        return [tile % tall, tile / tall];
     }
-    let band = code.div(tile, BAND * wide)?;
-    let within = code.rem(tile, BAND * wide)?;
-    let first = code.mul(band, BAND)?;
+    let band = tile / (BAND * wide);
+    let within = tile % (BAND * wide);
+    let first = band * BAND;
     if tall % BAND == 0 {
-        return Ok([code.add(first, code.rem(within, BAND)?)?, code.div(within, BAND)?]);
+        return [first + within % BAND, within / BAND];
     }
-    let left = code.sub(tall, first)?;
-    let height = code.select(code.is_below(left, BAND)?, left, BAND)?;
-    Ok([code.add(first, code.rem(within, height)?)?, code.div(within, height)?])
+    let left = tall - first;
+    let height = left.is_below(BAND).select(left, BAND);
+    [first + within % height, within / height]
 }
 
 impl<'c> Kernel<'_, 'c> {
@@ -242,10 +231,10 @@ impl<'c> Kernel<'_, 'c> {
     }
 
     /// The subgroup's first row, or column, in the tile.
-    fn first(&self, side: usize) -> Result<Int<'c>, EmitError> {
-        let each = self.instructions().get(side).copied().unwrap_or(1) * INTRINSIC.cast_signed();
-        let place = self.subgroup.get(side).copied().ok_or(EmitError::Internal("a side"))?;
-        self.code.mul(place, each)
+    fn first(&self, side: usize) -> Int<'c> {
+        let each = self.instructions()[side] * INTRINSIC.cast_signed();
+        let place = self.subgroup[side];
+        place * each
     }
 
     /// Applies the epilogue to the sums and stores its results.
@@ -256,7 +245,7 @@ impl<'c> Kernel<'_, 'c> {
         (batch, part): (&[Int<'c>], Int<'c>),
         sums: &[Ssa<'c>],
         buffers: &[Ssa<'c>],
-    ) -> Result<(), EmitError> {
+    ) {
         let code = self.code;
         let Axes { rows, columns, .. } = self.axes;
         let batch = if product.schedule.parts > 1 {
@@ -265,58 +254,57 @@ impl<'c> Kernel<'_, 'c> {
             batch.to_vec()
         };
         let sixteen = INTRINSIC.cast_signed();
-        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
-        let run = code.mul(quarter, RUN)?;
+        let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
+        let run = quarter * RUN;
         let along = self.goes_along_columns();
         let [row, column] = if along { [own, run] } else { [run, own] };
         let first = [
-            code.sum([self.corner[0], self.first(0)?, row])?,
-            code.sum([self.corner[1], self.first(1)?, column])?,
+            self.corner[0] + self.first(0) + row,
+            self.corner[1] + self.first(1) + column,
         ];
         let [tall, wide] = self.instructions();
         let [down, across] = [rows.iter().product::<i64>(), columns.iter().product()];
         let [tile_rows, tile_columns] = self.schedule.tile.map(u64::cast_signed);
         let is_below = |number: Int<'c>, all: i64, tile: i64| {
             if all % tile == 0 {
-                Ok(Int::Known(1))
+                Int::Known(1)
             } else {
-                code.is_below(number, all)
+                number.is_below(all)
             }
         };
         let pairs = (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j)));
         for ((i, j), &sum) in pairs.zip(sums) {
-            let (row, column) = (code.add(first[0], i * sixteen)?, code.add(first[1], j * sixteen)?);
+            let (row, column) = (first[0] + i * sixteen, first[1] + j * sixteen);
             let (mut indices, mut exists) = (Vec::new(), Vec::new());
             for next in 0..RUN {
                 let (row, column) = if along {
-                    (row, code.add(column, next)?)
+                    (row, column + next)
                 } else {
-                    (code.add(row, next)?, column)
+                    (row + next, column)
                 };
-                let there = code.and(is_below(row, down, tile_rows)?, is_below(column, across, tile_columns)?)?;
+                let there = is_below(row, down, tile_rows) & is_below(column, across, tile_columns);
                 exists.push(there);
                 let (number, extents) = if along { (column, columns) } else { (row, rows) };
-                indices.push(coordinates(code, number, extents)?);
+                indices.push(coordinates(number, extents));
             }
             let spot = Spot {
                 batch: &batch,
-                rows: &coordinates(code, row, rows)?,
-                columns: &coordinates(code, column, columns)?,
+                rows: &coordinates(row, rows),
+                columns: &coordinates(column, columns),
                 run: &indices,
                 goes_along_columns: along,
                 exists: &exists,
             };
             let extent = if along { columns.last() } else { rows.last() };
-            epilogue.write(code, (sum, extent.copied().unwrap_or(1)), &spot, buffers)?;
+            epilogue.write(code, (sum, extent.copied().unwrap_or(1)), &spot, buffers);
         }
-        Ok(())
     }
 }
 
 /// One matrix instruction: each lane has a quarter of the terms of a row and of a column.
-pub(super) fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+pub(super) fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Ssa<'c> {
     let number = |value: i64| Attribute::text(&format!("{value} : i32"));
-    let (terms, _) = a.r#type().as_vector()?;
+    let (terms, _) = a.r#type().as_vector();
     let attributes = [
         ("m", number(INTRINSIC.cast_signed())),
         ("n", number(INTRINSIC.cast_signed())),

@@ -16,10 +16,11 @@
 //! that are still being loaded from one set of registers to another, and so would wait for them.
 
 use super::{Kernel, element, matrix};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::problem::Factor;
+use crate::kernel::problem::bytes;
 use crate::kernel::reader::{Reader, place, terms};
 use crate::mlir::{Float, Type};
 use rotini_schedule::gemm::INTRINSIC;
@@ -58,18 +59,17 @@ impl<'c> Kernel<'_, 'c> {
         factors: [&Factor; 2],
         memories: &[Ssa<'c>],
         (part, count): (Int<'c>, Option<Int<'c>>),
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
+    ) -> Vec<Ssa<'c>> {
+        let bytes = bytes(factors[0].dtype);
         let step = terms(bytes);
         let all: i64 = self.axes.sum.iter().product();
         let parts = self.schedule.parts.cast_signed();
         let steps = (all + step - 1) / step;
         let each = (steps + parts - 1) / parts;
-        let first = code.mul(part, each * step)?;
-        let mut last = code.add(first, each * step)?;
+        let first = part * (each * step);
+        let mut last = first + each * step;
         if let Some(count) = count {
-            last = code.select(code.is_below(last, count)?, last, count)?;
+            last = last.is_below(count).select(last, count);
         }
         let share = Share {
             first,
@@ -83,7 +83,7 @@ impl<'c> Kernel<'_, 'c> {
             factors,
             readers,
             memories,
-            places: [self.places(0, bytes)?, self.places(1, bytes)?],
+            places: [self.places(0, bytes), self.places(1, bytes)],
             end: count.or((all % step != 0 || steps % parts != 0).then_some(Int::Known(all))),
         };
         if self.schedule.buffers == 1 || each == 1 {
@@ -95,18 +95,17 @@ impl<'c> Kernel<'_, 'c> {
 
     /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix
     /// instruction.
-    fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
-        let code = self.code;
+    fn places(&self, side: usize, bytes: i64) -> [Vec<Int<'c>>; 2] {
         let sixteen = INTRINSIC.cast_signed();
-        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
-        let first = code.add(self.first(side)?, own)?;
-        let count = self.instructions().get(side).copied().unwrap_or(1);
+        let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
+        let first = self.first(side) + own;
+        let count = self.instructions()[side];
         let half = |half: i64| {
-            let chunk = code.add(quarter, 4 * half)?;
-            let rows = (0..count).map(|index| place(code, code.add(first, index * sixteen)?, chunk, bytes));
-            rows.collect::<Result<Vec<_>, _>>()
+            let chunk = quarter + 4 * half;
+            let rows = (0..count).map(|index| place(first + index * sixteen, chunk, bytes));
+            rows.collect::<Vec<_>>()
         };
-        Ok([half(0)?, half(1)?])
+        [half(0), half(1)]
     }
 }
 
@@ -116,68 +115,68 @@ impl<'c> Steps<'_, 'c> {
     }
 
     /// The sums with one buffer.
-    fn one_by_one(&self, share: &Share<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn one_by_one(&self, share: &Share<'c>) -> Vec<Ssa<'c>> {
         let code = self.code();
-        self.keep(&self.load(share.first)?, 0)?;
-        code.barrier()?;
-        let bounds = [code.add(share.first, share.step)?, share.last, Int::Known(share.step)];
-        let sums = code.repeat(bounds, &self.zeros()?, |place, sums| {
-            let next = self.load(place)?;
-            code.schedule_barrier()?;
-            let sums = self.multiply(sums, 0)?;
-            code.schedule_barrier()?;
-            code.barrier()?;
-            self.keep(&next, 0)?;
-            code.barrier()?;
-            Ok(sums)
-        })?;
+        self.keep(&self.load(share.first), 0);
+        code.barrier();
+        let bounds = [share.first + share.step, share.last, Int::Known(share.step)];
+        let sums = code.repeat(bounds, &self.zeros(), |place, sums| {
+            let next = self.load(place);
+            code.schedule_barrier();
+            let sums = self.multiply(sums, 0);
+            code.schedule_barrier();
+            code.barrier();
+            self.keep(&next, 0);
+            code.barrier();
+            sums
+        });
         self.multiply(&sums, 0)
     }
 
     /// The sums of two steps at least, with two buffers.
-    fn in_pairs(&self, share: &Share<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn in_pairs(&self, share: &Share<'c>) -> Vec<Ssa<'c>> {
         let code = self.code();
         let &Share { first, last, step, .. } = share;
-        self.keep(&self.load(first)?, 0)?;
-        let zeros = self.zeros()?;
-        let odd = self.load(code.add(first, step)?)?;
+        self.keep(&self.load(first), 0);
+        let zeros = self.zeros();
+        let odd = self.load(first + step);
         if share.count == 2 {
-            code.barrier()?;
-            let (sums, _) = self.turn(&zeros, 0, &odd, None)?;
+            code.barrier();
+            let (sums, _) = self.turn(&zeros, 0, &odd, None);
             return self.multiply(&sums, 1);
         }
-        let even = self.load(code.add(first, 2 * step)?)?;
-        code.barrier()?;
+        let even = self.load(first + 2 * step);
+        code.barrier();
         // An even number of steps leaves one without a partner. Counted steps may go beyond the sum
         // by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
-            Some(code.sub(last, step)?)
+            Some(last - step)
         } else {
             None
         };
-        let bounds = [code.add(first, 3 * step)?, single.unwrap_or(last), Int::Known(2 * step)];
+        let bounds = [first + 3 * step, single.unwrap_or(last), Int::Known(2 * step)];
         let (own, copies) = (zeros.len(), odd.len());
         let apart = |carried: &[Ssa<'c>]| match (
             carried.get(..own),
             carried.get(own..own + copies),
             carried.get(own + copies..),
         ) {
-            (Some(sums), Some(odd), Some(even)) => Ok([sums.to_vec(), odd.to_vec(), even.to_vec()]),
-            _ => Err(EmitError::Internal("lost copies")),
+            (Some(sums), Some(odd), Some(even)) => [sums.to_vec(), odd.to_vec(), even.to_vec()],
+            _ => unreachable!("lost copies"),
         };
         let carried = code.repeat(bounds, &[zeros, odd, even].concat(), |place, carried| {
-            let [sums, odd, even] = apart(carried)?;
-            let (sums, odd) = self.turn(&sums, 0, &odd, Some(place))?;
-            let (sums, even) = self.turn(&sums, 1, &even, Some(code.add(place, step)?))?;
-            Ok([sums, odd, even].concat())
-        })?;
-        let [sums, odd, even] = apart(&carried)?;
-        let (sums, odd) = self.turn(&sums, 0, &odd, single)?;
-        let (sums, _) = self.turn(&sums, 1, &even, None)?;
+            let [sums, odd, even] = apart(carried);
+            let (sums, odd) = self.turn(&sums, 0, &odd, Some(place));
+            let (sums, even) = self.turn(&sums, 1, &even, Some(place + step));
+            [sums, odd, even].concat()
+        });
+        let [sums, odd, even] = apart(&carried);
+        let (sums, odd) = self.turn(&sums, 0, &odd, single);
+        let (sums, _) = self.turn(&sums, 1, &even, None);
         if single.is_none() {
             return self.multiply(&sums, 0);
         }
-        let (sums, _) = self.turn(&sums, 0, &odd, None)?;
+        let (sums, _) = self.turn(&sums, 0, &odd, None);
         self.multiply(&sums, 1)
     }
 
@@ -189,76 +188,74 @@ impl<'c> Steps<'_, 'c> {
         buffer: i64,
         copies: &[Ssa<'c>],
         next: Option<Int<'c>>,
-    ) -> Result<(Vec<Ssa<'c>>, Vec<Ssa<'c>>), EmitError> {
+    ) -> (Vec<Ssa<'c>>, Vec<Ssa<'c>>) {
         let code = self.code();
-        let sums = self.multiply(sums, buffer)?;
-        code.schedule_barrier()?;
-        self.keep(copies, 1 - buffer)?;
-        let next = next.map(|next| self.load(next)).transpose()?;
-        code.barrier()?;
-        code.schedule_barrier()?;
-        Ok((sums, next.unwrap_or_default()))
+        let sums = self.multiply(sums, buffer);
+        code.schedule_barrier();
+        self.keep(copies, 1 - buffer);
+        let next = next.map(|next| self.load(next));
+        code.barrier();
+        code.schedule_barrier();
+        (sums, next.unwrap_or_default())
     }
 
-    fn zeros(&self) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn zeros(&self) -> Vec<Ssa<'c>> {
         let code = self.code();
         let float = Type::float(code.context(), Float::F32);
-        let zeros = code.zeros(float.vector(&[RUN])?)?;
+        let zeros = code.zeros(float.vector(&[RUN]));
         let [tall, wide] = self.kernel.instructions();
-        let instructions = usize::try_from(tall * wide).map_err(|_| EmitError::Internal("a large tile"))?;
-        Ok(vec![zeros; instructions])
+        let instructions = unsigned(tall * wide);
+        vec![zeros; instructions]
     }
 
     /// Copies both factors' terms of a step to registers.
-    fn load(&self, from: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn load(&self, from: Int<'c>) -> Vec<Ssa<'c>> {
         let [a, b] = self.readers.map(|reader| reader.load(self.code(), from, self.end));
-        Ok([a?, b?].concat())
+        [a, b].concat()
     }
 
     /// Stores the loaded terms to a buffer in LDS.
-    fn keep(&self, loaded: &[Ssa<'c>], buffer: i64) -> Result<(), EmitError> {
+    fn keep(&self, loaded: &[Ssa<'c>], buffer: i64) {
         let code = self.code();
         let [a, b] = self.readers;
-        let (own, other) = loaded
-            .split_at_checked(a.load_count())
-            .ok_or(EmitError::Internal("lost copies"))?;
-        a.keep(code, own, Int::Known(buffer * a.size()))?;
+        let (own, other) = loaded.split_at(a.load_count());
+        a.keep(code, own, Int::Known(buffer * a.size()));
         b.keep(code, other, Int::Known(buffer * b.size()))
     }
 
     /// Adds the products of a step in LDS.
-    fn multiply(&self, sums: &[Ssa<'c>], buffer: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+    fn multiply(&self, sums: &[Ssa<'c>], buffer: i64) -> Vec<Ssa<'c>> {
         let code = self.code();
         let dtype = self.factors[0].dtype;
-        let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let element = element(code.context(), dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
         let float = Float::of_fnuz(dtype);
-        let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
-        let vector = element.vector(&[chunk])?;
+        let chunk = 16 / bytes(dtype);
+        let vector = element.vector(&[chunk]);
         let read = |side: usize, half: usize| {
-            const MISSING: EmitError = EmitError::Internal("a side that a kernel lacks");
+            const MISSING: &str = "a side that a kernel lacks";
             let places = self.places.get(side).and_then(|halves| halves.get(half));
-            let memory = self.memories.get(side).copied().ok_or(MISSING)?;
-            let start = buffer * self.readers.get(side).ok_or(MISSING)?.size();
-            let chunks = places.ok_or(MISSING)?.iter();
-            let chunks = chunks.map(|&place| code.read_shared(memory, code.add(place, start)?, vector));
-            chunks.collect::<Result<Vec<_>, EmitError>>()
+            let memory = self.memories[side];
+            let start = buffer * self.readers[side].size();
+            let chunks = places.unwrap_or_else(|| unreachable!("{MISSING}")).iter();
+            let chunks = chunks.map(|&place| code.read_vector(memory, place + start, vector));
+            chunks.collect::<Vec<_>>()
         };
         let mut sums = sums.to_vec();
-        let halves = [[read(0, 0)?, read(1, 0)?], [read(0, 1)?, read(1, 1)?]];
+        let halves = [[read(0, 0), read(1, 0)], [read(0, 1), read(1, 1)]];
         let each = chunk / 2;
         for [a, b] in &halves {
             for part in 0..2 {
                 let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
                 let take = |chunks: &[Ssa<'c>]| {
                     let taken = chunks.iter().map(|&chunk| {
-                        let taken = code.shuffle([chunk, chunk], &taken)?;
-                        let Some(float) = float else { return Ok(taken) };
-                        let floats = Type::float(code.context(), float).vector(&[each])?;
+                        let taken = code.shuffle([chunk, chunk], &taken);
+                        let Some(float) = float else { return taken };
+                        let floats = Type::float(code.context(), float).vector(&[each]);
                         code.one("vector.bitcast", &[taken], floats, &[])
                     });
-                    taken.collect::<Result<Vec<_>, EmitError>>()
+                    taken.collect::<Vec<_>>()
                 };
-                let (a, b) = (take(a)?, take(b)?);
+                let (a, b) = (take(a), take(b));
                 let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
                 for ((a, b), sum) in pairs.zip(&mut sums) {
                     // What comes second has its rows along lanes.
@@ -267,10 +264,10 @@ impl<'c> Steps<'_, 'c> {
                     } else {
                         [a, b]
                     };
-                    *sum = matrix(code, factors, *sum)?;
+                    *sum = matrix(code, factors, *sum);
                 }
             }
         }
-        Ok(sums)
+        sums
     }
 }

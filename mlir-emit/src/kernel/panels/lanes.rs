@@ -1,7 +1,7 @@
 //! Places of a vector's lanes.
 
 use super::{Along, LEFT, OUT, RIGHT, varies};
-use crate::EmitError;
+use crate::ir::IntegerPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::mlir::{Attribute, Float, Type};
 
@@ -44,184 +44,171 @@ pub(super) struct Lanes<'k, 'c> {
 
 impl<'c> Lanes<'_, 'c> {
     /// The type of a vector.
-    pub(super) fn vector(&self) -> Result<Type<'c>, EmitError> {
+    pub(super) fn vector(&self) -> Type<'c> {
         Type::float(self.code.context(), Float::F32).vector(&[self.count])
     }
 
-    fn words(&self) -> Result<Type<'c>, EmitError> {
+    fn words(&self) -> Type<'c> {
         Type::integer(self.code.context(), 32).vector(&[self.count])
     }
 
-    fn truths(&self) -> Result<Type<'c>, EmitError> {
+    fn truths(&self) -> Type<'c> {
         Type::integer(self.code.context(), 1).vector(&[self.count])
     }
 
-    fn constant(&self, text: &str, r#type: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+    fn constant(&self, text: &str, r#type: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("dense<{text}> : {}", r#type));
         self.code.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
-    fn splat(&self, number: i64) -> Result<Ssa<'c>, EmitError> {
-        self.constant(&number.to_string(), self.words()?)
+    fn splat(&self, number: i64) -> Ssa<'c> {
+        self.constant(&number.to_string(), self.words())
     }
 
     /// A number and those after it, one in each lane.
-    fn from(&self, first: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+    fn from(&self, first: Int<'c>) -> Ssa<'c> {
         let numbers: Vec<String> = (0..self.count).map(|lane| lane.to_string()).collect();
-        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words()?)?;
-        let first = self.code.word(first)?;
-        let first = self.code.one("vector.broadcast", &[first], self.words()?, &[])?;
-        self.code.same("arith.addi", &[first, numbers])
+        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words());
+        let first = self.code.word(first);
+        let first = first.broadcast(self.words());
+        first + numbers
     }
 
-    fn below(&self, numbers: Ssa<'c>, end: i64) -> Result<Ssa<'c>, EmitError> {
-        // MLIR's number of the predicate "unsigned less than".
-        let predicate = [("predicate", Attribute::text("6 : i64"))];
-        let operands = [numbers, self.splat(end)?];
-        self.code.one("arith.cmpi", &operands, self.truths()?, &predicate)
+    fn below(&self, numbers: Ssa<'c>, end: i64) -> Ssa<'c> {
+        self.code
+            .compare_integers(IntegerPredicate::Below, numbers, self.splat(end))
     }
 
     /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
     /// columns has whole vectors.
-    pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Result<Column<'c>, EmitError> {
-        let code = self.code;
+    pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Column<'c> {
         let Some((inner, outer)) = columns.split_last() else {
-            return Err(EmitError::Internal("a run without columns"));
+            unreachable!("a run without columns");
         };
         let vectors = (inner.extent + self.count - 1) / self.count;
-        let (run, within) = (code.div(number, vectors)?, code.rem(number, vectors)?);
-        let lane = code.mul(within, self.count)?;
-        let places = places(code, run, outer)?;
+        let (run, within) = (number / vectors, number % vectors);
+        let lane = within * self.count;
+        let places = places(run, outer);
         let mask_of_lanes = if inner.extent % self.count == 0 {
             None
         } else {
-            Some(self.below(self.from(lane)?, inner.extent)?)
+            Some(self.below(self.from(lane), inner.extent))
         };
-        let place = |tensor: usize| -> Result<Place<'c>, EmitError> {
+        let place = |tensor: usize| -> Place<'c> {
             let stride = inner.strides[tensor];
             let step = match stride {
                 1 => Step::One,
                 2 if tensor == RIGHT => {
-                    let mask = |from: i64| -> Result<Ssa<'c>, EmitError> {
-                        let numbers = self.from(code.add(code.mul(lane, 2)?, from)?)?;
+                    let mask = |from: i64| -> Ssa<'c> {
+                        let numbers = self.from(lane * 2 + from);
                         self.below(numbers, 2 * inner.extent - 1)
                     };
                     Step::Two(match mask_of_lanes {
-                        Some(_) => Some([mask(0)?, mask(self.count - 1)?]),
+                        Some(_) => Some([mask(0), mask(self.count - 1)]),
                         None => None,
                     })
                 }
                 _ => {
-                    let numbers = self.from(0.into())?;
-                    Step::Any(code.same("arith.muli", &[numbers, self.splat(stride)?])?)
+                    let numbers = self.from(0.into());
+                    Step::Any(numbers * self.splat(stride))
                 }
             };
-            Ok(Place {
-                first: code.add(places[tensor], code.mul(lane, stride)?)?,
+            Place {
+                first: places[tensor] + lane * stride,
                 step,
-            })
+            }
         };
-        let left = if varies(columns) { Some(place(LEFT)?) } else { None };
-        Ok(Column {
+        let left = if varies(columns) { Some(place(LEFT)) } else { None };
+        Column {
             mask: mask_of_lanes,
             left,
-            right: place(RIGHT)?,
-            out: place(OUT)?,
-        })
+            right: place(RIGHT),
+            out: place(OUT),
+        }
     }
 
     /// Returns the vector `number` of columns at arbitrary strides. `all`: columns in total.
-    pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Result<Column<'c>, EmitError> {
-        let code = self.code;
-        let first = code.mul(number, self.count)?;
-        let numbers = self.from(first)?;
+    pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Column<'c> {
+        let first = number * self.count;
+        let numbers = self.from(first);
         let mask = if all % self.count == 0 {
             None
         } else {
-            Some(self.below(numbers, all)?)
+            Some(self.below(numbers, all))
         };
         // Lanes without a column have the last one's places.
         let numbers = match mask {
-            Some(_) => code.same("arith.minui", &[numbers, self.splat(all - 1)?])?,
+            Some(_) => numbers.minui(self.splat(all - 1)),
             None => numbers,
         };
-        let lanes = |tensor: usize| -> Result<Ssa<'c>, EmitError> {
-            let (mut rest, mut sum) = (numbers, self.splat(0)?);
+        let lanes = |tensor: usize| -> Ssa<'c> {
+            let (mut rest, mut sum) = (numbers, self.splat(0));
             for (position, axis) in columns.iter().enumerate().rev() {
                 let here = if position == 0 {
                     rest
                 } else {
-                    let extent = self.splat(axis.extent)?;
-                    let here = code.same("arith.remui", &[rest, extent])?;
-                    rest = code.same("arith.divui", &[rest, extent])?;
+                    let extent = self.splat(axis.extent);
+                    let here = rest.remui(extent);
+                    rest = rest.divui(extent);
                     here
                 };
-                let moved = code.same("arith.muli", &[here, self.splat(axis.strides[tensor])?])?;
-                sum = code.same("arith.addi", &[sum, moved])?;
+                let moved = here * self.splat(axis.strides[tensor]);
+                sum = sum + moved;
             }
-            Ok(sum)
+            sum
         };
         let right = Place {
             first: 0.into(),
-            step: Step::Any(lanes(RIGHT)?),
+            step: Step::Any(lanes(RIGHT)),
         };
         let out = match super::single(columns, OUT) {
             Some(1) => Place { first, step: Step::One },
             _ => Place {
                 first: 0.into(),
-                step: Step::Any(lanes(OUT)?),
+                step: Step::Any(lanes(OUT)),
             },
         };
         let left = if varies(columns) {
             Some(Place {
                 first: 0.into(),
-                step: Step::Any(lanes(LEFT)?),
+                step: Step::Any(lanes(LEFT)),
             })
         } else {
             None
         };
-        Ok(Column { mask, left, right, out })
+        Column { mask, left, right, out }
     }
 
     /// The elements of the left tensor, from a place on: those of the columns, or one for all of
     /// them.
-    pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         if let Some(place) = column.left {
             return self.load(buffer, from, place, column.mask);
         }
-        let float = Type::float(self.code.context(), Float::F32);
-        let number = self
-            .code
-            .one("memref.load", &[buffer, self.code.index(from)?], float, &[])?;
-        self.code.one("vector.broadcast", &[number], self.vector()?, &[])
+        let number = self.code.read(buffer, from);
+        number.broadcast(self.vector())
     }
 
     /// The elements of the right tensor, from a place on.
-    pub(super) fn right(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn right(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         self.load(buffer, from, column.right, column.mask)
     }
 
     /// The elements of the result, from a place on.
-    pub(super) fn out(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn out(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         self.load(buffer, from, column.out, column.mask)
     }
 
-    fn load(
-        &self,
-        buffer: Ssa<'c>,
-        from: Int<'c>,
-        place: Place<'c>,
-        mask: Option<Ssa<'c>>,
-    ) -> Result<Ssa<'c>, EmitError> {
+    fn load(&self, buffer: Ssa<'c>, from: Int<'c>, place: Place<'c>, mask: Option<Ssa<'c>>) -> Ssa<'c> {
         let code = self.code;
-        let vector = self.vector()?;
-        let first = code.add(from, place.first)?;
+        let vector = self.vector();
+        let first = from + place.first;
         let beside = |first: Int<'c>, mask: Option<Ssa<'c>>| {
-            let first = code.index(first)?;
+            let first = code.index(first);
             match mask {
-                None => code.one("vector.load", &[buffer, first], vector, &[]),
+                None => code.read_vector(buffer, first, vector),
                 Some(mask) => {
-                    let operands = [buffer, first, mask, code.zeros(vector)?];
+                    let operands = [buffer, first, mask, code.zeros(vector)];
                     code.one("vector.maskedload", &operands, vector, &[])
                 }
             }
@@ -230,63 +217,57 @@ impl<'c> Lanes<'_, 'c> {
             (Step::One, mask) => beside(first, mask),
             (Step::Two(masks), _) => {
                 // The last element that is read is the last lane's.
-                let behind = code.add(first, self.count - 1)?;
+                let behind = first + (self.count - 1);
                 let [low, high] = [(first, 0), (behind, 1)]
                     .map(|(first, number): (Int<'c>, usize)| beside(first, masks.map(|masks| masks[number])));
                 let half = self.count / 2;
                 let lanes = (0..self.count).map(|lane| if lane < half { 2 * lane } else { 2 * lane + 1 });
-                code.shuffle([low?, high?], &lanes.collect::<Vec<_>>())
+                code.shuffle([low, high], &lanes.collect::<Vec<_>>())
             }
             (Step::Any(lanes), mask) => {
-                let first = code.index(first)?;
-                let operands = [buffer, first, lanes, self.mask(mask)?, code.zeros(vector)?];
+                let first = code.index(first);
+                let operands = [buffer, first, lanes, self.mask(mask), code.zeros(vector)];
                 code.one("vector.gather", &operands, vector, &[])
             }
         }
     }
 
     /// Stores a vector to the result, from a place on.
-    pub(super) fn store(
-        &self,
-        value: Ssa<'c>,
-        (buffer, from): (Ssa<'c>, Int<'c>),
-        column: &Column<'c>,
-    ) -> Result<(), EmitError> {
+    pub(super) fn store(&self, value: Ssa<'c>, (buffer, from): (Ssa<'c>, Int<'c>), column: &Column<'c>) {
         let code = self.code;
-        let first = code.index(code.add(from, column.out.first)?)?;
+        let first = code.index(from + column.out.first);
         let (name, operands) = match (column.out.step, column.mask) {
             (Step::One, None) => ("vector.store", vec![value, buffer, first]),
             (Step::One, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
-            (Step::Two(_), _) => return Err(EmitError::Internal("a store to every other element")),
-            (Step::Any(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask)?, value]),
+            (Step::Two(_), _) => unreachable!("a store to every other element"),
+            (Step::Any(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask), value]),
         };
-        code.op(name, &operands, &[], &[], Vec::new())?;
-        Ok(())
+        code.op(name, &operands, &[], &[], Vec::new());
     }
 
-    fn mask(&self, mask: Option<Ssa<'c>>) -> Result<Ssa<'c>, EmitError> {
+    fn mask(&self, mask: Option<Ssa<'c>>) -> Ssa<'c> {
         match mask {
-            Some(mask) => Ok(mask),
-            None => self.constant("true", self.truths()?),
+            Some(mask) => mask,
+            None => self.constant("true", self.truths()),
         }
     }
 }
 
 /// Where the step with this number of some loops is in each tensor.
-pub(super) fn places<'c>(code: &Code<'c>, number: Int<'c>, axes: &[Along]) -> Result<super::Places<'c>, EmitError> {
+pub(super) fn places<'c>(number: Int<'c>, axes: &[Along]) -> super::Places<'c> {
     let mut places = [Int::Known(0); 3];
     let mut rest = number;
     for (position, axis) in axes.iter().enumerate().rev() {
         let here = if position == 0 {
             rest
         } else {
-            let here = code.rem(rest, axis.extent)?;
-            rest = code.div(rest, axis.extent)?;
+            let here = rest % axis.extent;
+            rest = rest / axis.extent;
             here
         };
         for (place, stride) in places.iter_mut().zip(axis.strides) {
-            *place = code.add(*place, code.mul(here, stride)?)?;
+            *place = *place + here * stride;
         }
     }
-    Ok(places)
+    places
 }

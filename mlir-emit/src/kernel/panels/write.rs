@@ -2,25 +2,27 @@
 
 use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
-use crate::EmitError;
+use crate::counts::signed;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
 use crate::mlir::{Attribute, Context, Float, Type};
 
-const OVERFLOW: EmitError = EmitError::Internal("a sum of products that cannot be counted");
+const OVERFLOW: &str = "a sum of products that cannot be counted";
 
 impl Panels {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements {
-            arguments.push(float.memref(&[count], None)?);
+            arguments.push(float.memref(&[count], None));
         }
-        let code = Code::new(context, &arguments);
+        let code = Code::kernel(context, &arguments);
         let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
         let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
-        let tilings: Vec<Tiling> = tilings.collect::<Option<_>>().ok_or(OVERFLOW)?;
+        let tilings: Vec<Tiling> = tilings
+            .collect::<Option<_>>()
+            .unwrap_or_else(|| unreachable!("{OVERFLOW}"));
         let most = |count: &dyn Fn(&Tiling) -> i64| tilings.iter().map(count).max().unwrap_or(1).max(1);
         let lanes = self.registers.lanes;
         let panel = most(&|tiling| tiling.block * tiling.vectors * lanes);
@@ -29,24 +31,24 @@ impl Panels {
                 ("alignment", Attribute::text("64 : i64")),
                 ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
             ];
-            code.one("memref.alloca", &[], element.memref(&[count], None)?, &attributes)
+            code.one("memref.alloca", &[], element.memref(&[count], None), &attributes)
         };
-        let panel = memory(panel, float)?;
+        let panel = memory(panel, float);
         let table = if tilings.iter().any(|tiling| tiling.has_table) {
-            Some(memory(most(&|tiling| tiling.block), Type::integer(context, 64))?)
+            Some(memory(most(&|tiling| tiling.block), Type::integer(context, 64)))
         } else {
             None
         };
-        let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
-        let workgroup = Int::Made(code.argument(1)?);
+        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
+        let workgroup = Int::Made(code.argument(1));
         let mut first = 0;
         for (part, tiling) in parts.iter().zip(&tilings) {
-            let count = tiling.workgroups().ok_or(OVERFLOW)?;
-            let own = code.sub(workgroup, first)?;
+            let count = tiling.workgroups().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+            let own = workgroup - first;
             let is_own = if parts.len() == 1 {
                 Int::Known(1)
             } else {
-                code.is_below(own, count)?
+                own.is_below(count)
             };
             let writer = Writer {
                 code: &code,
@@ -61,16 +63,12 @@ impl Panels {
                 table,
             };
             code.replaced(is_own, &[], || {
-                writer.workgroup(own)?;
-                Ok(Vec::new())
-            })?;
+                writer.workgroup(own);
+                Vec::new()
+            });
             first += count;
         }
-        code.op("func.return", &[], &[], &[], Vec::new())?;
-        Ok(Written {
-            block: code.finish()?,
-            workgroups: first,
-        })
+        code.finish(first)
     }
 }
 
@@ -95,69 +93,67 @@ struct Terms<'c> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    fn workgroup(&self, own: Int<'c>) -> Result<(), EmitError> {
+    fn workgroup(&self, own: Int<'c>) {
         let (code, tiling) = (self.code, self.tiling);
         let across = tiling.across();
-        let (tile, rest) = (code.rem(own, across)?, code.div(own, across)?);
-        let (chunk, batch) = (code.rem(rest, tiling.chunks)?, code.div(rest, tiling.chunks)?);
-        let mut base = places(code, batch, &self.part.batch)?;
+        let (tile, rest) = (own % across, own / across);
+        let (chunk, batch) = (rest % tiling.chunks, rest / tiling.chunks);
+        let mut base = places(batch, &self.part.batch);
         for (place, first) in base.iter_mut().zip(self.part.first) {
-            *place = code.add(*place, first)?;
+            *place = *place + first;
         }
         let whole = tiling.all / tiling.vectors;
-        code.replaced(code.is_below(tile, whole)?, &[], || {
-            self.tile(base, tile, chunk, tiling.vectors)?;
-            Ok(Vec::new())
-        })?;
+        code.replaced(tile.is_below(whole), &[], || {
+            self.tile(base, tile, chunk, tiling.vectors);
+            Vec::new()
+        });
         let rest = tiling.all % tiling.vectors;
         if rest > 0 {
-            let is_last = code.is_below(code.sub(tile, whole)?, 1)?;
+            let is_last = (tile - whole).is_below(1);
             code.replaced(is_last, &[], || {
-                self.tile(base, tile, chunk, rest)?;
-                Ok(Vec::new())
-            })?;
+                self.tile(base, tile, chunk, rest);
+                Vec::new()
+            });
         }
-        Ok(())
     }
 
     /// Computes the sums of a tile of columns. `vectors`: vectors of the tile.
-    fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) -> Result<(), EmitError> {
+    fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) {
         let (code, tiling) = (self.code, self.tiling);
-        let all = super::count(&self.part.columns).ok_or(OVERFLOW)?;
+        let all = super::count(&self.part.columns).unwrap_or_else(|| unreachable!("{OVERFLOW}"));
         let columns = (0..vectors).map(|vector| {
-            let number = code.add(code.mul(tile, tiling.vectors)?, vector)?;
+            let number = tile * tiling.vectors + vector;
             if tiling.has_runs {
                 self.lanes.of_run(&self.part.columns, number)
             } else {
                 self.lanes.gathered(&self.part.columns, number, all)
             }
         });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        let all_rows = |terms: Option<Terms<'c>>| -> Result<(), EmitError> {
+        let columns = columns.collect::<Vec<_>>();
+        let all_rows = |terms: Option<Terms<'c>>| {
             let whole = tiling.rows / tiling.down;
-            let first = code.mul(chunk, tiling.each)?;
-            let end = code.lesser(code.add(first, tiling.each)?, whole)?;
+            let first = chunk * tiling.each;
+            let end = (first + tiling.each).min(whole);
             code.repeat([first, end, 1.into()], &[], |number, _| {
-                let row = code.mul(number, tiling.down)?;
-                self.rows(base, &columns, (row, tiling.down), terms)?;
-                Ok(Vec::new())
-            })?;
+                let row = number * tiling.down;
+                self.rows(base, &columns, (row, tiling.down), terms);
+                Vec::new()
+            });
             let rest = tiling.rows % tiling.down;
             if rest > 0 {
-                let is_last = code.is_below(code.sub(tiling.chunks - 1, chunk)?, 1)?;
+                let is_last = (tiling.chunks - 1 - chunk).is_below(1);
                 code.replaced(is_last, &[], || {
-                    self.rows(base, &columns, ((whole * tiling.down).into(), rest), terms)?;
-                    Ok(Vec::new())
-                })?;
+                    self.rows(base, &columns, ((whole * tiling.down).into(), rest), terms);
+                    Vec::new()
+                });
             }
-            Ok(())
         };
         if tiling.terms == 0 {
             return all_rows(None);
         }
         let block = |terms: Terms<'c>| {
             if !tiling.is_read_once() {
-                self.copy(base[RIGHT], &columns, terms)?;
+                self.copy(base[RIGHT], &columns, terms);
             }
             all_rows(Some(terms))
         };
@@ -171,72 +167,63 @@ impl<'c> Writer<'_, 'c> {
         code.repeat([0.into(), tiling.terms.into(), tiling.block.into()], &[], |first, _| {
             block(Terms {
                 first,
-                count: code.lesser(code.sub(tiling.terms, first)?, tiling.block)?,
-                are_more: code.is_below(0, first)?,
-            })?;
-            Ok(Vec::new())
-        })?;
-        Ok(())
+                count: (tiling.terms - first).min(tiling.block),
+                are_more: Int::Known(0).is_below(first),
+            });
+            Vec::new()
+        });
     }
 
     /// Copies the panel of some terms, and writes the table of their places in the left tensor.
-    fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) -> Result<(), EmitError> {
+    fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) {
         let code = self.code;
         code.repeat([0.into(), terms.count, 1.into()], &[], |term, _| {
-            let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
+            let place = places(terms.first + term, &self.part.terms);
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
                 // The compiler crashes on a stack of indices.
                 let long = Type::integer(code.context(), 64);
-                let place = code.one("arith.index_cast", &[code.index(place[LEFT])?], long, &[])?;
-                let operands = [place, table, code.index(term)?];
-                code.op("memref.store", &operands, &[], &[], Vec::new())?;
+                let place = code.index(place[LEFT]).index_cast(long);
+                let operands = [place, table, code.index(term)];
+                code.op("memref.store", &operands, &[], &[], Vec::new());
             }
-            let from = code.add(right, place[RIGHT])?;
+            let from = right + place[RIGHT];
             for (number, column) in (0..).zip(columns) {
-                let elements = self.lanes.right(self.buffers[RIGHT], from, column)?;
-                code.write_shared(elements, self.panel, self.in_panel(term, number, columns.len())?)?;
+                let elements = self.lanes.right(self.buffers[RIGHT], from, column);
+                code.write_vector(elements, self.panel, self.in_panel(term, number, columns.len()));
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Vec::new()
+        });
     }
 
     /// Returns the offset of a term's vector in a panel. `vectors`: vectors of the panel.
-    fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Result<Int<'c>, EmitError> {
-        let vectors = i64::try_from(vectors).map_err(|_| OVERFLOW)?;
-        let code = self.code;
-        code.add(code.mul(term, vectors * self.lanes.count)?, number * self.lanes.count)
+    fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Int<'c> {
+        let vectors = signed(vectors);
+        term * (vectors * self.lanes.count) + number * self.lanes.count
     }
 
     /// Adds the products of some terms to the sums of some rows; without terms the sums are zeros.
-    fn rows(
-        &self,
-        base: Places<'c>,
-        columns: &[Column<'c>],
-        (row, down): (Int<'c>, i64),
-        terms: Option<Terms<'c>>,
-    ) -> Result<(), EmitError> {
+    fn rows(&self, base: Places<'c>, columns: &[Column<'c>], (row, down): (Int<'c>, i64), terms: Option<Terms<'c>>) {
         let code = self.code;
-        let vector = self.lanes.vector()?;
-        let own = |tensor: usize| -> Result<Vec<Int<'c>>, EmitError> {
+        let vector = self.lanes.vector();
+        let own = |tensor: usize| -> Vec<Int<'c>> {
             let rows = &self.part.rows;
-            let first = || code.add(base[tensor], places(code, row, rows)?[tensor]);
+            let first = || base[tensor] + places(row, rows)[tensor];
             match single(rows, tensor) {
                 Some(stride) => {
-                    let first = first()?;
-                    (0..down).map(|next| code.add(first, next * stride)).collect()
+                    let first = first();
+                    (0..down).map(|next| first + next * stride).collect()
                 }
                 None => (0..down)
-                    .map(|next| code.add(base[tensor], places(code, code.add(row, next)?, rows)?[tensor]))
+                    .map(|next| base[tensor] + places(row + next, rows)[tensor])
                     .collect(),
             }
         };
-        let out = own(OUT)?;
+        let out = own(OUT);
         let pairs = || {
             out.iter()
                 .flat_map(|&row| columns.iter().map(move |column| (row, column)))
         };
-        let zeros = pairs().map(|_| code.zeros(vector)).collect::<Result<Vec<_>, _>>()?;
+        let zeros = pairs().map(|_| code.zeros(vector)).collect::<Vec<_>>();
         let sums = match terms {
             None => zeros,
             Some(terms) => {
@@ -244,18 +231,16 @@ impl<'c> Writer<'_, 'c> {
                     pairs()
                         .map(|(row, column)| self.lanes.out(self.buffers[OUT], row, column))
                         .collect()
-                })?;
+                });
                 // A block by itself, and then the blocks' sums: fewer roundings than one long sum has.
-                let sums = self.products((&own(LEFT)?, base[RIGHT]), columns, terms, &zeros)?;
+                let sums = self.products((&own(LEFT), base[RIGHT]), columns, terms, &zeros);
                 let both = sums.into_iter().zip(so_far);
-                both.map(|(sum, so_far)| code.same("arith.addf", &[sum, so_far]))
-                    .collect::<Result<_, _>>()?
+                both.map(|(sum, so_far)| sum + so_far).collect()
             }
         };
         for (sum, (row, column)) in sums.into_iter().zip(pairs()) {
-            self.lanes.store(sum, (self.buffers[OUT], row), column)?;
+            self.lanes.store(sum, (self.buffers[OUT], row), column);
         }
-        Ok(())
     }
 
     /// Returns the sums of the products of some terms, added to `start`, of rows that begin at these
@@ -266,16 +251,16 @@ impl<'c> Writer<'_, 'c> {
         columns: &[Column<'c>],
         terms: Terms<'c>,
         start: &[Ssa<'c>],
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+    ) -> Vec<Ssa<'c>> {
         let code = self.code;
         if !self.tiling.is_read_once() {
-            let (vector, vectors) = (self.lanes.vector()?, columns.len());
+            let (vector, vectors) = (self.lanes.vector(), columns.len());
             return code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
                 let panel = (0_i64..)
                     .zip(0..vectors)
-                    .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors)?, vector));
-                let panel = panel.collect::<Result<Vec<_>, _>>()?;
-                self.summed((rows, self.moved(terms.first, term)?), columns, &panel, sums)
+                    .map(|(number, _)| code.read_vector(self.panel, self.in_panel(term, number, vectors), vector));
+                let panel: Vec<_> = panel.collect();
+                self.summed((rows, self.moved(terms.first, term)), columns, &panel, sums)
             });
         }
         let unrolled = self.tiling.unrolled;
@@ -284,19 +269,18 @@ impl<'c> Writer<'_, 'c> {
             _ => [0; 3],
         };
         code.repeat([0.into(), terms.count, unrolled.into()], start, |term, sums| {
-            let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
-            let from = code.add(right, place[RIGHT])?;
+            let place = places(terms.first + term, &self.part.terms);
+            let from = right + place[RIGHT];
             let mut sums = sums.to_vec();
             for number in 0..unrolled {
-                let from = code.add(from, number * next[RIGHT])?;
+                let from = from + number * next[RIGHT];
                 let panel = columns
                     .iter()
                     .map(|column| self.lanes.right(self.buffers[RIGHT], from, column));
-                let panel = panel.collect::<Result<Vec<_>, _>>()?;
-                let left = code.add(place[LEFT], number * next[LEFT])?;
-                sums = self.summed((rows, left), columns, &panel, &sums)?;
+                let panel: Vec<_> = panel.collect();
+                sums = self.summed((rows, place[LEFT] + number * next[LEFT]), columns, &panel, &sums);
             }
-            Ok(sums)
+            sums
         })
     }
 
@@ -308,43 +292,36 @@ impl<'c> Writer<'_, 'c> {
         columns: &[Column<'c>],
         panel: &[Ssa<'c>],
         sums: &[Ssa<'c>],
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let (code, vector) = (self.code, self.lanes.vector()?);
+    ) -> Vec<Ssa<'c>> {
         let mut sums = sums.iter();
         let mut next = Vec::new();
         for &row in rows {
-            let place = code.add(row, moved)?;
+            let place = row + moved;
             let mut number = None;
             for (column, &elements) in columns.iter().zip(panel) {
                 let left = match number.filter(|_| !super::varies(&self.part.columns)) {
                     Some(number) => number,
-                    None => self.lanes.left(self.buffers[LEFT], place, column)?,
+                    None => self.lanes.left(self.buffers[LEFT], place, column),
                 };
                 number = Some(left);
-                let &sum = sums.next().ok_or(OVERFLOW)?;
-                next.push(code.one("vector.fma", &[left, elements, sum], vector, &[])?);
+                let &sum = sums.next().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+                next.push(left.vector_fma(elements, sum));
             }
         }
-        Ok(next)
+        next
     }
 
     /// Returns how far a term is from the first one in the left tensor.
-    fn moved(&self, first: Int<'c>, term: Int<'c>) -> Result<Int<'c>, EmitError> {
+    fn moved(&self, first: Int<'c>, term: Int<'c>) -> Int<'c> {
         let code = self.code;
         match (single(&self.part.terms, LEFT), self.table) {
-            (Some(stride), _) => code.mul(code.add(first, term)?, stride),
+            (Some(stride), _) => (first + term) * stride,
             (None, Some(table)) => {
-                let place = code.index(term)?;
-                let long = Type::integer(code.context(), 64);
-                let place = code.one("memref.load", &[table, place], long, &[])?;
-                Ok(Int::Made(code.one(
-                    "arith.index_cast",
-                    &[place],
-                    code.index_type(),
-                    &[],
-                )?))
+                let place = code.index(term);
+                let place = code.read(table, place);
+                Int::Made(place.index_cast(code.index_type()))
             }
-            (None, None) => Err(EmitError::Internal("terms without a table")),
+            (None, None) => unreachable!("terms without a table"),
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
-use crate::EmitError;
+use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{Source, Tensor, one_for_all, written};
 use crate::kernel::gemm::Written;
@@ -24,7 +24,7 @@ use crate::kernel::places::{coordinates, offset};
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::collections::HashMap;
 
-const MISSING: EmitError = EmitError::Internal("a value that a kernel of rows lacks");
+const MISSING: &str = "a value that a kernel of rows lacks";
 
 /// Vectors of partial results.
 const PARTIAL: i64 = 4;
@@ -65,15 +65,15 @@ struct Row<'c> {
 
 /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers:
 /// operands, what is stored.
-pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Result<Written<'c>, EmitError> {
+pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Written {
     let mut arguments = vec![Type::index(context), Type::index(context)];
     for tensor in rows.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+        arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-    let workgroup = Int::Made(code.argument(1)?);
+    let buffers = buffers.collect::<Vec<_>>();
+    let workgroup = Int::Made(code.argument(1));
     let count = rows.rows.iter().product::<i64>();
     let each = (ENOUGH / rows.length().max(1)).clamp(1, count.max(1));
     let writer = Writer {
@@ -84,17 +84,13 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Re
         kept: kept(rows),
     };
     let code = &writer.code;
-    let first = code.mul(workgroup, each)?;
-    let end = code.lesser(code.add(first, each)?, count)?;
+    let first = workgroup * each;
+    let end = (first + each).min(count);
     code.repeat([first, end, 1.into()], &[], |number, _| {
-        writer.row(number)?;
-        Ok(Vec::new())
-    })?;
-    code.op("func.return", &[], &[], &[], Vec::new())?;
-    Ok(Written {
-        block: writer.code.finish()?,
-        workgroups: (count + each - 1) / each,
-    })
+        writer.row(number);
+        Vec::new()
+    });
+    writer.code.finish((count + each - 1) / each)
 }
 
 /// The last step of elements with a function of the `math` dialect that a reduction reads, and a
@@ -119,22 +115,19 @@ fn kept(rows: &Rows<'_>) -> Option<(usize, usize)> {
 
 impl<'c> Writer<'_, 'c> {
     /// Computes one row and stores its results.
-    fn row(&self, number: Int<'c>) -> Result<(), EmitError> {
+    fn row(&self, number: Int<'c>) {
         let code = &self.code;
-        let indices = coordinates(code, number, &self.rows.rows)?;
-        let first = self
-            .rows
-            .tensors()
-            .map(|tensor| offset(code, &indices, &tensor.spread.rows));
+        let indices = coordinates(number, &self.rows.rows);
+        let first = self.rows.tensors().map(|tensor| offset(&indices, &tensor.spread.rows));
         let mut row = Row {
-            first: first.collect::<Result<_, _>>()?,
+            first: first.collect(),
             made: HashMap::new(),
             is_kept: false,
         };
         for (number, tensor) in self.rows.operands.iter().enumerate() {
             if tensor.is_same(true) {
-                let (buffer, place) = self.place(&row, number)?;
-                let loaded = code.one("memref.load", &[buffer, code.index(place)?], tensor.element, &[])?;
+                let (buffer, place) = self.place(&row, number);
+                let loaded = code.read(buffer, place);
                 row.made.insert(Source::Operand(number), loaded);
             }
         }
@@ -142,10 +135,10 @@ impl<'c> Writer<'_, 'c> {
             let made = match &step.kind {
                 Kind::Element => continue,
                 Kind::Row => {
-                    let known = arguments(step, |source| row.made.get(&source).copied().ok_or(MISSING))?;
-                    written(code, &step.body, known, None)?
+                    let known = arguments(step, |source| row.made[&source]);
+                    written(code, &step.body, known, None)
                 }
-                Kind::Reduction(start) => self.reduce(&mut row, step, start)?,
+                Kind::Reduction(start) => self.reduce(&mut row, step, start),
             };
             row.made.insert(Source::Step(number), made);
         }
@@ -153,68 +146,71 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// The buffer of a tensor, and where the row begins in it.
-    fn place(&self, row: &Row<'c>, number: usize) -> Result<(Ssa<'c>, Int<'c>), EmitError> {
-        let buffer = self.buffers.get(number).copied().ok_or(MISSING)?;
-        Ok((buffer, row.first.get(number).copied().ok_or(MISSING)?))
+    fn place(&self, row: &Row<'c>, number: usize) -> (Ssa<'c>, Int<'c>) {
+        let buffer = self.buffers[number];
+        (buffer, row.first[number])
     }
 
     /// The result of a reduction of the row.
-    fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &str) -> Result<Ssa<'c>, EmitError> {
+    fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &str) -> Ssa<'c> {
         let &[source, _] = step.sources.as_slice() else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         let code = &self.code;
-        let single = code.context().value(*step.arguments.last().ok_or(MISSING)?).r#type();
+        let single = code
+            .context()
+            .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
+            .r#type();
         let constant = |element: Type<'c>, text: &str| {
-            let vector = element.vector(&[self.lanes])?;
+            let vector = element.vector(&[self.lanes]);
             let value = [("value", Attribute::text(&one_for_all(text, Some(vector))))];
             code.one("arith.constant", &[], vector, &value)
         };
-        let nothing = constant(single, start)?;
+        let nothing = constant(single, start);
         let keeps = self
             .kept
             .filter(|&(kept, _)| source == Source::Step(kept) && !row.is_kept);
         let add = |found: Ssa<'c>, spot: Spot<'c>| {
-            let mut value = self.element(row, source, spot, &mut HashMap::new())?;
+            let mut value = self.element(row, source, spot, &mut HashMap::new());
             if let Some((_, result)) = keeps {
-                self.write(row, result, spot, value)?;
+                self.write(row, result, spot, value);
             }
             if let Some(mask) = spot.mask {
-                value = code.one("arith.select", &[mask, value, nothing], value.r#type(), &[])?;
+                value = mask.select(value, nothing);
             }
             combine(code, step, [found, value], Some(self.lanes))
         };
         // The partial results of a block.
         let block = |first: Int<'c>, turns: i64, rest: &[Spot<'c>]| {
-            let mut partial = vec![nothing; usize::try_from(PARTIAL).map_err(|_| MISSING)?];
+            let mut partial = vec![nothing; unsigned(PARTIAL)];
             if turns > 0 {
                 let bounds = [0, turns, 1].map(Int::Known);
                 partial = code.repeat(bounds, &partial, |turn, partial| {
                     let next = (0..PARTIAL).zip(partial).map(|(number, &found)| {
-                        let vector = code.add(code.mul(turn, PARTIAL)?, number)?;
-                        let place = code.add(first, code.mul(vector, self.lanes)?)?;
+                        let vector = turn * PARTIAL + number;
+                        let place = first + vector * self.lanes;
                         add(found, Spot { place, mask: None })
                     });
                     next.collect()
-                })?;
+                });
             }
             for (found, &spot) in partial.iter_mut().zip(rest) {
-                *found = add(*found, spot)?;
+                *found = add(*found, spot);
             }
             while partial.len() > 1 {
                 let pairs = partial.chunks(2).map(|pair| match *pair {
                     [a, b] => combine(code, step, [a, b], Some(self.lanes)),
-                    _ => Err(MISSING),
+                    _ => unreachable!("{MISSING}"),
                 });
-                partial = pairs.collect::<Result<_, _>>()?;
+                partial = pairs.collect();
             }
-            partial.pop().ok_or(MISSING)
+            partial.pop().unwrap_or_else(|| unreachable!("{MISSING}"))
         };
-        let (whole, rest) = self.cut()?;
+        let (whole, rest) = self.cut();
         let of_block = TURNS * PARTIAL * self.lanes;
         let (blocks, turns) = (whole / TURNS, whole % TURNS);
         let found = if blocks == 0 || whole == TURNS && rest.is_empty() {
-            block(Int::Known(0), whole, &rest)?
+            block(Int::Known(0), whole, &rest)
         } else {
             let is_sum = step.body.iter().any(|operation| operation.name() == "arith.addf");
             let double = Type::float(code.context(), Float::F64);
@@ -222,23 +218,23 @@ impl<'c> Writer<'_, 'c> {
                 if !is_sum {
                     return combine(code, step, [so_far, found], Some(self.lanes));
                 }
-                let wide = code.one("arith.extf", &[found], so_far.r#type(), &[])?;
-                code.same("arith.addf", &[so_far, wide])
+                let wide = found.extf(so_far.r#type());
+                so_far + wide
             };
-            let so_far = if is_sum { constant(double, "0.0")? } else { nothing };
+            let so_far = if is_sum { constant(double, "0.0") } else { nothing };
             let bounds = [0, blocks, 1].map(Int::Known);
             let so_far = code.repeat(bounds, &[so_far], |number, so_far| {
-                let &[so_far] = so_far else { return Err(MISSING) };
-                let found = block(code.mul(number, of_block)?, TURNS, &[])?;
-                Ok(vec![and(so_far, found)?])
-            })?;
+                let &[so_far] = so_far else { unreachable!("{MISSING}") };
+                let found = block(number * of_block, TURNS, &[]);
+                vec![and(so_far, found)]
+            });
             let &[so_far] = so_far.as_slice() else {
-                return Err(MISSING);
+                unreachable!("{MISSING}");
             };
             if turns == 0 && rest.is_empty() {
                 so_far
             } else {
-                and(so_far, block(Int::Known(blocks * of_block), turns, &rest)?)?
+                and(so_far, block(Int::Known(blocks * of_block), turns, &rest))
             }
         };
         row.is_kept |= keeps.is_some();
@@ -246,32 +242,28 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Combines the lanes of a vector.
-    fn across(&self, step: &Step, found: Ssa<'c>, single: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+    fn across(&self, step: &Step, found: Ssa<'c>, single: Type<'c>) -> Ssa<'c> {
         let code = &self.code;
-        let (_, element) = found.r#type().as_vector()?;
+        let (_, element) = found.r#type().as_vector();
         let is_wide = element != single;
         let (mut found, mut width) = (found, self.lanes);
         while width > 1 {
             width /= 2;
             let half = |from: i64| code.shuffle([found, found], &(from..from + width).collect::<Vec<_>>());
-            let (low, high) = (half(0)?, half(width)?);
+            let (low, high) = (half(0), half(width));
             found = if is_wide {
-                code.same("arith.addf", &[low, high])?
+                low + high
             } else {
-                combine(code, step, [low, high], Some(width))?
+                combine(code, step, [low, high], Some(width))
             };
         }
-        let found = code.extract(found, 0, element)?;
-        if is_wide {
-            code.one("arith.truncf", &[found], single, &[])
-        } else {
-            Ok(found)
-        }
+        let found = code.extract(found, 0, element);
+        if is_wide { found.truncf(single) } else { found }
     }
 
     /// How a row is cut: turns of [`PARTIAL`] vectors, and the vectors behind them, fewer than
     /// [`PARTIAL`] or as many if the last one is not whole.
-    fn cut(&self) -> Result<(i64, Vec<Spot<'c>>), EmitError> {
+    fn cut(&self) -> (i64, Vec<Spot<'c>>) {
         let (length, code) = (self.rows.length(), &self.code);
         let of_turn = PARTIAL * self.lanes;
         let turns = length / of_turn;
@@ -285,9 +277,9 @@ impl<'c> Writer<'_, 'c> {
                 let lanes: Vec<&str> = (0..self.lanes)
                     .map(|lane| if lane < there { "true" } else { "false" })
                     .collect();
-                let truths = Type::integer(code.context(), 1).vector(&[self.lanes])?;
+                let truths = Type::integer(code.context(), 1).vector(&[self.lanes]);
                 let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
-                Some(code.one("arith.constant", &[], truths, &[("value", value)])?)
+                Some(code.one("arith.constant", &[], truths, &[("value", value)]))
             };
             rest.push(Spot {
                 place: place.into(),
@@ -295,86 +287,74 @@ impl<'c> Writer<'_, 'c> {
             });
             place += self.lanes;
         }
-        Ok((turns, rest))
+        (turns, rest)
     }
 
     /// Returns a vector of a value's elements. `made`: the values already computed for the same
     /// vector.
-    fn element(
-        &self,
-        row: &Row<'c>,
-        source: Source,
-        spot: Spot<'c>,
-        made: &mut Values<'c>,
-    ) -> Result<Ssa<'c>, EmitError> {
+    fn element(&self, row: &Row<'c>, source: Source, spot: Spot<'c>, made: &mut Values<'c>) -> Ssa<'c> {
         if let Some(&value) = made.get(&source) {
-            return Ok(value);
+            return value;
         }
         let code = &self.code;
         let value = if let Some(&one) = row.made.get(&source) {
-            code.one("vector.broadcast", &[one], one.r#type().vector(&[self.lanes])?, &[])?
+            one.broadcast(one.r#type().vector(&[self.lanes]))
         } else {
             match source {
                 Source::Operand(number) => {
-                    let tensor = self.rows.operands.get(number).ok_or(MISSING)?;
-                    self.read(row, (number, tensor), spot)?
+                    let tensor = &self.rows.operands[number];
+                    self.read(row, (number, tensor), spot)
                 }
                 Source::Step(number) => {
                     if let Some((kept, result)) = self.kept.filter(|_| row.is_kept)
                         && kept == number
                     {
                         let stored = self.rows.stored.get(result - self.rows.operands.len());
-                        let (_, tensor) = stored.ok_or(MISSING)?;
-                        self.read(row, (result, tensor), spot)?
+                        let (_, tensor) = stored.unwrap_or_else(|| unreachable!("{MISSING}"));
+                        self.read(row, (result, tensor), spot)
                     } else {
                         let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
-                        let step = step.ok_or(MISSING)?;
-                        let known = arguments(step, |source| self.element(row, source, spot, made))?;
-                        written(code, &step.body, known, Some(self.lanes))?
+                        let step = step.unwrap_or_else(|| unreachable!("{MISSING}"));
+                        let known = arguments(step, |source| self.element(row, source, spot, made));
+                        written(code, &step.body, known, Some(self.lanes))
                     }
                 }
-                Source::Sums | Source::Unused => return Err(MISSING),
+                Source::Sums | Source::Unused => unreachable!("{MISSING}"),
             }
         };
         made.insert(source, value);
-        Ok(value)
+        value
     }
 
     /// Reads a vector of a tensor, zeros in lanes without an element.
-    fn read(
-        &self,
-        row: &Row<'c>,
-        (number, tensor): (usize, &Tensor<'c>),
-        spot: Spot<'c>,
-    ) -> Result<Ssa<'c>, EmitError> {
+    fn read(&self, row: &Row<'c>, (number, tensor): (usize, &Tensor<'c>), spot: Spot<'c>) -> Ssa<'c> {
         let code = &self.code;
-        let vector = tensor.element.vector(&[self.lanes])?;
-        let (buffer, first) = self.place(row, number)?;
-        let place = code.index(code.add(first, spot.place)?)?;
+        let vector = tensor.element.vector(&[self.lanes]);
+        let (buffer, first) = self.place(row, number);
+        let place = code.index(first + spot.place);
         match spot.mask {
-            None => code.one("vector.load", &[buffer, place], vector, &[]),
+            None => code.read_vector(buffer, place, vector),
             Some(mask) => {
-                let operands = [buffer, place, mask, code.zeros(vector)?];
+                let operands = [buffer, place, mask, code.zeros(vector)];
                 code.one("vector.maskedload", &operands, vector, &[])
             }
         }
     }
 
     /// Writes a vector of a tensor.
-    fn write(&self, row: &Row<'c>, number: usize, spot: Spot<'c>, value: Ssa<'c>) -> Result<(), EmitError> {
+    fn write(&self, row: &Row<'c>, number: usize, spot: Spot<'c>, value: Ssa<'c>) {
         let code = &self.code;
-        let (buffer, first) = self.place(row, number)?;
-        let place = code.index(code.add(first, spot.place)?)?;
+        let (buffer, first) = self.place(row, number);
+        let place = code.index(first + spot.place);
         let (name, operands) = match spot.mask {
             None => ("vector.store", vec![value, buffer, place]),
             Some(mask) => ("vector.maskedstore", vec![buffer, place, mask, value]),
         };
-        code.op(name, &operands, &[], &[], Vec::new())?;
-        Ok(())
+        code.op(name, &operands, &[], &[], Vec::new());
     }
 
     /// Stores the elements of the row, and the values with one element per row.
-    fn store(&self, row: &Row<'c>) -> Result<(), EmitError> {
+    fn store(&self, row: &Row<'c>) {
         let code = &self.code;
         let outputs = || (self.rows.operands.len()..).zip(&self.rows.stored);
         let elements: Vec<_> = outputs().filter(|(_, (_, tensor))| !tensor.is_same(true)).collect();
@@ -385,48 +365,37 @@ impl<'c> Writer<'_, 'c> {
             let values = elements
                 .iter()
                 .map(|(_, (source, _))| self.element(row, *source, spot, &mut made));
-            let values = values.collect::<Result<Vec<_>, _>>()?;
+            let values = values.collect::<Vec<_>>();
             for ((number, _), value) in elements.iter().zip(values) {
-                self.write(row, *number, spot, value)?;
+                self.write(row, *number, spot, value);
             }
-            Ok::<_, EmitError>(())
         };
         if !elements.is_empty() {
-            let (turns, rest) = self.cut()?;
+            let (turns, rest) = self.cut();
             if turns > 0 {
                 let bounds = [0, turns, 1].map(Int::Known);
                 code.repeat(bounds, &[], |turn, _| {
                     for number in 0..PARTIAL {
-                        let vector = code.add(code.mul(turn, PARTIAL)?, number)?;
-                        let place = code.mul(vector, self.lanes)?;
-                        write(Spot { place, mask: None })?;
+                        let vector = turn * PARTIAL + number;
+                        let place = vector * self.lanes;
+                        write(Spot { place, mask: None });
                     }
-                    Ok(Vec::new())
-                })?;
+                    Vec::new()
+                });
             }
-            rest.into_iter().try_for_each(write)?;
+            rest.into_iter().for_each(write);
         }
         for (number, (source, _)) in outputs().filter(|(_, (_, tensor))| tensor.is_same(true)) {
-            let value = *row.made.get(source).ok_or(MISSING)?;
-            let (buffer, place) = self.place(row, number)?;
-            code.op(
-                "memref.store",
-                &[value, buffer, code.index(place)?],
-                &[],
-                &[],
-                Vec::new(),
-            )?;
+            let value = row.made[source];
+            let (buffer, place) = self.place(row, number);
+            code.write(value, buffer, place);
         }
-        Ok(())
     }
 }
 
 /// What the arguments of a step's body are.
-fn arguments<'c>(
-    step: &Step,
-    mut find: impl FnMut(Source) -> Result<Ssa<'c>, EmitError>,
-) -> Result<HashMap<usize, Ssa<'c>>, EmitError> {
+fn arguments<'c>(step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
     let read = step.arguments.iter().zip(&step.sources);
     let read = read.filter(|(_, source)| **source != Source::Unused);
-    read.map(|(&argument, &source)| Ok((argument, find(source)?))).collect()
+    read.map(|(&argument, &source)| (argument, find(source))).collect()
 }

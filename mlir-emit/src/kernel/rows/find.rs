@@ -9,7 +9,6 @@
 
 use super::problem::{Kind, MARK, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};
-use crate::EmitError;
 use crate::kernel::code::DISPATCH;
 use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
 use crate::kernel::fusion::maps;
@@ -74,19 +73,15 @@ struct Scan<'a, 'c> {
 }
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
-pub(super) fn reduction<'c>(
-    context: &'c Context,
-    all: &[Operation],
-    device: Place,
-) -> Result<Option<Found<'c>>, EmitError> {
+pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Place) -> Option<Found<'c>> {
     let Some(seed) = all.iter().position(|operation| operation.attribute(MARK).is_some()) else {
-        return Ok(None);
+        return None;
     };
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
-    let space = space.ok_or(EmitError::Internal("a reduction of rows without loops"))?;
-    match around(context, all, seed, (&space, device))? {
-        Some(found) => Ok(Some(found)),
-        None => Err(EmitError::Internal("a reduction of rows that no kernel has")),
+    let space = space.unwrap_or_else(|| unreachable!("a reduction of rows without loops"));
+    match around(context, all, seed, (&space, device)) {
+        Some(found) => Some(found),
+        None => unreachable!("a reduction of rows that no kernel has"),
     }
 }
 
@@ -98,20 +93,20 @@ pub(super) fn elements<'c>(
     context: &'c Context,
     all: &[Operation],
     schedule: impl Fn(&Problem) -> Option<Schedule>,
-) -> Result<Option<(Found<'c>, Schedule)>, EmitError> {
+) -> Option<(Found<'c>, Schedule)> {
     for (seed, operation) in all.iter().enumerate() {
         let Some(space) = element_space(context, operation) else {
             continue;
         };
-        let found = around(context, all, seed, (&space, Place::Gpu))?;
+        let found = around(context, all, seed, (&space, Place::Gpu));
         if let Some(found) = found
             && found.rows.operands.iter().all(|tensor| is_in_memory(all, tensor.value))
             && let Some(schedule) = schedule(&found.rows.problem())
         {
-            return Ok(Some((found, schedule)));
+            return Some((found, schedule));
         }
     }
-    Ok(None)
+    None
 }
 
 /// Whether a value is an argument or the result of a kernel, perhaps with other axes of one
@@ -131,7 +126,7 @@ fn around<'c>(
     all: &[Operation],
     seed: usize,
     (space, device): (&Space, Place),
-) -> Result<Option<Found<'c>>, EmitError> {
+) -> Option<Found<'c>> {
     let results = all.iter().enumerate();
     let makers: HashMap<usize, usize> = results
         .flat_map(|(number, operation)| operation.results().iter().map(move |&id| (id, number)))
@@ -156,7 +151,7 @@ fn around<'c>(
     let mut best: Option<Found<'c>> = None;
     loop {
         scan.run(&wanted, |_| true);
-        let found = scan.found()?;
+        let found = scan.found();
         let is_possible = found.rows.tensors().count() <= MOST && found.rows.tensors().all(can_be_addressed);
         let grows = best
             .as_ref()
@@ -172,12 +167,12 @@ fn around<'c>(
         }
     }
     if best.is_some() {
-        return Ok(best);
+        return best;
     }
     scan.run(&HashSet::from([seed]), |number| number == seed);
-    let found = scan.found()?;
+    let found = scan.found();
     let is_possible = found.operations.contains(&seed) && found.rows.tensors().all(can_be_addressed);
-    Ok(is_possible.then_some(found))
+    is_possible.then_some(found)
 }
 
 impl<'c> Scan<'_, 'c> {
@@ -230,7 +225,7 @@ impl<'c> Scan<'_, 'c> {
     /// axes of one element.
     fn passed(&self, operation: &Operation, result: usize) -> Option<Held> {
         let held = *self.held.get(operation.operands().first()?)?;
-        let (shape, _) = self.context.value(result).r#type().as_tensor().ok()?;
+        let (shape, _) = self.context.value(result).r#type().if_tensor()?;
         let wide = shape.into_iter().filter(|&extent| extent > 1);
         let is_same = if held.is_row {
             wide.eq(self.space.rows())
@@ -252,7 +247,7 @@ impl<'c> Scan<'_, 'c> {
         if !is_elementwise(body, arguments, is_number) {
             return None;
         }
-        let (shape, element) = context.value(result).r#type().as_tensor().ok()?;
+        let (shape, element) = context.value(result).r#type().if_tensor()?;
         if !self.is_stored(element) {
             return None;
         }
@@ -265,7 +260,7 @@ impl<'c> Scan<'_, 'c> {
             if reduced_space(context, operation)? != *self.space {
                 return None;
             }
-            let (read, _) = context.value(*operands.first()?).r#type().as_tensor().ok()?;
+            let (read, _) = context.value(*operands.first()?).r#type().if_tensor()?;
             (wide(&read), Kind::Reduction(self.start(init)?))
         } else {
             let is_plain = own.iter().copied().eq(0..own.len());
@@ -312,7 +307,7 @@ impl<'c> Scan<'_, 'c> {
                 sources.push(held.source);
                 continue;
             }
-            let (shape, element) = context.value(*id).r#type().as_tensor().ok()?;
+            let (shape, element) = context.value(*id).r#type().if_tensor()?;
             if !self.is_stored(element) {
                 return None;
             }
@@ -412,7 +407,7 @@ impl<'c> Scan<'_, 'c> {
     }
 
     /// Returns the kernel with the values that it stores: those with other readers.
-    fn found(&self) -> Result<Found<'c>, EmitError> {
+    fn found(&self) -> Found<'c> {
         let others = self.all.iter().enumerate();
         let others = others.filter(|(number, _)| !self.operations.contains(number));
         let read: HashSet<usize> = others.flat_map(|(_, operation)| operation.all_operands()).collect();
@@ -420,7 +415,7 @@ impl<'c> Scan<'_, 'c> {
         held.sort_by_key(|(id, _)| **id);
         let mut stored = Vec::new();
         for (&value, held) in held {
-            let (shape, element) = self.context.value(value).r#type().as_tensor()?;
+            let (shape, element) = self.context.value(value).r#type().as_tensor();
             let loops = if held.is_row {
                 self.space.row_loops()
             } else {
@@ -452,12 +447,12 @@ impl<'c> Scan<'_, 'c> {
             stored,
         };
         rows.merge();
-        Ok(Found {
+        Found {
             rows,
             operations: self.operations.clone(),
             behind: self.behind.clone(),
             last: self.last,
-        })
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reductions across the lanes of a row, so that each lane has the result.
 
 use super::problem::Step;
-use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::written;
 use crate::mlir::{Attribute, Float, Type};
@@ -19,14 +18,9 @@ const EXCHANGES: [(u64, &str, &str); 4] = [
 ];
 
 /// Combines two elements by a reduction's step.
-pub(super) fn combine<'c>(
-    code: &Code<'c>,
-    step: &Step,
-    [found, element]: [Ssa<'c>; 2],
-    width: Option<i64>,
-) -> Result<Ssa<'c>, EmitError> {
+pub(super) fn combine<'c>(code: &Code<'c>, step: &Step, [found, element]: [Ssa<'c>; 2], width: Option<i64>) -> Ssa<'c> {
     let &[first, second] = step.arguments.as_slice() else {
-        return Err(EmitError::Internal("a combination of more than two"));
+        unreachable!("a combination of more than two");
     };
     written(
         code,
@@ -40,13 +34,13 @@ pub(super) fn combine<'c>(
 /// subgroup. Reductions alternate between two buffers: before a subgroup writes to a buffer again,
 /// it has passed the barrier of the reduction in between, which the others reach after they have
 /// read.
-pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Result<Option<[Ssa<'c>; 2]>, EmitError> {
+pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Option<[Ssa<'c>; 2]> {
     if schedule.lanes <= SUBGROUP {
-        return Ok(None);
+        return None;
     }
     let float = Type::float(code.context(), Float::F32);
     let memory = || code.shared(schedule.workgroup.cast_signed(), float);
-    Ok(Some([memory()?, memory()?]))
+    Some([memory(), memory()])
 }
 
 /// Combines the values of all lanes of a row. `lane`: the lane's number in its workgroup; `within`:
@@ -57,44 +51,44 @@ pub(super) fn combine_all<'c>(
     schedule: &Schedule,
     (found, memory): (Ssa<'c>, Option<Ssa<'c>>),
     [lane, within]: [Int<'c>; 2],
-) -> Result<Ssa<'c>, EmitError> {
+) -> Ssa<'c> {
     let mut found = found;
     let lanes = schedule.lanes.min(SUBGROUP);
     for (distance, how, permutation) in EXCHANGES {
         if distance < lanes {
-            let other = permuted(code, found, how, permutation)?;
-            found = combine(code, step, [found, other], None)?;
+            let other = permuted(code, found, how, permutation);
+            found = combine(code, step, [found, other], None);
         }
     }
     for distance in [16_u64, 32] {
         if distance < lanes {
-            let other = code.exchanged(found, distance.cast_signed())?;
-            found = combine(code, step, [found, other], None)?;
+            let other = code.exchanged(found, distance.cast_signed());
+            found = combine(code, step, [found, other], None);
         }
     }
     let Some(memory) = memory else {
-        return Ok(found);
+        return found;
     };
     // The results of subgroups, through shared memory.
     let element = found.r#type();
-    let vector = code.one("vector.broadcast", &[found], element.vector(&[1])?, &[])?;
-    code.write_shared(vector, memory, lane)?;
-    code.barrier()?;
-    let first = code.sub(lane, within)?;
+    let vector = found.broadcast(element.vector(&[1]));
+    code.write_vector(vector, memory, lane);
+    code.barrier();
+    let first = lane - within;
     let mut all: Option<Ssa<'c>> = None;
     for subgroup in 0..schedule.lanes / SUBGROUP {
-        let place = code.add(first, (subgroup * SUBGROUP).cast_signed())?;
-        let one = code.one("memref.load", &[memory, code.index(place)?], element, &[])?;
+        let place = first + (subgroup * SUBGROUP).cast_signed();
+        let one = code.read(memory, place);
         all = Some(match all {
-            Some(all) => combine(code, step, [all, one], None)?,
+            Some(all) => combine(code, step, [all, one], None),
             None => one,
         });
     }
-    all.ok_or(EmitError::Internal("a row without lanes"))
+    all.unwrap_or_else(|| unreachable!("a row without lanes"))
 }
 
 /// Returns another lane's value, by a DPP permutation of 16 lanes.
-fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -> Result<Ssa<'c>, EmitError> {
+fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -> Ssa<'c> {
     let mut attributes = vec![
         ("kind", Attribute::text(&format!("#amdgpu.dpp_perm<{how}>"))),
         ("row_mask", Attribute::text("15 : i32")),

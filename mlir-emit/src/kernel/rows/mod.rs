@@ -32,8 +32,7 @@ mod write;
 
 use super::epilogue::{Source, Tensor};
 use super::gemm::Written;
-use crate::EmitError;
-use crate::mlir::{Block, Context, Operation};
+use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
 use rotini_schedule::rows::{Problem, Schedule};
@@ -47,7 +46,7 @@ pub(super) struct Made<'a, 'c> {
     pub(super) lanes: Option<u64>,
     pub(super) operands: &'a [Tensor<'c>],
     pub(super) stored: &'a [(Source, Tensor<'c>)],
-    pub(super) written: Written<'c>,
+    pub(super) written: Written,
 }
 
 /// Whether there are GPU kernels for `rows` rows of `length` elements.
@@ -73,22 +72,20 @@ pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
 /// kernels. `call` makes the call of a kernel.
 pub(super) fn place<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     target: &Target,
-    mut call: impl FnMut(Made<'_, 'c>) -> Result<Operation, EmitError>,
-) -> Result<(), EmitError> {
+    mut call: impl FnMut(Made<'_, 'c>) -> Operation,
+) {
     if let Some(registers) = target.registers() {
-        return place_on_cpus(context, block, registers.lanes, call);
+        return place_on_cpus(context, operations, registers.lanes, call);
     }
     for number in 0.. {
-        let operations = block.take();
-        let Some((found, parts, schedule)) = next(context, &operations, target)? else {
-            block.put(operations);
+        let Some((found, parts, schedule)) = next(context, operations, target) else {
             break;
         };
         let mut calls = Vec::new();
         let divisions = quotient::divisions(context, &found.rows);
-        let kernels = parts::kernels(context, found.rows, parts)?;
+        let kernels = parts::kernels(context, found.rows, parts);
         let is_alone = kernels.len() == 1;
         for (turn, (rows, cut)) in kernels.into_iter().enumerate() {
             let number = if is_alone {
@@ -112,7 +109,7 @@ pub(super) fn place<'c>(
                 None => problem.schedule(),
             };
             let schedule = target.cut_rows(&problem).unwrap_or(schedule);
-            let written = write::write(context, (&rows, &divisions), &cut, &schedule)?;
+            let written = write::write(context, (&rows, &divisions), &cut, &schedule);
             let Problem {
                 rows: count, length, ..
             } = problem;
@@ -123,30 +120,22 @@ pub(super) fn place<'c>(
                 operands: &rows.operands,
                 stored: &rows.stored,
                 written,
-            })?);
+            }));
         }
-        block.put(arranged(
-            operations,
-            &found.operations,
-            &found.behind,
-            found.last,
-            calls,
-        ));
+        let replaced = std::mem::take(operations);
+        *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }
-    Ok(())
 }
 
 /// Replaces marked reductions and the operations fused with them by kernels for CPUs.
 fn place_on_cpus<'c>(
     context: &'c Context,
-    block: &Block<'c>,
+    operations: &mut Vec<Operation>,
     lanes: i64,
-    mut call: impl FnMut(Made<'_, 'c>) -> Result<Operation, EmitError>,
-) -> Result<(), EmitError> {
+    mut call: impl FnMut(Made<'_, 'c>) -> Operation,
+) {
     for number in 0.. {
-        let operations = block.take();
-        let Some(found) = find::reduction(context, &operations, Place::Cpu)? else {
-            block.put(operations);
+        let Some(found) = find::reduction(context, operations, Place::Cpu) else {
             break;
         };
         let rows = &found.rows;
@@ -156,18 +145,12 @@ fn place_on_cpus<'c>(
             lanes: None,
             operands: &rows.operands,
             stored: &rows.stored,
-            written: cpu::write(context, rows, lanes)?,
-        })?;
+            written: cpu::write(context, rows, lanes),
+        });
         let calls = vec![made];
-        block.put(arranged(
-            operations,
-            &found.operations,
-            &found.behind,
-            found.last,
-            calls,
-        ));
+        let replaced = std::mem::take(operations);
+        *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }
-    Ok(())
 }
 
 /// Replaces the operations numbered in `replaced`, the last of which is `last`, by `calls`. `late`:
@@ -196,20 +179,20 @@ fn arranged(
 
 /// Returns what the next kernels replace, the parts of a row and their length, and the schedule if
 /// it is not that of these parts. Marked reductions come before others.
-fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Result<Option<Next<'c>>, EmitError> {
+fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Option<Next<'c>> {
     let Some(machine) = target.machine() else {
-        return Ok(None);
+        return None;
     };
-    if let Some(found) = find::reduction(context, operations, Place::Gpu)? {
+    if let Some(found) = find::reduction(context, operations, Place::Gpu) {
         let parts = found.rows.problem().parts(machine, found.rows.makes_elements());
         let parts = parts.map(u64::cast_signed);
-        return Ok(Some((found, parts, None)));
+        return Some((found, parts, None));
     }
-    let found = find::elements(context, operations, |problem| problem.of_elements(machine))?;
-    Ok(found.map(|(found, schedule)| {
+    let found = find::elements(context, operations, |problem| problem.of_elements(machine));
+    found.map(|(found, schedule)| {
         let parts = [1, found.rows.length()];
         (found, parts, Some(schedule))
-    }))
+    })
 }
 
 type Next<'c> = (find::Found<'c>, [i64; 2], Option<Schedule>);

@@ -6,7 +6,6 @@
 //! shift of one.
 
 use super::problem::Rows;
-use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Spot, Tensor};
 use crate::kernel::places::{BEYOND, offset};
@@ -17,7 +16,7 @@ pub(super) const PAIR: i64 = 2;
 /// Bytes of a word. The hardware only loads aligned words.
 const WORD: i64 = 4;
 
-const MISSING: EmitError = EmitError::Internal("a pair that is missing");
+const MISSING: &str = "a pair that is missing";
 
 /// Which tensors are loaded and stored in pairs.
 #[derive(Debug)]
@@ -58,11 +57,11 @@ impl Pairs {
     }
 
     /// The shift of a row: 0 or 1.
-    pub(super) fn shift<'c>(&self, code: &Code<'c>, row: &[Int<'c>]) -> Result<Int<'c>, EmitError> {
+    pub(super) fn shift<'c>(&self, row: &[Int<'c>]) -> Int<'c> {
         if self.rows.iter().all(|stride| stride % PAIR == 0) {
-            return Ok(Int::Known(0));
+            return Int::Known(0);
         }
-        code.rem(offset(code, row, &self.rows)?, PAIR)
+        offset(row, &self.rows) % PAIR
     }
 
     /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
@@ -72,28 +71,28 @@ impl Pairs {
         code: &Code<'c>,
         (tensor, buffer): (&Tensor<'c>, Ssa<'c>),
         row: &[Int<'c>],
-    ) -> Result<Option<Ssa<'c>>, EmitError> {
+    ) -> Option<Ssa<'c>> {
         if !self.have(tensor) || tensor.elements() % PAIR == 0 {
-            return Ok(None);
+            return None;
         }
-        let place = code.add(offset(code, row, &tensor.spread.rows)?, self.length - 1)?;
-        code.load(buffer, (place, Int::Known(0)), tensor.element).map(Some)
+        let place = offset(row, &tensor.spread.rows) + (self.length - 1);
+        Some(code.load(buffer, (place, Int::Known(0)), tensor.element))
     }
 
     /// Whether a pair has an element only in its first half, the row's last, and only in its
     /// second, the row's first.
-    fn halves<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
-        let (element, [first, second]) = (element(spot, pair)?, exist(spot, pair)?);
+    fn halves<'c>(&self, spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
+        let (element, [first, second]) = (element(spot, pair), exist(spot, pair));
         let is_last = match second {
             Int::Known(1) => Int::Known(0),
-            _ => code.and(first, code.is_below(self.length - PAIR, element)?)?,
+            _ => first & Int::Known(self.length - PAIR).is_below(element),
         };
         let is_first = match first {
             Int::Known(1) => Int::Known(0),
             // As an unsigned number, -1 is above all others.
-            _ => code.and(second, code.is_below(self.length, element)?)?,
+            _ => second & Int::Known(self.length).is_below(element),
         };
-        Ok([is_last, is_first])
+        [is_last, is_first]
     }
 
     /// A run of a tensor. `last`: what [`last`](Self::last) says.
@@ -102,26 +101,26 @@ impl Pairs {
         code: &Code<'c>,
         (tensor, buffer, last): (&Tensor<'c>, Ssa<'c>, Option<Ssa<'c>>),
         spot: &Spot<'_, 'c>,
-    ) -> Result<Ssa<'c>, EmitError> {
-        let base = offset(code, spot.rows, &tensor.spread.rows)?;
-        let vector = tensor.element.vector(&[PAIR])?;
+    ) -> Ssa<'c> {
+        let base = offset(spot.rows, &tensor.spread.rows);
+        let vector = tensor.element.vector(&[PAIR]);
         let mut pairs = Vec::new();
         for pair in 0..RUN / PAIR {
-            let [first, second] = exist(spot, pair)?;
-            let place = code.add(base, element(spot, pair)?)?;
-            let place = code.select(code.or(first, second)?, place, BEYOND / tensor.bytes())?;
-            let mut loaded = code.load(buffer, (place, Int::Known(0)), vector)?;
-            let [is_last, _] = self.halves(code, spot, pair)?;
+            let [first, second] = exist(spot, pair);
+            let place = base + element(spot, pair);
+            let place = (first | second).select(place, BEYOND / tensor.bytes());
+            let mut loaded = code.load(buffer, (place, Int::Known(0)), vector);
+            let [is_last, _] = self.halves(spot, pair);
             if let (Some(last), Int::Made(is_last)) = (last, is_last) {
                 let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
                 let [own, next] = elements;
-                let own = code.one("arith.select", &[is_last, last, own?], tensor.element, &[])?;
-                loaded = code.one("vector.from_elements", &[own, next?], vector, &[])?;
+                let own = is_last.select(last, own);
+                loaded = code.vector(&[own, next], vector);
             }
             pairs.push(loaded);
         }
         let &[a, b] = pairs.as_slice() else {
-            return Err(EmitError::Internal("a run that is not two pairs"));
+            unreachable!("a run that is not two pairs");
         };
         code.shuffle([a, b], &[0, 1, 2, 3])
     }
@@ -132,41 +131,40 @@ impl Pairs {
         code: &Code<'c>,
         (value, tensor, buffer): (Ssa<'c>, &Tensor<'c>, Ssa<'c>),
         spot: &Spot<'_, 'c>,
-    ) -> Result<(), EmitError> {
-        let base = offset(code, spot.rows, &tensor.spread.rows)?;
+    ) {
+        let base = offset(spot.rows, &tensor.spread.rows);
         let beyond = BEYOND / tensor.bytes();
         for pair in 0..RUN / PAIR {
-            let [first, second] = exist(spot, pair)?;
-            let place = code.add(base, element(spot, pair)?)?;
-            let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1])?;
-            code.store(both, buffer, code.select(code.and(first, second)?, place, beyond)?)?;
-            let [is_last, is_first] = self.halves(code, spot, pair)?;
+            let [first, second] = exist(spot, pair);
+            let place = base + element(spot, pair);
+            let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1]);
+            code.store(both, buffer, (first & second).select(place, beyond));
+            let [is_last, is_first] = self.halves(spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
                 // Few lanes have such a pair, and most subgroups none.
                 code.replaced(is_there, &[], || {
-                    let element = code.extract(value, pair * PAIR + number, tensor.element)?;
-                    let place = code.select(is_there, code.add(place, number)?, beyond)?;
-                    code.store(element, buffer, place)?;
-                    Ok(Vec::new())
-                })?;
+                    let element = code.extract(value, pair * PAIR + number, tensor.element);
+                    let place = is_there.select(place + number, beyond);
+                    code.store(element, buffer, place);
+                    Vec::new()
+                });
             }
         }
-        Ok(())
     }
 }
 
 /// The index in its row of a pair's first element: -1 before the row.
-fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<Int<'c>, EmitError> {
+fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Int<'c> {
     let number = usize::try_from(pair * PAIR).ok();
     let element = number.and_then(|number| spot.run.get(number)?.first());
-    element.copied().ok_or(MISSING)
+    element.copied().unwrap_or_else(|| unreachable!("{MISSING}"))
 }
 
 /// Whether each element of a pair exists.
-fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
+fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
     let number = usize::try_from(pair * PAIR).ok();
     let exists = number.and_then(|number| spot.exists.get(number..)?.first_chunk());
-    exists.copied().ok_or(MISSING)
+    exists.copied().unwrap_or_else(|| unreachable!("{MISSING}"))
 }
 
 /// Whether elements of a row are neighbours in memory.

@@ -8,9 +8,8 @@
 
 use super::find::MOST;
 use super::problem::{Kind, Rows};
-use crate::EmitError;
 use crate::kernel::epilogue::{Source, Spread, Tensor};
-use crate::mlir::{Block, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use std::collections::{HashMap, HashSet};
 
 /// The share of one kernel in the work on rows.
@@ -41,11 +40,7 @@ impl Cut {
 
 /// The kernels for rows that are cut into `parts` parts of `length` elements, in the order of
 /// execution.
-pub(super) fn kernels<'c>(
-    context: &'c Context,
-    rows: Rows<'c>,
-    [parts, length]: [i64; 2],
-) -> Result<Vec<(Rows<'c>, Cut)>, EmitError> {
+pub(super) fn kernels<'c>(context: &'c Context, rows: Rows<'c>, [parts, length]: [i64; 2]) -> Vec<(Rows<'c>, Cut)> {
     let is_reduction = |number: &usize| {
         let step = rows.steps.get(*number);
         step.is_some_and(|step| matches!(step.kind, Kind::Reduction(_)))
@@ -59,7 +54,7 @@ pub(super) fn kernels<'c>(
         ..Cut::default()
     };
     if !is_cut {
-        return Ok(vec![(rows, cut)]);
+        return vec![(rows, cut)];
     }
     // The reductions that each step needs.
     let mut needs: Vec<HashSet<usize>> = Vec::new();
@@ -81,7 +76,7 @@ pub(super) fn kernels<'c>(
         let is_found = |number: &&usize| !cut.known.contains_key(number) && !left.contains(number);
         let mut stored = Vec::new();
         for &number in reductions.iter().filter(is_found) {
-            stored.push((Source::Step(number), found(context, &rows, parts)?));
+            stored.push((Source::Step(number), found(context, &rows, parts)));
         }
         let kernel = Rows {
             operands: operands.clone(),
@@ -101,25 +96,21 @@ pub(super) fn kernels<'c>(
         }
     }
     kernels.push((Rows { operands, ..rows }, cut));
-    Ok(kernels)
+    kernels
 }
 
 /// A tensor for the results of each part of each row.
-fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Result<Tensor<'c>, EmitError> {
+fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Tensor<'c> {
     let element = Type::float(context, Float::F32);
     let shape = [rows.rows.as_slice(), &[parts]].concat();
-    let fresh = Block::new(&[element.tensor(&shape)?]);
-    let value = fresh
-        .argument(0)
-        .ok_or(EmitError::Internal("a value without a place"))?
-        .id();
+    let value = context.fresh(element.tensor(&shape)).id();
     let mut strides = Vec::new();
     let mut stride = parts;
     for extent in rows.rows.iter().rev() {
         strides.insert(0, stride);
         stride *= extent;
     }
-    Ok(Tensor {
+    Tensor {
         value,
         element,
         shape,
@@ -128,5 +119,5 @@ fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Result<Tensor
             rows: strides,
             columns: vec![0; rows.columns.len()],
         },
-    })
+    }
 }

@@ -9,7 +9,6 @@
 //! f32.
 
 use super::problem::{Kind, Rows, Step};
-use crate::EmitError;
 use crate::kernel::code::{Code, Ssa};
 use crate::kernel::epilogue::Source;
 use crate::mlir::{Attribute, Context, Float, Type};
@@ -80,7 +79,7 @@ fn is_rounded(rows: &Rows<'_>, (number, step): (usize, &Step), value: usize) -> 
 }
 
 /// The quotients of elements by one divisor.
-pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>) -> Ssa<'c> {
     // The bits of an f32's exponent; those of 2^126 and of 2^-126.
     const EXPONENT: u32 = 0x7f80_0000;
     const GREATEST: u32 = 0x7e80_0000;
@@ -92,14 +91,14 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
     };
     // The divisor times this power is from 1/2 to 1, so that no product is larger than the quotient; from 1 to 4 if the divisor is 2^126 or more, and
     // below 1/2 if it is subnormal. Zero, infinities and NaN stay.
-    let bits = code.one("arith.bitcast", &[divisor], word, &[])?;
-    let exponent = code.same("arith.andi", &[bits, number(EXPONENT)?])?;
-    let power = code.same("arith.subi", &[number(GREATEST)?, exponent])?;
-    let power = code.same("arith.maxsi", &[power, number(LEAST)?])?;
-    let power = code.one("arith.bitcast", &[power], float, &[])?;
-    let scaled = code.same("arith.mulf", &[divisor, power])?;
-    let reciprocal = code.same("arith.divf", &[code.float("1.0", float)?, scaled])?;
-    let all = |factor| code.one("vector.broadcast", &[factor], elements.r#type(), &[]);
-    let scaled = code.same("arith.mulf", &[elements, all(power)?])?;
-    code.same("arith.mulf", &[scaled, all(reciprocal)?])
+    let bits = divisor.bitcast(word);
+    let exponent = bits & number(EXPONENT);
+    let power = number(GREATEST) - exponent;
+    let power = power.maxsi(number(LEAST));
+    let power = power.bitcast(float);
+    let scaled = divisor * power;
+    let reciprocal = code.float("1.0", float) / scaled;
+    let all = |factor: Ssa<'c>| factor.broadcast(elements.r#type());
+    let scaled = elements * all(power);
+    scaled * all(reciprocal)
 }

@@ -33,11 +33,7 @@ impl Space {
 
 /// The loops of a marked reduction that have more than one step.
 pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
-    let (shape, _) = context
-        .value(*operation.operands().first()?)
-        .r#type()
-        .as_tensor()
-        .ok()?;
+    let (shape, _) = context.value(*operation.operands().first()?).r#type().if_tensor()?;
     let iterators: Vec<&str> = operation.attribute("iterator_types")?.split(',').collect();
     let loops = wide(&shape);
     Some(Space {
@@ -59,7 +55,7 @@ pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<
     if operation.name() != "linalg.generic" || operation.attribute("iterator_types")?.contains("reduction") {
         return None;
     }
-    let (shape, _) = context.value(*operation.results().first()?).r#type().as_tensor().ok()?;
+    let (shape, _) = context.value(*operation.results().first()?).r#type().if_tensor()?;
     let elements = shape.iter().try_fold(1_i64, |all, &extent| all.checked_mul(extent));
     if elements.is_none_or(|elements| elements < MANY) {
         return None;
@@ -68,7 +64,7 @@ pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<
     let maps = maps(operation.attribute("indexing_maps")?)?;
     let (_, inputs) = maps.split_last()?;
     let has = |map: &Vec<usize>, id: &usize| -> Option<Vec<bool>> {
-        let (shape, _) = context.value(*id).r#type().as_tensor().ok()?;
+        let (shape, _) = context.value(*id).r#type().if_tensor()?;
         let along = |number: &usize| {
             let mut axes = map.iter().zip(&shape);
             axes.any(|(position, &extent)| position == number && extent > 1)

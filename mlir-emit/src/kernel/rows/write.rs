@@ -13,7 +13,6 @@ use super::pairs::Pairs;
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
-use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Source, Tensor, one_for_all, store, written};
 use crate::kernel::gemm::Written;
@@ -22,7 +21,7 @@ use crate::mlir::{Attribute, Context, Type};
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
 
-const MISSING: EmitError = EmitError::Internal("a value that a kernel of rows lacks");
+const MISSING: &str = "a value that a kernel of rows lacks";
 
 /// The state of a lane's run of elements.
 #[derive(Default)]
@@ -93,35 +92,35 @@ pub(super) fn write<'c>(
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
     cut: &Cut,
     schedule: &Schedule,
-) -> Result<Written<'c>, EmitError> {
+) -> Written {
     let mut arguments = vec![Type::index(context), Type::index(context)];
     for tensor in rows.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+        arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
-    let code = Code::new(context, &arguments);
+    let code = Code::kernel(context, &arguments);
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
-    let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+    let buffers = buffers.collect::<Vec<_>>();
+    let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
     let across = cut.across(rows);
     let count = rows.rows.iter().product::<i64>() * across;
     // The number of the row's part, and whether the row exists.
     let place = |turn: i64| {
-        let group = code.add(code.mul(workgroup, each)?, turn)?;
-        let number = code.add(code.mul(group, together)?, code.div(lane, lanes)?)?;
+        let group = workgroup * each + turn;
+        let number = group * together + lane / lanes;
         let exists = if count % (together * each) == 0 {
             Int::Known(1)
         } else {
-            code.is_below(number, count)?
+            number.is_below(count)
         };
-        Ok::<_, EmitError>((number, exists))
+        (number, exists)
     };
-    let first = place(0)?;
-    let within = code.rem(lane, lanes)?;
+    let first = place(0);
+    let within = lane % lanes;
     let mut places = vec![first];
     for turn in 1..each {
-        places.push(place(turn)?);
+        places.push(place(turn));
     }
     // Runs are contiguous if they are so in all tensors; else the neighbours of an element are in
     // other lanes.
@@ -145,33 +144,29 @@ pub(super) fn write<'c>(
         pairs,
         row: Row::nowhere(),
     };
-    writer.rows(lane, &places)?;
-    writer.code.op("func.return", &[], &[], &[], Vec::new())?;
+    writer.rows(lane, &places);
     let of_group = together * each;
-    Ok(Written {
-        block: writer.code.finish()?,
-        workgroups: (count + of_group - 1) / of_group,
-    })
+    writer.code.finish((count + of_group - 1) / of_group)
 }
 
 impl<'c> Writer<'_, 'c> {
     /// Writes what a lane does with its rows.
-    fn rows(&mut self, lane: Int<'c>, places: &[(Int<'c>, Int<'c>)]) -> Result<(), EmitError> {
+    fn rows(&mut self, lane: Int<'c>, places: &[(Int<'c>, Int<'c>)]) {
         let mut all: Vec<Row<'c>> = Vec::new();
         let across = self.cut.across(self.rows);
         for &(number, exists) in places {
-            let (number, part) = (self.code.div(number, across)?, self.code.rem(number, across)?);
-            let indices = coordinates(&self.code, number, &self.rows.rows)?;
-            let made = self.load_rows(&indices, exists)?;
-            let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&self.code, &indices));
+            let (number, part) = (number / across, number % across);
+            let indices = coordinates(number, &self.rows.rows);
+            let made = self.load_rows(&indices, exists);
+            let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&indices));
             let operands = self.rows.operands.iter().zip(&self.buffers);
             let lasts = self.pairs.iter().flat_map(|pairs| {
                 let last = |(tensor, &buffer)| pairs.last(&self.code, (tensor, buffer), &indices);
                 operands.clone().map(last)
             });
             self.row = Row {
-                shift: shift.unwrap_or(Ok(Int::Known(0)))?,
-                lasts: lasts.collect::<Result<_, _>>()?,
+                shift: shift.unwrap_or(Int::Known(0)),
+                lasts: lasts.collect(),
                 indices,
                 part,
                 exists,
@@ -179,7 +174,7 @@ impl<'c> Writer<'_, 'c> {
                 kept: Vec::new(),
             };
             if self.schedule.at_once.is_none() {
-                self.row.kept = self.kept(all.first())?;
+                self.row.kept = self.kept(all.first());
             }
             all.push(std::mem::replace(&mut self.row, Row::nowhere()));
         }
@@ -188,27 +183,24 @@ impl<'c> Writer<'_, 'c> {
             matches!(step.kind, Kind::Reduction(_)) && !is_known
         };
         let memory = if self.rows.steps.iter().enumerate().any(is_found) {
-            memory(&self.code, self.schedule)?
+            memory(&self.code, self.schedule)
         } else {
             None
         };
         let mut turns = [0, 1].into_iter().cycle();
         for row in all {
             self.row = row;
-            self.passes(lane, memory, &mut turns)?;
+            self.passes(lane, memory, &mut turns);
         }
-        Ok(())
     }
 
     /// The runs of a row that stay. All of several rows are loaded before the first is used:
     /// `first` has what they have in common.
-    fn kept(&self, first: Option<&Row<'c>>) -> Result<Vec<Run<'c>>, EmitError> {
+    fn kept(&self, first: Option<&Row<'c>>) -> Vec<Run<'c>> {
         let numbers = 0..self.schedule.runs.cast_signed();
-        let mut kept: Vec<Run<'c>> = numbers
-            .map(|number| self.run(Int::Known(number)))
-            .collect::<Result<_, _>>()?;
+        let mut kept: Vec<Run<'c>> = numbers.map(|number| self.run(Int::Known(number))).collect();
         if self.schedule.each == 1 {
-            return Ok(kept);
+            return kept;
         }
         for (number, run) in kept.iter_mut().enumerate() {
             for (operand, tensor) in self.rows.operands.iter().enumerate() {
@@ -220,118 +212,116 @@ impl<'c> Writer<'_, 'c> {
                     .and_then(|row| row.kept.get(number)?.made.get(&source));
                 match common {
                     Some(&common) => drop(run.made.insert(source, common)),
-                    None => drop(self.element(source, run)?),
+                    None => drop(self.element(source, run)),
                 }
             }
         }
-        Ok(kept)
+        kept
     }
 
     /// Loads the values with one element per row.
-    fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> Result<HashMap<Source, Ssa<'c>>, EmitError> {
+    fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> HashMap<Source, Ssa<'c>> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
             if tensor.is_same(true) && !self.cut.known.values().any(|&known| known == number) {
-                let place = offset(&self.code, row, &tensor.spread.rows)?;
-                let place = self.code.select(exists, place, BEYOND / tensor.bytes())?;
-                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element)?;
+                let place = offset(row, &tensor.spread.rows);
+                let place = exists.select(place, BEYOND / tensor.bytes());
+                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element);
                 made.insert(Source::Operand(number), loaded);
             }
         }
-        Ok(made)
+        made
     }
 
     /// Writes all steps of a row, and stores the results.
-    fn passes(
-        &mut self,
-        lane: Int<'c>,
-        memory: Option<[Ssa<'c>; 2]>,
-        turns: &mut impl Iterator<Item = usize>,
-    ) -> Result<(), EmitError> {
+    fn passes(&mut self, lane: Int<'c>, memory: Option<[Ssa<'c>; 2]>, turns: &mut impl Iterator<Item = usize>) {
         let mut kept = std::mem::take(&mut self.row.kept);
         for (number, step) in self.rows.steps.iter().enumerate() {
             let made = match &step.kind {
                 _ if self.cut.left.contains(&number) => continue,
                 Kind::Element => continue,
                 Kind::Row => {
-                    let known = self.arguments(step, |source| self.row.made.get(&source).copied().ok_or(MISSING))?;
-                    written(&self.code, &step.body, known, None)?
+                    let known = self.arguments(step, |source| self.row.made[&source]);
+                    written(&self.code, &step.body, known, None)
                 }
-                Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step)?,
+                Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step),
                 Kind::Reduction(start) => {
-                    let found = self.reduce(step, start, &mut kept)?;
-                    let turn = turns.next().unwrap_or(0);
+                    let found = self.reduce(step, start, &mut kept);
+                    let turn = turns.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                     let memory = memory.and_then(|both| both.get(turn).copied());
-                    combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])?
+                    combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])
                 }
             };
             self.row.made.insert(Source::Step(number), made);
         }
-        self.store_elements(&mut kept)?;
+        self.store_elements(&mut kept);
         self.store_rows()
     }
 
     /// Combines the results of all parts of the row.
-    fn known(&self, number: usize, step: &Step) -> Result<Ssa<'c>, EmitError> {
+    fn known(&self, number: usize, step: &Step) -> Ssa<'c> {
         let code = &self.code;
-        let operand = *self.cut.known.get(&number).ok_or(MISSING)?;
-        let tensor = self.rows.operands.get(operand).ok_or(MISSING)?;
-        let buffer = *self.buffers.get(operand).ok_or(MISSING)?;
-        let first = offset(code, &self.row.indices, &tensor.spread.rows)?;
-        let first = code.select(self.row.exists, first, BEYOND / tensor.bytes())?;
+        let operand = self.cut.known[&number];
+        let tensor = &self.rows.operands[operand];
+        let buffer = self.buffers[operand];
+        let first = offset(&self.row.indices, &tensor.spread.rows);
+        let first = self.row.exists.select(first, BEYOND / tensor.bytes());
         // Side by side, and all loaded before the first is used.
         let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
-        let vector = tensor.element.vector(&[RUN])?;
+        let vector = tensor.element.vector(&[RUN]);
         let loaded = (0..self.cut.parts / width).map(|number| {
-            let place = (code.add(first, number * width)?, Int::Known(0));
+            let place = (first + number * width, Int::Known(0));
             code.load(buffer, place, if width == 1 { tensor.element } else { vector })
         });
         let mut parts = Vec::new();
-        for loaded in loaded.collect::<Result<Vec<_>, EmitError>>()? {
+        for loaded in loaded.collect::<Vec<_>>() {
             if width == 1 {
                 parts.push(loaded);
                 continue;
             }
             for number in 0..width {
-                parts.push(code.extract(loaded, number, tensor.element)?);
+                parts.push(code.extract(loaded, number, tensor.element));
             }
         }
         let mut parts = parts.into_iter();
-        let first = parts.next().ok_or(MISSING)?;
-        parts.try_fold(first, |found, part| combine(code, step, [found, part], None))
+        let first = parts.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+        parts.fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
     /// Returns the reduction of a lane's runs.
-    fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Result<Ssa<'c>, EmitError> {
+    fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Ssa<'c> {
         let &[source, _] = step.sources.as_slice() else {
-            return Err(MISSING);
+            unreachable!("{MISSING}");
         };
         let code = &self.code;
-        let element = code.context().value(*step.arguments.last().ok_or(MISSING)?).r#type();
-        let vector = element.vector(&[RUN])?;
+        let element = code
+            .context()
+            .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
+            .r#type();
+        let vector = element.vector(&[RUN]);
         let value = [("value", Attribute::text(&one_for_all(start, Some(vector))))];
-        let nothing = code.one("arith.constant", &[], vector, &value)?;
+        let nothing = code.one("arith.constant", &[], vector, &value);
         let add = |found: Ssa<'c>, run: &mut Run<'c>| {
-            let read = self.element(source, run)?;
-            let read = self.if_there(read, nothing, &run.exists)?;
+            let read = self.element(source, run);
+            let read = self.if_there(read, nothing, &run.exists);
             combine(code, step, [found, read], Some(RUN))
         };
         let mut found = nothing;
         if let Some(count) = self.schedule.at_once {
             let found_by_all = self.turns(count, &[found], |run, found| {
-                let &[found] = found else { return Err(MISSING) };
-                Ok(vec![add(found, run)?])
-            })?;
-            found = *found_by_all.first().ok_or(MISSING)?;
+                let &[found] = found else { unreachable!("{MISSING}") };
+                vec![add(found, run)]
+            });
+            found = found_by_all[0];
         } else {
             for run in kept {
-                found = add(found, run)?;
+                found = add(found, run);
             }
         }
         let elements = (0..RUN).map(|number| code.extract(found, number, element));
-        let mut elements = elements.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let first = elements.next().ok_or(MISSING)?;
-        elements.try_fold(first, |found, element| combine(code, step, [found, element], None))
+        let mut elements = elements.collect::<Vec<_>>().into_iter();
+        let first = elements.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+        elements.fold(first, |found, element| combine(code, step, [found, element], None))
     }
 
     /// A loop over all runs, with `count` runs in each iteration.
@@ -339,22 +329,22 @@ impl<'c> Writer<'_, 'c> {
         &self,
         count: u64,
         values: &[Ssa<'c>],
-        mut body: impl FnMut(&mut Run<'c>, &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        mut body: impl FnMut(&mut Run<'c>, &[Ssa<'c>]) -> Vec<Ssa<'c>>,
+    ) -> Vec<Ssa<'c>> {
         let (all, count) = (self.schedule.runs.cast_signed(), count.cast_signed());
         let bounds = [0, all, count].map(Int::Known);
         self.code.repeat(bounds, values, |first, values| {
-            let runs = (0..count).map(|next| self.run(self.code.add(first, next)?));
+            let runs = (0..count).map(|next| self.run(first + next));
             let mut values = values.to_vec();
-            for mut run in runs.collect::<Result<Vec<_>, _>>()? {
-                values = body(&mut run, &values)?;
+            for mut run in runs.collect::<Vec<_>>() {
+                values = body(&mut run, &values);
             }
-            Ok(values)
+            values
         })
     }
 
     /// Stores the values with one element per element of a row.
-    fn store_elements(&self, kept: &mut [Run<'c>]) -> Result<(), EmitError> {
+    fn store_elements(&self, kept: &mut [Run<'c>]) {
         let outputs = self
             .rows
             .stored
@@ -362,31 +352,33 @@ impl<'c> Writer<'_, 'c> {
             .zip(self.buffers.iter().skip(self.rows.operands.len()));
         let outputs: Vec<_> = outputs.filter(|((_, tensor), _)| !tensor.is_same(true)).collect();
         if outputs.is_empty() {
-            return Ok(());
+            return;
         }
         let write = |run: &mut Run<'c>| {
             for ((source, tensor), buffer) in &outputs {
-                let value = self.element(*source, run)?;
+                let value = self.element(*source, run);
                 match self.pairs.as_ref().filter(|pairs| pairs.have(tensor)) {
-                    Some(pairs) => pairs.store(&self.code, (value, tensor, **buffer), &self.spot(run))?,
-                    None => store(&self.code, (value, tensor), **buffer, &self.spot(run), self.extent)?,
+                    Some(pairs) => pairs.store(&self.code, (value, tensor, **buffer), &self.spot(run)),
+                    None => store(&self.code, (value, tensor), **buffer, &self.spot(run), self.extent),
                 }
             }
-            Ok::<_, EmitError>(())
         };
         if let Some(count) = self.schedule.at_once {
-            self.turns(count, &[], |run, _| write(run).map(|()| Vec::new()))?;
-            return Ok(());
+            self.turns(count, &[], |run, _| {
+                write(run);
+                Vec::new()
+            });
+            return;
         }
-        kept.iter_mut().try_for_each(write)
+        kept.iter_mut().for_each(write);
     }
 
     /// Stores the values with one element per row: the first lane of each row does.
-    fn store_rows(&self) -> Result<(), EmitError> {
+    fn store_rows(&self) {
         let code = &self.code;
-        let mut is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
+        let mut is_first = self.within.is_below(1) & self.row.exists;
         if !self.cut.finds {
-            is_first = code.and(is_first, code.is_below(self.row.part, 1)?)?;
+            is_first = is_first & self.row.part.is_below(1);
         }
         let outputs = self
             .rows
@@ -394,13 +386,12 @@ impl<'c> Writer<'_, 'c> {
             .iter()
             .zip(self.buffers.iter().skip(self.rows.operands.len()));
         for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
-            let value = *self.row.made.get(source).ok_or(MISSING)?;
-            let mut place = offset(code, &self.row.indices, &tensor.spread.rows)?;
+            let value = self.row.made[source];
+            let mut place = offset(&self.row.indices, &tensor.spread.rows);
             if self.cut.finds {
-                place = code.add(place, self.row.part)?;
+                place = place + self.row.part;
             }
-            code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes())?)?;
+            code.store(value, buffer, is_first.select(place, BEYOND / tensor.bytes()));
         }
-        Ok(())
     }
 }

@@ -151,15 +151,14 @@ impl LaunchPlan {
         buffers: &Buffers<'_>,
     ) -> Result<(), DriverError> {
         let resolve = |word: Word| match word {
-            // There are enough pointers by this function's contract; null would be refused by the
-            // driver or fault on the device.
+            // There are enough pointers by this function's contract.
             Word::Argument(index, offset) => {
-                let pointer = buffers.pointers.get(index).map_or(0, |pointer| pointer.addr() as u64);
+                let pointer = buffers.pointers[index].addr() as u64;
                 pointer.wrapping_add(offset)
             }
             Word::Workspace(offset) => (buffers.workspace.addr() as u64).wrapping_add(offset),
             // There are enough scalars by this function's contract.
-            Word::Scalar(index, shift) => buffers.scalars.get(index).map_or(0, |bits| bits >> shift),
+            Word::Scalar(index, shift) => buffers.scalars[index] >> shift,
             Word::Fixed(value) => value,
         };
         let mut values = [0_u64; MAX_PARAMETERS];

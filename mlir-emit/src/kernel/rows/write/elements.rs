@@ -1,7 +1,6 @@
 //! A lane's elements: where they are in their row, and what their values are.
 
 use super::{MISSING, Run, Writer};
-use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::{RUN, Source, Spot, load, written_with};
 use crate::kernel::places::coordinates;
@@ -14,17 +13,16 @@ use std::collections::HashMap;
 
 impl<'c> Writer<'_, 'c> {
     /// A run of the lane's, by its number.
-    pub(super) fn run(&self, number: Int<'c>) -> Result<Run<'c>, EmitError> {
-        let code = &self.code;
+    pub(super) fn run(&self, number: Int<'c>) -> Run<'c> {
         let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
         let rest = self.rows.length() - (parts - 1) * length;
-        let last = code.add(self.row.shift, rest)?;
+        let last = self.row.shift + rest;
         let end = if rest == *length {
             last
         } else {
-            code.select(code.is_below(self.row.part, parts - 1)?, *length, last)?
+            self.row.part.is_below(parts - 1).select(*length, last)
         };
-        let first_of_part = code.mul(self.row.part, *length)?;
+        let first_of_part = self.row.part * *length;
         let is_side_by_side = self.extent % RUN == 0;
         let mut run = Run::default();
         for next in 0..RUN {
@@ -34,118 +32,105 @@ impl<'c> Writer<'_, 'c> {
                 Some(_) => pairs::PAIR,
                 None => 1,
             };
-            let group = code.add(code.mul(number, RUN / width)?, next / width)?;
-            let first = code.mul(code.add(code.mul(group, lanes)?, self.within)?, width)?;
-            let element = code.add(first, next % width)?;
+            let group = number * (RUN / width) + next / width;
+            let first = (group * lanes + self.within) * width;
+            let element = first + next % width;
             // Runs before the last are whole, and so may be the last.
             let is_whole = match number {
                 Int::Known(number) => (number + 1) * lanes * RUN <= rest,
                 Int::Made(_) => false,
             };
-            let is_in_row = if is_whole {
-                Int::Known(1)
-            } else {
-                code.is_below(element, end)?
-            };
-            let place = code.add(element, first_of_part)?;
+            let is_in_row = if is_whole { Int::Known(1) } else { element.is_below(end) };
+            let place = element + first_of_part;
             // The first pair may begin before the row.
             let may_be_before = next == 0 && !matches!(number, Int::Known(1..));
             let is_begun = match self.row.shift {
-                shift @ Int::Made(_) if may_be_before => code.is_below(shift, code.add(place, 1)?)?,
+                shift @ Int::Made(_) if may_be_before => shift.is_below(place + 1),
                 _ => Int::Known(1),
             };
-            let exists = code.and(self.row.exists, code.and(is_begun, is_in_row)?)?;
+            let exists = self.row.exists & (is_begun & is_in_row);
             run.exists.push(exists);
-            let place = code.sub(place, self.row.shift)?;
-            run.indices.push(coordinates(code, place, &self.rows.columns)?);
+            let place = place - self.row.shift;
+            run.indices.push(coordinates(place, &self.rows.columns));
         }
-        Ok(run)
+        run
     }
 
     /// The elements of a value in a run.
-    pub(super) fn element(&self, source: Source, run: &mut Run<'c>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn element(&self, source: Source, run: &mut Run<'c>) -> Ssa<'c> {
         if let Some(&made) = run.made.get(&source) {
-            return Ok(made);
+            return made;
         }
         let code = &self.code;
         let made = if let Some(&one) = self.row.made.get(&source) {
-            code.one("vector.broadcast", &[one], one.r#type().vector(&[RUN])?, &[])?
+            one.broadcast(one.r#type().vector(&[RUN]))
         } else {
             match source {
                 Source::Operand(number) => {
-                    let tensor = self.rows.operands.get(number).ok_or(MISSING)?;
-                    let buffer = *self.buffers.get(number).ok_or(MISSING)?;
+                    let tensor = &self.rows.operands[number];
+                    let buffer = self.buffers[number];
                     match self.pairs.as_ref().filter(|pairs| pairs.have(tensor)) {
                         Some(pairs) => {
                             let last = self.row.lasts.get(number).copied().flatten();
-                            pairs.load(code, (tensor, buffer, last), &self.spot(run))?
+                            pairs.load(code, (tensor, buffer, last), &self.spot(run))
                         }
-                        None => load(code, tensor, buffer, &self.spot(run), self.extent)?,
+                        None => load(code, tensor, buffer, &self.spot(run), self.extent),
                     }
                 }
                 Source::Step(number) => {
                     let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
-                    let step = step.ok_or(MISSING)?;
-                    let known = self.arguments(step, |source| self.element(source, run))?;
+                    let step = step.unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let known = self.arguments(step, |source| self.element(source, run));
                     let division = self.divisions.get(&number);
                     let division = division.and_then(|one| Some((one.result, *self.row.made.get(&one.divisor)?)));
                     written_with(code, &step.body, known, Some(RUN), |result, operands| {
                         let (_, divisor) = division.filter(|(division, _)| *division == result)?;
                         Some(products(code, *operands.first()?, divisor))
-                    })?
+                    })
                 }
-                Source::Sums | Source::Unused => return Err(MISSING),
+                Source::Sums | Source::Unused => unreachable!("{MISSING}"),
             }
         };
         run.made.insert(source, made);
-        Ok(made)
+        made
     }
 
     /// What the arguments of a step's body are.
-    pub(super) fn arguments(
-        &self,
-        step: &Step,
-        mut find: impl FnMut(Source) -> Result<Ssa<'c>, EmitError>,
-    ) -> Result<HashMap<usize, Ssa<'c>>, EmitError> {
+    pub(super) fn arguments(&self, step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
         let read = step.arguments.iter().zip(&step.sources);
         let read = read.filter(|(_, source)| **source != Source::Unused);
-        read.map(|(&argument, &source)| Ok((argument, find(source)?))).collect()
+        read.map(|(&argument, &source)| (argument, find(source))).collect()
     }
 
     /// Replaces the elements that are outside the row by those of `otherwise`.
-    pub(super) fn if_there(
-        &self,
-        value: Ssa<'c>,
-        otherwise: Ssa<'c>,
-        exists: &[Int<'c>],
-    ) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn if_there(&self, value: Ssa<'c>, otherwise: Ssa<'c>, exists: &[Int<'c>]) -> Ssa<'c> {
         // All elements are known to exist, as in whole runs.
         if exists.iter().all(|exists| matches!(exists, Int::Known(1))) {
-            return Ok(value);
+            return value;
         }
         let code = &self.code;
         let bit = Type::integer(code.context(), 1);
         let truth = |exists: &Int<'c>| match *exists {
-            Int::Made(value) => Ok(value),
+            Int::Made(value) => value,
             Int::Known(known) => {
                 let known = Attribute::text(if known == 0 { "false" } else { "true" });
                 code.one("arith.constant", &[], bit, &[("value", known)])
             }
         };
-        let exists = exists.iter().map(truth).collect::<Result<Vec<_>, EmitError>>()?;
+        let exists = exists.iter().map(truth).collect::<Vec<_>>();
         let condition = if self.extent % RUN == 0 {
-            *exists.first().ok_or(MISSING)?
+            exists[0]
         } else {
-            code.one("vector.from_elements", &exists, bit.vector(&[RUN])?, &[])?
+            code.vector(&exists, bit.vector(&[RUN]))
         };
-        code.one("arith.select", &[condition, value, otherwise], value.r#type(), &[])
+        condition.select(value, otherwise)
     }
 
     pub(super) fn spot<'a>(&'a self, run: &'a Run<'c>) -> Spot<'a, 'c> {
         Spot {
             batch: &[],
             rows: &self.row.indices,
-            columns: run.indices.first().map_or(&[], Vec::as_slice),
+            columns: &run.indices[0],
             run: &run.indices,
             goes_along_columns: true,
             exists: &run.exists,

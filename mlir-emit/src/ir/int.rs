@@ -1,0 +1,203 @@
+//! Numbers that are folded where they are known.
+
+use super::{Code, IntegerPredicate};
+use crate::mlir::Value;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
+
+/// A number: an index or a condition. Arithmetic with it appends operations to the block that is
+/// being written, unless the result is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Int<'c> {
+    /// Known while the code is written.
+    Known(i64),
+    /// Computed by the code.
+    Made(Value<'c>),
+}
+
+impl From<i64> for Int<'_> {
+    fn from(value: i64) -> Self {
+        Int::Known(value)
+    }
+}
+
+impl<'c> From<Value<'c>> for Int<'c> {
+    fn from(value: Value<'c>) -> Self {
+        Int::Made(value)
+    }
+}
+
+impl<'c> Int<'c> {
+    /// Appends an operation, unless both numbers are known.
+    fn binary(self, name: &str, other: Self, known: impl Fn(i64, i64) -> Option<i64>) -> Self {
+        let code = match (self, other) {
+            (Int::Known(a), Int::Known(b)) => {
+                let known = known(a, b);
+                return Int::Known(known.unwrap_or_else(|| unreachable!("{name} of {a} and {b} overflows")));
+            }
+            (Int::Made(value), _) | (_, Int::Made(value)) => Code::new(value.context()),
+        };
+        let operands = [code.index(self), code.index(other)];
+        Int::Made(code.same(name, &operands))
+    }
+
+    /// Whether it is below another, as unsigned numbers: a negative one is not, and a non-negative
+    /// one is below any negative one.
+    pub(crate) fn is_below(self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        let code = match (self, other) {
+            (Int::Known(a), Int::Known(b)) => {
+                return Int::Known(i64::from(a.cast_unsigned() < b.cast_unsigned()));
+            }
+            (Int::Made(value), _) | (_, Int::Made(value)) => Code::new(value.context()),
+        };
+        let (a, b) = (code.index(self), code.index(other));
+        Int::Made(code.compare_integers(IntegerPredicate::Below, a, b))
+    }
+
+    /// The greater of two numbers, which may be negative.
+    pub(crate) fn max(self, other: impl Into<Self>) -> Self {
+        self.binary("arith.maxsi", other.into(), |a, b| Some(a.max(b)))
+    }
+
+    /// The lesser of two numbers, which may be negative.
+    pub(crate) fn min(self, other: impl Into<Self>) -> Self {
+        self.binary("arith.minsi", other.into(), |a, b| Some(a.min(b)))
+    }
+
+    /// The sum of numbers, which are all computed before the first is added.
+    pub(crate) fn sum(terms: impl IntoIterator<Item = Self>) -> Self {
+        terms.into_iter().fold(Int::Known(0), Add::add)
+    }
+
+    /// `then` where this condition holds, else `otherwise`.
+    pub(crate) fn select(self, then: impl Into<Self>, otherwise: impl Into<Self>) -> Self {
+        match self {
+            Int::Known(0) => otherwise.into(),
+            Int::Known(_) => then.into(),
+            Int::Made(condition) => {
+                let code = Code::new(condition.context());
+                let (then, otherwise) = (code.index(then), code.index(otherwise));
+                Int::Made(condition.select(then, otherwise))
+            }
+        }
+    }
+}
+
+impl<'c, R: Into<Int<'c>>> Add<R> for Int<'c> {
+    type Output = Self;
+
+    fn add(self, other: R) -> Self {
+        match (self, other.into()) {
+            (any, Int::Known(0)) | (Int::Known(0), any) => any,
+            (a, b) => a.binary("arith.addi", b, i64::checked_add),
+        }
+    }
+}
+
+impl<'c, R: Into<Int<'c>>> Sub<R> for Int<'c> {
+    type Output = Self;
+
+    fn sub(self, other: R) -> Self {
+        match (self, other.into()) {
+            (any, Int::Known(0)) => any,
+            (a, b) => a.binary("arith.subi", b, i64::checked_sub),
+        }
+    }
+}
+
+impl<'c, R: Into<Int<'c>>> Mul<R> for Int<'c> {
+    type Output = Self;
+
+    fn mul(self, other: R) -> Self {
+        match (self, other.into()) {
+            (any, Int::Known(1)) | (Int::Known(1), any) => any,
+            (_, Int::Known(0)) | (Int::Known(0), _) => Int::Known(0),
+            (a, b) => a.binary("arith.muli", b, i64::checked_mul),
+        }
+    }
+}
+
+/// The quotient of numbers that are not negative.
+impl<'c, R: Into<Int<'c>>> Div<R> for Int<'c> {
+    type Output = Self;
+
+    fn div(self, other: R) -> Self {
+        match (self, other.into()) {
+            (any, Int::Known(1)) => any,
+            (a, b) => a.binary("arith.divui", b, i64::checked_div),
+        }
+    }
+}
+
+/// The remainder of such a division.
+impl<'c, R: Into<Int<'c>>> Rem<R> for Int<'c> {
+    type Output = Self;
+
+    fn rem(self, other: R) -> Self {
+        match (self, other.into()) {
+            (_, Int::Known(1)) => Int::Known(0),
+            (a, b) => a.binary("arith.remui", b, i64::checked_rem),
+        }
+    }
+}
+
+impl<'c, R: Into<Int<'c>>> BitXor<R> for Int<'c> {
+    type Output = Self;
+
+    fn bitxor(self, other: R) -> Self {
+        match (self, other.into()) {
+            (any, Int::Known(0)) | (Int::Known(0), any) => any,
+            (a, b) => a.binary("arith.xori", b, |a, b| Some(a ^ b)),
+        }
+    }
+}
+
+/// Whether both conditions hold.
+impl BitAnd for Int<'_> {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        match (self, other) {
+            (Int::Known(0), _) | (_, Int::Known(0)) => Int::Known(0),
+            (Int::Known(_), any) | (any, Int::Known(_)) => any,
+            (Int::Made(a), Int::Made(b)) => Int::Made(a & b),
+        }
+    }
+}
+
+/// Whether either condition holds.
+impl BitOr for Int<'_> {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        match (self, other) {
+            (Int::Known(0), any) | (any, Int::Known(0)) => any,
+            (Int::Known(_), _) | (_, Int::Known(_)) => Int::Known(1),
+            (Int::Made(a), Int::Made(b)) => Int::Made(a | b),
+        }
+    }
+}
+
+impl<'c> Add<Int<'c>> for i64 {
+    type Output = Int<'c>;
+
+    fn add(self, other: Int<'c>) -> Int<'c> {
+        Int::Known(self) + other
+    }
+}
+
+impl<'c> Sub<Int<'c>> for i64 {
+    type Output = Int<'c>;
+
+    fn sub(self, other: Int<'c>) -> Int<'c> {
+        Int::Known(self) - other
+    }
+}
+
+impl<'c> Mul<Int<'c>> for i64 {
+    type Output = Int<'c>;
+
+    fn mul(self, other: Int<'c>) -> Int<'c> {
+        Int::Known(self) * other
+    }
+}

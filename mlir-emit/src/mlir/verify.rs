@@ -1,0 +1,108 @@
+//! Verifies what the text of operations cannot say, and what IREE's compiler would refuse long after.
+
+use super::{Block, Context, Operation, Type, Value};
+use crate::EmitError;
+
+/// Verifies a block that uses no values of others: each operand is defined where it is used, and the
+/// types of the most frequent operations fit.
+///
+/// # Errors
+///
+/// [`EmitError::InvalidIr`] says what is wrong: a defect of the lowering.
+pub(crate) fn verified(context: &Context, block: &Block) -> Result<(), EmitError> {
+    let mut verifier = Verifier {
+        context,
+        is_defined: vec![false; context.values.borrow().len()],
+    };
+    let found = verifier.block(block);
+    found.map_err(|diagnostics| EmitError::InvalidIr { diagnostics })
+}
+
+struct Verifier<'c> {
+    context: &'c Context,
+    /// For each value, whether it is defined where the verifier is.
+    is_defined: Vec<bool>,
+}
+
+impl<'c> Verifier<'c> {
+    /// Verifies a block. Its values are none outside.
+    fn block(&mut self, block: &Block) -> Result<(), String> {
+        for &id in &block.arguments {
+            self.is_defined[id] = true;
+        }
+        for operation in &block.operations {
+            self.operation(operation)?;
+        }
+        let made = block.operations.iter().flat_map(|operation| &operation.results);
+        for &id in block.arguments.iter().chain(made) {
+            self.is_defined[id] = false;
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, operation: &Operation) -> Result<(), String> {
+        let refused = |reason: &str| Err(format!("{}: {reason}", operation.name()));
+        if operation.operands().iter().any(|&id| !self.is_defined[id]) {
+            return refused("an operand is not defined where it is used");
+        }
+        let [operands, results] = [operation.operands(), operation.results()].map(|ids| self.types(ids));
+        if !fits(operation, &operands, &results) {
+            return refused(&format!("{operands:?} -> {results:?} are types that it does not have"));
+        }
+        for block in operation.regions.iter().filter_map(|region| region.0.as_ref()) {
+            self.block(block)?;
+            let last = block.operations.last();
+            let yielded = last.filter(|last| last.name() == "scf.yield");
+            if yielded.is_some_and(|last| self.types(last.operands()) != results) {
+                return refused("its body yields other types than it has");
+            }
+        }
+        // Not before: what is inside may not use them.
+        for &id in operation.results() {
+            self.is_defined[id] = true;
+        }
+        Ok(())
+    }
+
+    fn types(&self, ids: &[usize]) -> Vec<Type<'c>> {
+        ids.iter().map(|&id| Value::of(self.context, id).r#type()).collect()
+    }
+}
+
+/// Whether an operation may have these types, as far as its name is known here.
+fn fits(operation: &Operation, operands: &[Type<'_>], results: &[Type<'_>]) -> bool {
+    match (operation.name(), operands, results) {
+        ("arith.constant", [], [_]) => true,
+        ("arith.cmpi" | "arith.cmpf", [a, b], [truth]) => a == b && truth.is_truth_of(*a),
+        ("arith.select", [condition, a, b], [result]) => {
+            a == b && a == result && (condition.bits() == Some(1) || condition.is_truth_of(*a))
+        }
+        (name, [operand], [result]) if CONVERSIONS.contains(&name) => operand.shape() == result.shape(),
+        (name, [first, others @ ..], [result]) if is_elementwise(name) => {
+            first == result && others.iter().all(|other| first == other)
+        }
+        (name, ..) => !name.starts_with("arith."),
+    }
+}
+
+/// Conversions between types of one shape.
+const CONVERSIONS: [&str; 12] = [
+    "arith.bitcast",
+    "arith.extf",
+    "arith.extsi",
+    "arith.extui",
+    "arith.fptosi",
+    "arith.fptoui",
+    "arith.index_cast",
+    "arith.index_castui",
+    "arith.sitofp",
+    "arith.truncf",
+    "arith.trunci",
+    "arith.uitofp",
+];
+
+/// Whether the operands and the result of an operation have one type.
+fn is_elementwise(name: &str) -> bool {
+    let is_math = name.starts_with("arith.") || name.starts_with("math.") || name == "vector.fma";
+    is_math && !matches!(name, "math.ldexp" | "math.fpowi" | "math.isnan")
+}
