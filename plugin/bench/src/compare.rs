@@ -171,6 +171,9 @@ fn warnings(before: &Results, after: &Results) -> Vec<String> {
             before.seed, after.seed
         ));
     }
+    if before.values != after.values {
+        warnings.push("one of the runs has normally distributed inputs".to_owned());
+    }
     warnings
 }
 

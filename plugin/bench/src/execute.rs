@@ -1,7 +1,8 @@
 //! One graph in an engine's process: its context, its buffers, its executions and their times.
 
 use crate::buffer::{Buffer, Place, pack};
-use crate::protocol::{Answer, Way, contents, split};
+use crate::protocol::{Answer, Values, Way, contents, split};
+use crate::sensors;
 use crate::server::{Engine, Result, ServerError};
 use rotini_graph::Graph;
 use rotini_host::gpu::{Event, Gpu, Stream};
@@ -15,6 +16,9 @@ use std::time::Instant;
 const MOST_CAPTURED: usize = 200;
 /// The most executions of one round.
 const MOST_EXECUTIONS: usize = 1_000_000;
+/// Microseconds of a round from which on the sensors are read. The driver updates them some times a
+/// second.
+const SENSED: f64 = 5e5;
 /// The most sets of buffers that take turns.
 const MOST_SETS: usize = 2048;
 
@@ -66,10 +70,6 @@ impl Job {
     }
 
     /// As many sets of buffers as have `rotate` bytes together, but at least one.
-    fn memory(&self, engine: &Engine, seed: u64, rotate: u64) -> Result<Memory> {
-        self.memory_of(engine, &rotini_reference::fill_all(&self.graph, seed)?, rotate)
-    }
-
     fn memory_of(&self, engine: &Engine, inputs: &Buffers, rotate: u64) -> Result<Memory> {
         let bytes: u64 = inputs.values().map(|bytes| bytes.len() as u64).sum();
         let wanted = rotate.div_ceil(bytes.max(1)).max(if rotate == 0 { 1 } else { 2 });
@@ -221,8 +221,19 @@ impl Job {
         Ok(bytes)
     }
 
-    pub(crate) fn round(&mut self, engine: &Engine, seed: u64, rotate: u64, microseconds: f64) -> Result<Answer> {
-        let mut memory = self.memory(engine, seed, rotate)?;
+    pub(crate) fn round(
+        &mut self,
+        engine: &Engine,
+        (seed, values): (u64, Values),
+        rotate: u64,
+        microseconds: f64,
+    ) -> Result<Answer> {
+        let inputs = match values {
+            Values::Exact => rotini_reference::fill_all(&self.graph, seed)?,
+            Values::Gaussian => rotini_reference::fill_gaussian(&self.graph, seed)?,
+        };
+        let mut memory = self.memory_of(engine, &inputs, rotate)?;
+        drop(inputs);
         let workspace = memory.workspace.pointer();
         // One that is not timed: pages are touched, pointers bound.
         for set in &memory.sets {
@@ -231,7 +242,7 @@ impl Job {
         engine.finish()?;
         let sets = memory.sets.len();
         let turn = || -> Result<()> { memory.sets.iter().try_for_each(|set| Ok(self.call(workspace, set)?)) };
-        let (time, captured) = match (&engine.stream, &engine.place) {
+        let (time, captured, load) = match (&engine.stream, &engine.place) {
             (Some(stream), Place::Gpu(gpu)) => {
                 let started = Instant::now();
                 turn()?;
@@ -239,21 +250,28 @@ impl Job {
                 let turns = (microseconds / micros(started).max(0.1)).ceil() as usize;
                 let turns = turns.clamp(1, MOST_EXECUTIONS.div_ceil(sets));
                 let events = [gpu.event(true)?, gpu.event(true)?];
-                let (time, captured) = on_stream(stream, &events, &turn, turns, sets)?;
-                (time, Some(captured))
+                let timed = || on_stream(stream, &events, &turn, turns, sets);
+                let (timed, load) = if microseconds >= SENSED {
+                    sensors::during(Path::new(sensors::CARDS), timed)
+                } else {
+                    (timed(), None)
+                };
+                let (time, captured) = timed?;
+                (time, Some(captured), load)
             }
-            _ => (on_cpu(&turn, microseconds)? / sets as f64, None),
+            _ => (on_cpu(&turn, microseconds)? / sets as f64, None, None),
         };
         Ok(Answer::Round {
             microseconds: time,
             captured,
+            load,
         })
     }
 
     pub(crate) fn calls(&mut self, engine: &Engine, seed: u64, calls: u32) -> Result<Answer> {
         /// Fewer than a queue of a GPU takes before calls wait.
         const BETWEEN_WAITS: u32 = 25;
-        let mut memory = self.memory(engine, seed, 0)?;
+        let mut memory = self.memory_of(engine, &rotini_reference::fill_all(&self.graph, seed)?, 0)?;
         let workspace = memory.workspace.pointer();
         let Some(set) = memory.sets.first() else {
             return Err(ServerError::Order("an execution"));

@@ -14,6 +14,7 @@
 //! | [`compare`](mod@compare) | what differs between two runs |
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
 //! | `session`, `client`, `protocol`, `server`, `execute` | the process of an engine: kept alive, asked, answering, executing, and what is said between them |
+//! | `sensors` | clock and power of an AMD GPU while it works |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
@@ -33,6 +34,7 @@ pub mod rate;
 pub mod results;
 mod run;
 mod runner;
+mod sensors;
 mod server;
 mod session;
 mod statistics;
@@ -44,7 +46,7 @@ pub use buffer::{Buffer, Place, pack};
 pub use client::{EngineSpec, Launch, LaunchError};
 pub use judge::{Judgement, OutputError, Reference, judge_sharply};
 pub use plan::{Observer, Plan, RunError};
-pub use protocol::{Device, Way};
+pub use protocol::{Device, Values, Way};
 pub use run::run;
 pub use server::serve;
 pub use session::{About, Session};

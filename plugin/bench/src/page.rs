@@ -14,6 +14,7 @@ mod speedup;
 mod table;
 
 use crate::format::{self, count};
+use crate::protocol::Values;
 use crate::results::{Clock, Engine, Results};
 use crate::verdict::{Mean, Verdict, verdict};
 use marks::key;
@@ -243,6 +244,7 @@ fn repeat(results: &Results) -> Markup {
             h2 { "How to repeat it" }
             pre.scroll tabindex="0" { code { (command) } }
             p { "Seed of the inputs and of the order of turns: " code { (results.seed) } "." }
+            @if results.values == Values::Gaussian { p { "Inputs of timed executions are normally distributed." } }
             h3 { "How to read it" }
             ul {
                 li { "Engines take turns in changing order, in processes of their own, with the same inputs." }

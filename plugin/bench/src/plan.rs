@@ -1,6 +1,7 @@
 //! What is to be run, who watches, and what keeps it from beginning.
 
 use crate::client::{EngineSpec, Launch, LaunchError};
+use crate::protocol::Values;
 use crate::results::{Results, Row};
 use rotini_workloads::Workload;
 
@@ -15,6 +16,8 @@ pub struct Plan {
     pub launch: Launch,
     /// The seed of the inputs and of the order of turns.
     pub seed: u64,
+    /// What the inputs of timed executions hold. Results are judged with [`Values::Exact`].
+    pub values: Values,
     /// How often each graph is visited.
     pub visits: u32,
     /// Turns of each engine in a visit.

@@ -4,6 +4,7 @@
 //! file that has the bytes of all tensors that are in buffers, one after the other, by ascending
 //! uid.
 
+use crate::results::Load;
 use rotini_graph::{Graph, TensorKind};
 use rotini_reference::Buffers;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,17 @@ pub enum Way {
     /// By several threads at once, each with its own handle, stream, context and buffers. Their
     /// results must be the same.
     Threads,
+}
+
+/// What the inputs of timed executions hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// Numbers of few bits, as results are judged with.
+    #[default]
+    Exact,
+    /// Normally distributed numbers: a GPU at its power limit is slower with them.
+    Gaussian,
 }
 
 /// What the bench asks.
@@ -72,6 +84,8 @@ pub(crate) enum Request {
     Round {
         /// The seed of the inputs.
         seed: u64,
+        /// What they hold.
+        values: Values,
         /// How many bytes the buffers have together at least: more than the last cache, so that
         /// none of them stays in it. 0: the same buffers each time.
         rotate: u64,
@@ -133,6 +147,8 @@ pub(crate) enum Answer {
         /// On a GPU, whether the executions were in captured graphs: if not, the time has the
         /// host's calls in it.
         captured: Option<bool>,
+        /// What the GPU's sensors said meanwhile.
+        load: Option<Load>,
     },
     /// Calls were timed.
     Calls {

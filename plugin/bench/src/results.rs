@@ -2,6 +2,7 @@
 //!
 //! Times are in microseconds and sizes in bytes unless a field says otherwise. What was not measured is absent, never zero.
 
+use crate::protocol::Values;
 use rotini_workloads::Published;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct Results {
     pub command: Vec<String>,
     /// The seed of the inputs and of the order of turns.
     pub seed: u64,
+    /// What the inputs of timed executions held.
+    #[serde(default)]
+    pub values: Values,
     /// Where it ran.
     pub machine: Machine,
     /// What was compared. A row has one measurement for each, in this order.
@@ -182,8 +186,21 @@ pub struct Measurement {
     /// On a GPU, whether the executions were timed in captured graphs: if not, times have the host's calls in them.
     #[serde(default)]
     pub captured: Option<bool>,
+    /// What the GPU's sensors said in the last of its turns with the same buffers, if turns were
+    /// long enough.
+    #[serde(default)]
+    pub load: Option<Load>,
     /// How far the results are from the reference.
     pub error: Option<Error>,
+}
+
+/// What the sensors of a GPU say while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// The clock of its compute units, in MHz: the median.
+    pub megahertz: f64,
+    /// The power that it draws: the median.
+    pub watts: Option<f64>,
 }
 
 impl Measurement {
@@ -201,6 +218,7 @@ impl Measurement {
             host_p99: None,
             workspace: None,
             captured: None,
+            load: None,
             error: None,
         }
     }

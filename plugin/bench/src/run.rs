@@ -45,6 +45,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
         seconds: 0.0,
         command: plan.command.clone(),
         seed: plan.seed,
+        values: plan.values,
         machine: machine(plan.launch.device, &name, emulated, &plan.launch.cores),
         engines: engines.iter().map(|engine| engine.facts.clone()).collect(),
         rows: Vec::new(),

@@ -104,9 +104,10 @@ impl State {
             } => self.with_job(|engine, job| job.execute(engine, seed, inputs.as_deref(), &results, way)),
             Request::Round {
                 seed,
+                values,
                 rotate,
                 microseconds,
-            } => self.with_job(|engine, job| job.round(engine, seed, rotate, microseconds)),
+            } => self.with_job(|engine, job| job.round(engine, (seed, values), rotate, microseconds)),
             Request::Calls { seed, calls } => self.with_job(|engine, job| job.calls(engine, seed, calls)),
             Request::Drop => {
                 self.job = None;

@@ -138,6 +138,7 @@ impl Visit<'_, '_> {
         };
         let round = |rotate| Request::Round {
             seed: self.plan.seed,
+            values: self.plan.values,
             rotate,
             microseconds: self.plan.turn,
         };
@@ -147,13 +148,20 @@ impl Visit<'_, '_> {
                 continue;
             }
             match session.ask(&round(rotate))? {
-                Ok(Answer::Round { microseconds, captured }) => {
+                Ok(Answer::Round {
+                    microseconds,
+                    captured,
+                    load,
+                }) => {
                     if let Some(visit) = samples.get_mut(index).and_then(|visits| visits.last_mut()) {
                         visit.push(microseconds);
                     }
                     if let Some(measurement) = self.job.measurements.get_mut(index) {
                         // One round that was not captured is enough to say so.
                         measurement.captured = captured.map(|now| now && measurement.captured != Some(false));
+                        if kind == 0 {
+                            measurement.load = load.or(measurement.load);
+                        }
                     }
                 }
                 Ok(_) => return Ok(Err(unexpected())),

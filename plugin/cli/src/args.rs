@@ -300,17 +300,22 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cores: Option<usize>,
 
-    /// Visits of each graph, spread over the run; each has a separate process
-    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
-    pub(crate) visits: u32,
+    /// Visits of each graph, each with a separate process [default: 5; with the suite constants 2]
+    #[arg(long, value_parser = value_parser!(u32).range(1..=100))]
+    pub(crate) visits: Option<u32>,
 
-    /// Turns of each engine in a visit
-    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(0..=1000))]
-    pub(crate) rounds: u32,
+    /// Turns of each engine in a visit [default: 3]
+    #[arg(long, value_parser = value_parser!(u32).range(0..=1000))]
+    pub(crate) rounds: Option<u32>,
 
-    /// Milliseconds of one turn
-    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(0..=10_000))]
-    pub(crate) turn: u32,
+    /// Milliseconds of one turn [default: 10; with the suite constants 1000]
+    #[arg(long, value_parser = value_parser!(u32).range(0..=10_000))]
+    pub(crate) turn: Option<u32>,
+
+    /// Times executions on normally distributed inputs, as always with the suite constants. Results
+    /// are judged on numbers of few bits
+    #[arg(long)]
+    pub(crate) gaussian: bool,
 
     /// Leaves out the times with buffers that do not fit into the last cache
     #[arg(long)]

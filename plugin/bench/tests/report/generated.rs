@@ -1,5 +1,6 @@
 //! Runs that look like real ones: 12 graphs and 3 engines, one of which was wrong once, crashed once and declined once.
 
+use rotini_bench::Values;
 use rotini_bench::results::{
     Clock, Comparison, Engine, Error, Machine, Measurement, Outcome, Peak, Results, Row, Times, VERSION,
 };
@@ -142,6 +143,7 @@ fn measurement(outcome: Outcome, middle: f64, noise: &mut Noise) -> Measurement 
         host_p99: Some(11.9 + noise.next()),
         workspace: Some(1_179_648),
         captured: Some(true),
+        load: None,
         error: Some(Error {
             tensor: "y".to_owned(),
             max_absolute: 1.9e-4,
@@ -234,6 +236,7 @@ pub(crate) fn results(clock: Clock) -> Results {
         .map(str::to_owned)
         .into(),
         seed: 42,
+        values: Values::Exact,
         machine: machine(clock),
         engines: vec![
             engine("rotini", "librotini_plugin.so", &[]),

@@ -1,6 +1,12 @@
 //! `rotini bench`: engines of hipDNN side by side.
 
 mod constants;
+mod within;
+
+#[cfg(test)]
+pub(super) use constants::tests::of_a_device;
+pub(super) use constants::{COLUMNS, Constant, constants, table};
+pub(super) use within::{measure_constants, quick};
 
 use super::answer::Answer;
 use crate::args::{Bench, EngineArg, SERVE_ENGINE};
@@ -13,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row, VERSION};
 use rotini_bench::verdict::{comparison, verdict};
-use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan};
+use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan, Values};
 use rotini_host::gpu::{Api, Driver};
 use rotini_workloads::suites::{SuiteOptions, suite};
 use rotini_workloads::{Problem, Workload, from_log, from_miopen};
@@ -22,7 +28,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
     if let Some([before, after]) = args.compare.as_deref() {
@@ -97,18 +103,45 @@ fn plan(args: &Bench, output: &Output) -> Result<Plan> {
     if workloads.is_empty() {
         bail!(Failure::Usage("there is nothing to run".to_owned()));
     }
+    let of_constants = args.suites.iter().any(|name| name == constants::SUITE);
+    let usual = if of_constants { Turns::CONSTANTS } else { Turns::USUAL };
     Ok(Plan {
         workloads,
         engines: engines(args)?,
         launch: launch(args.device, cores(args.cores)?, args.patience)?,
         seed: args.seed,
-        visits: args.visits,
-        rounds: args.rounds,
-        turn: f64::from(args.turn) * 1e3,
+        values: if args.gaussian { Values::Gaussian } else { usual.values },
+        visits: args.visits.unwrap_or(usual.visits),
+        rounds: args.rounds.unwrap_or(usual.rounds),
+        turn: f64::from(args.turn.unwrap_or(usual.milliseconds)) * 1e3,
         rotate: !args.no_rotate,
         most_judged: args.judge * 1e9,
         command: std::env::args().collect(),
     })
+}
+
+/// How often and how long engines take turns, and what their inputs hold.
+struct Turns {
+    values: Values,
+    visits: u32,
+    rounds: u32,
+    milliseconds: u32,
+}
+
+impl Turns {
+    const USUAL: Self = Self {
+        values: Values::Exact,
+        visits: 5,
+        rounds: 3,
+        milliseconds: 10,
+    };
+    /// Turns of a second with data as in a network: the clock falls to what the power limit allows.
+    const CONSTANTS: Self = Self {
+        values: Values::Gaussian,
+        visits: 2,
+        rounds: 3,
+        milliseconds: 1000,
+    };
 }
 
 /// How engines are started by this program.
@@ -122,44 +155,6 @@ pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -
         cores,
         patience: Duration::from_secs(patience),
     })
-}
-
-/// The suite `quick` on rotini and on what the installed ROCm has, within about this time.
-pub(super) fn quick(
-    launch: &Launch,
-    own: &EngineSpec,
-    rocm: Option<&Path>,
-    limit: Duration,
-    seed: u64,
-    emulated: bool,
-) -> Result<Results> {
-    /// Ends in time, and says nothing.
-    struct Until(Instant);
-    impl Observer for Until {
-        fn begins(&mut self, _: &Results) {}
-        fn stage(&mut self, _: &str, _: &str, _: f64) {}
-        fn row(&mut self, _: &Row) {}
-        fn stops(&self) -> bool {
-            Instant::now() >= self.0
-        }
-    }
-    let mut engines = vec![own.clone()];
-    let others = installed(rocm).into_iter().map(|plugin| (plugin, Vec::new()));
-    engines.extend(labelled(others.collect()));
-    let plan = Plan {
-        workloads: suite("quick", &SuiteOptions::default())?,
-        engines,
-        launch: launch.clone(),
-        seed,
-        // One visit: what is done when the time is up is complete.
-        visits: 1,
-        rounds: if emulated { 1 } else { 10 },
-        turn: if emulated { 0.0 } else { 10e3 },
-        rotate: !emulated,
-        most_judged: 20e9,
-        command: std::env::args().collect(),
-    };
-    Ok(rotini_bench::run(&plan, &mut Until(Instant::now() + limit))?)
 }
 
 /// Reads all graphs; a name that comes twice gets a number.

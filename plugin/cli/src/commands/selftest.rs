@@ -25,9 +25,9 @@ use crate::plugin;
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use items::{Item, Part};
-use report::{Report, Speed};
+use report::{Measured, Report, Speed};
 use rotini_bench::results::Outcome;
-use rotini_bench::{About, EngineSpec, Judgement, Launch, Session, Way, judge_sharply};
+use rotini_bench::{About, Device, EngineSpec, Judgement, Launch, Session, Way, judge_sharply};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_reference::Buffers;
 use state::{Found, Header, State};
@@ -38,6 +38,8 @@ use std::time::{Duration, Instant};
 
 /// The share of the time that is for results; the rest is for the benchmark.
 const FOR_RESULTS: f64 = 0.8;
+/// On a GPU: the shares of the time that are for results, and then for the constants of its speed.
+const ON_GPUS: [f64; 2] = [0.6, 0.25];
 
 pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     let started = Instant::now();
@@ -65,7 +67,12 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         if about.emulated { "the emulated " } else { "" },
         about.device
     ))?;
-    let for_results = limit.mul_f64(if args.no_bench { 1.0 } else { FOR_RESULTS });
+    let has_constants = launch.device == Device::Hip && !about.emulated;
+    let for_results = limit.mul_f64(match (args.no_bench, has_constants) {
+        (true, _) => 1.0,
+        (false, true) => ON_GPUS[0],
+        (false, false) => FOR_RESULTS,
+    });
     let on = |gpu: usize| Launch { gpu, ..launch.clone() };
     let launches: Vec<Launch> = (0..about.gpus).map(on).collect();
     let run = Run {
@@ -79,6 +86,12 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     let mut all = items::all(about.gpus, args.seed, args.random)?;
     all.truncate(args.most.unwrap_or(usize::MAX));
     let (found, left) = run.items(all, state, args.jobs.get(), output)?;
+    let constants = if args.no_bench || !has_constants {
+        None
+    } else {
+        let limit = limit.mul_f64(ON_GPUS[1]);
+        Some(bench::measure_constants(&launch, &spec, limit, args.seed)?)
+    };
     let speed = if args.no_bench {
         Speed::NotAsked
     } else {
@@ -94,7 +107,8 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
             _ => Speed::NoTime,
         }
     };
-    let report = Report::new(header, &about, found, left, speed, started.elapsed());
+    let measured = Measured { speed, constants };
+    let report = Report::new(header, &about, found, left, measured, started.elapsed());
     report.write(&args.output)?;
     if output.json {
         output.document(&report)?;

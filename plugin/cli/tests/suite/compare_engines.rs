@@ -94,6 +94,20 @@ fn a_slow_engine_is_slower_and_an_equal_one_is_not() {
 }
 
 #[test]
+fn normally_distributed_inputs_are_recorded_and_results_are_judged() {
+    let bench = Bench::new();
+    let Some(good) = engine("libreference_engine.so", "") else {
+        return;
+    };
+    let (document, code) = run(&bench, std::slice::from_ref(&good), &["--gaussian"]);
+    assert_eq!(code, OK);
+    assert_eq!(document["values"], "gaussian");
+    assert_eq!(outcomes(&document), ["right"]);
+    let (document, _) = run(&bench, &[good], &[]);
+    assert_eq!(document["values"], "exact");
+}
+
+#[test]
 fn an_engine_that_cannot_be_loaded_takes_no_part() {
     let bench = Bench::new();
     let Some(good) = engine("libreference_engine.so", "") else {

@@ -29,11 +29,14 @@ pub struct Machine {
     pub sustained: [f64; 3],
     /// Clocks in GHz at which they do
     pub sustained_clocks: [f64; 3],
+    /// Limit of the power that is drawn, in watts, where it was looked up
+    pub watts: Option<f64>,
 }
 
 /// The power that a machine draws grows with this power of its clock. The MI325X has the dies of
-/// the MI300X and a limit of 1000 W for 750 W (data sheets), and AMD's kernels reach 1.19, 1.21 and
-/// 1.19 of the rate there in bf16, f16 and FP8 (see [`MI300X`]): ln(1000 / 750) / ln(1.20).
+/// the MI300X and a limit of 1000 W for 750 W, and AMD's kernels reach 1.19, 1.21 and 1.19 of the
+/// rate there in bf16, f16 and FP8 (the page of [`MI300X`], whose notes have the limits as well):
+/// ln(1000 / 750) / ln(1.20). By the clocks of that page it would be 1.57.
 const POWER: f64 = 1.58;
 
 /// Power that all vector units draw, as a share of what all matrix units draw in bf16. Counters of
@@ -54,8 +57,8 @@ const REACHED: f64 = 0.85;
 const DIE: f64 = 2100.0;
 
 /// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X". Sustained rates of products: AMD's "Measuring
-/// Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm 6.3), which also has the clocks: 1207 MHz in bf16, 1115 in f16, 1230 in FP8. Infinity Cache 256 MB; 5.5 TB/s of it and
-/// 4.1 TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
+/// Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm 6.3; ROCm/rocm-blogs at d957560caa), which also has the clocks: 1207 MHz in bf16, 1115 in f16, 1230 in FP8. Its notes
+/// have 750 W, and for FP8 1223.6 and 1273, which are these two figures in each other's place. Infinity Cache 256 MB; 5.5 TB/s of it and 4.1 TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
 pub const MI300X: Machine = Machine {
     name: "mi300x",
     dies: 8,
@@ -69,6 +72,7 @@ pub const MI300X: Machine = Machine {
     peak_f16: 1307.4,
     sustained: [708.0, 654.0, 1273.0],
     sustained_clocks: [1.207, 1.115, 1.230],
+    watts: Some(750.0),
 };
 
 /// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".
@@ -80,6 +84,7 @@ pub const MI300A: Machine = Machine {
     peak_f16: 980.6,
     // Nobody published them: those of the MI300X by compute units.
     sustained: scaled(228.0 / 304.0),
+    watts: None,
     ..MI300X
 };
 
@@ -91,17 +96,19 @@ pub const MI308X: Machine = Machine {
     near: 4.0 * DIE * 20.0 / 38.0,
     peak_f16: 344.0,
     sustained: scaled(80.0 / 304.0),
+    watts: None,
     ..MI300X
 };
 
-/// As the MI300X, with HBM3E of 6 TB/s: AMD's data sheet "Instinct MI325X". What is sustained is scaled.
+/// As the MI300X, with HBM3E of 6 TB/s: AMD's data sheet "Instinct MI325X". Rates of products,
+/// clocks and power: the page of [`MI300X`]. What memory sustains is scaled.
 pub const MI325X: Machine = Machine {
     name: "mi325x",
     memory: 4100.0 * 6.0 / 5.3,
     peak_memory: 6000.0,
     sustained: [843.0, 794.0, 1519.0],
-    // By the rates, as the units are the same.
-    sustained_clocks: [1.207 * 843.0 / 708.0, 1.115 * 794.0 / 654.0, 1.230 * 1519.0 / 1273.0],
+    sustained_clocks: [1.447, 1.354, 1.464],
+    watts: Some(1000.0),
     ..MI300X
 };
 
@@ -149,6 +156,18 @@ impl Machine {
         VECTOR * share / self.allowance(Operands::Bf16)
     }
 
+    /// Clock in GHz at which the vendor's best kernels sustain their rate; `None` for f32 and f64.
+    #[must_use]
+    pub const fn sustained_clock(&self, operands: Operands) -> Option<f64> {
+        let [bf16, f16, byte] = self.sustained_clocks;
+        match operands {
+            Operands::Bf16 => Some(bf16),
+            Operands::F16 => Some(f16),
+            Operands::Byte => Some(byte),
+            Operands::Wide => None,
+        }
+    }
+
     /// How much longer a clock takes if units would draw this multiple of the machine's limit at
     /// the highest clock.
     #[must_use]
@@ -192,5 +211,16 @@ mod tests {
             assert!((MI300X.clock / stretch - clock).abs() < 1e-9, "{operands:?}");
         }
         assert_eq!(MI300X.stretch(0.5), 1.0);
+    }
+
+    /// The exponent is from two limits of power and the rates below them; the clocks of the same
+    /// page say nothing else.
+    #[test]
+    fn power_grows_with_the_clock_as_published() {
+        let limits = MI325X.watts.unwrap() / MI300X.watts.unwrap();
+        for (high, low) in MI325X.sustained_clocks.iter().zip(MI300X.sustained_clocks) {
+            let exponent = limits.ln() / (high / low).ln();
+            assert!((exponent - POWER).abs() < 0.11, "{exponent}");
+        }
     }
 }

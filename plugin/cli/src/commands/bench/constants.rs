@@ -3,41 +3,62 @@
 use crate::output::Output;
 use crate::report;
 use anyhow::Result;
+use comfy_table::Table;
 use rotini_bench::results::{Clock, Results, Row, Times};
 use rotini_time::{MI300X, Operands};
 use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
+use serde::Serialize;
+
+/// The suite whose graphs are looked at.
+pub(super) const SUITE: &str = "constants";
 
 /// Shows the constants, if the run has any.
 pub(super) fn show(results: &Results, output: &Output) -> Result<()> {
-    let constants = constants(results);
+    match table(&constants(results)) {
+        Some(table) => output.line(&format!("\n{table}")),
+        None => Ok(()),
+    }
+}
+
+/// The columns of constants.
+pub(in super::super) const COLUMNS: [&str; 4] = ["constant", "measured", "MI300X, model", ""];
+
+/// A table of constants; `None` without any.
+pub(in super::super) fn table(constants: &[Constant]) -> Option<Table> {
     if constants.is_empty() {
-        return Ok(());
+        return None;
     }
-    let mut table = report::table(&["constant", "measured", "MI300X, model", ""]);
+    let mut table = report::table(&COLUMNS);
     for constant in constants {
-        let number = |value: f64| rotini_bench::format::significant(value, 3);
-        let model = constant.model.map(number).unwrap_or_default();
-        table.add_row([
-            constant.name,
-            number(constant.measured),
-            model,
-            constant.unit.to_owned(),
-        ]);
+        table.add_row(constant.cells());
     }
-    output.line(&format!("\n{table}"))
+    Some(table)
 }
 
 /// A quantity as it was measured, and as the model of an MI300X has it.
-#[derive(Debug, PartialEq)]
-struct Constant {
+#[derive(Debug, PartialEq, Serialize)]
+pub(in super::super) struct Constant {
     name: String,
     measured: f64,
     model: Option<f64>,
     unit: &'static str,
 }
 
+impl Constant {
+    /// Name, measured and modelled value, unit.
+    pub(in super::super) fn cells(&self) -> [String; 4] {
+        let number = |value: f64| rotini_bench::format::significant(value, 3);
+        [
+            self.name.clone(),
+            number(self.measured),
+            self.model.map(number).unwrap_or_default(),
+            self.unit.to_owned(),
+        ]
+    }
+}
+
 /// Returns the constants that a run on a GPU measured with its first engine.
-fn constants(results: &Results) -> Vec<Constant> {
+pub(in super::super) fn constants(results: &Results) -> Vec<Constant> {
     if results.machine.clock != Clock::Gpu {
         return Vec::new();
     }
@@ -70,6 +91,12 @@ fn constants(results: &Results) -> Vec<Constant> {
                 Some(at_most),
                 "MHz",
             );
+            let load = row(&name).and_then(|row| row.measurements.first()?.load);
+            let limited = MI300X.sustained_clock(operands).map(|clock| clock * 1e3);
+            let clock = load.map(|load| load.megahertz);
+            add(format!("{extent}³ in {dtype}, clock"), clock, limited, "MHz");
+            let power = load.and_then(|load| load.watts);
+            add(format!("{extent}³ in {dtype}, power"), power, MI300X.watts, "W");
         }
     }
     let ratio = warm("attention_causal_4096").zip(warm("attention_full_4096"));
@@ -125,9 +152,10 @@ fn rotating(row: &Row) -> Option<&Times> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in super::super) mod tests {
     use super::*;
-    use rotini_bench::results::{Machine, Measurement, Outcome, VERSION};
+    use rotini_bench::Values;
+    use rotini_bench::results::{Load, Machine, Measurement, Outcome, VERSION};
 
     fn row(graph: &str, flops: Option<f64>, bytes: u64, hot: f64, rotating: f64) -> Row {
         let times = |median: f64| Times {
@@ -148,6 +176,10 @@ mod tests {
             measurements: vec![Measurement {
                 hot: Some(times(hot)),
                 rotating: Some(times(rotating)),
+                load: flops.map(|_| Load {
+                    megahertz: 1180.0,
+                    watts: Some(746.0),
+                }),
                 ..Measurement::of(Outcome::Right)
             }],
             comparisons: Vec::new(),
@@ -155,42 +187,48 @@ mod tests {
     }
 
     /// Times as a device would have whose constants are known.
-    #[test]
-    fn constants_follow_from_times() {
-        let rows = vec![
-            row("product_4096_f16", Some(1.374e11), 0, 250.0, 260.0),
-            row("attention_full_4096", None, 0, 300.0, 300.0),
-            row("attention_causal_4096", None, 0, 180.0, 180.0),
-            row("layernorm_8192x4096", None, 134_000_000, 26.8, 33.5),
-            row("launches_1", None, 0, 4.0, 5.0),
-            row("launches_100", None, 0, 400.0, 401.0),
-            row("rows_512", None, 0, 5.0, 6.0),
-            row("rows_4096", None, 0, 9.0, 12.0),
-        ];
-        let results = |clock| Results {
+    pub(in super::super::super) fn of_a_device() -> Results {
+        Results {
             version: VERSION,
             started: String::new(),
             seconds: 0.0,
             command: Vec::new(),
             seed: 0,
+            values: Values::Gaussian,
             machine: Machine {
                 device: "AMD Instinct MI300X".to_owned(),
-                clock,
+                clock: Clock::Gpu,
                 facts: Vec::new(),
                 peaks: Vec::new(),
                 memory_bandwidth: None,
                 last_cache: None,
             },
             engines: Vec::new(),
-            rows: rows.clone(),
-        };
-        let found = constants(&results(Clock::Gpu));
+            rows: vec![
+                row("product_4096_f16", Some(1.374e11), 0, 250.0, 260.0),
+                row("attention_full_4096", None, 0, 300.0, 300.0),
+                row("attention_causal_4096", None, 0, 180.0, 180.0),
+                row("layernorm_8192x4096", None, 134_000_000, 26.8, 33.5),
+                row("launches_1", None, 0, 4.0, 5.0),
+                row("launches_100", None, 0, 400.0, 401.0),
+                row("rows_512", None, 0, 5.0, 6.0),
+                row("rows_4096", None, 0, 9.0, 12.0),
+            ],
+        }
+    }
+
+    #[test]
+    fn constants_follow_from_times() {
+        let results = of_a_device();
+        let found = constants(&results);
         let of = |name: &str| {
             let constant = found.iter().find(|constant| constant.name == name);
             constant.map(|constant| (constant.measured * 100.0).round() / 100.0)
         };
         assert_eq!(of("4096³ in f16"), Some(549.6));
         assert_eq!(of("4096³ in f16, clock at least"), Some(882.79));
+        assert_eq!(of("4096³ in f16, clock"), Some(1180.0));
+        assert_eq!(of("4096³ in f16, power"), Some(746.0));
         assert_eq!(of("causal : full attention"), Some(0.6));
         assert_eq!(of("layernorm 8192×4096, warm"), Some(5.0));
         assert_eq!(of("layernorm 8192×4096, cold"), Some(4.0));
@@ -198,6 +236,18 @@ mod tests {
         assert_eq!(of("rows 4096 apart : dense rows"), Some(2.0));
         assert_eq!(of("rows 576 apart : dense rows"), None);
         // The emulator's times say nothing.
-        assert_eq!(constants(&results(Clock::Emulated)), []);
+        let mut emulated = results;
+        emulated.machine.clock = Clock::Emulated;
+        assert_eq!(constants(&emulated), []);
+    }
+
+    /// What a run of the suite is to hold for the constants to follow from it.
+    #[test]
+    fn the_suite_has_the_graphs_that_are_looked_for() {
+        let graphs = rotini_workloads::suites::suite(SUITE, &Default::default()).unwrap();
+        let names: Vec<String> = graphs.into_iter().map(|graph| graph.name).collect();
+        for row in of_a_device().rows {
+            assert!(names.contains(&row.graph), "{}", row.graph);
+        }
     }
 }

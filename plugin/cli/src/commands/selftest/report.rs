@@ -3,6 +3,7 @@
 use super::describe;
 use super::items::Part;
 use super::state::{Found, Header};
+use crate::commands::bench::{COLUMNS, Constant, constants, table};
 use anyhow::{Context as _, Result};
 use maud::{DOCTYPE, html};
 use rotini_bench::About;
@@ -24,6 +25,14 @@ pub(super) enum Speed {
     NoTime,
     /// Not asked for.
     NotAsked,
+}
+
+/// What was measured.
+pub(super) struct Measured {
+    /// Beside other engines.
+    pub(super) speed: Speed,
+    /// The suite `constants`, on a GPU.
+    pub(super) constants: Option<Results>,
 }
 
 /// The counts of a part.
@@ -51,6 +60,10 @@ pub(super) struct Report {
     left: usize,
     seconds: f64,
     speed: Speed,
+    /// What the device's times say of the constants that predictions rest on.
+    constants: Vec<Constant>,
+    /// The times that they follow from.
+    constants_from: Option<Results>,
 }
 
 impl Report {
@@ -59,7 +72,7 @@ impl Report {
         about: &About,
         found: Vec<Found>,
         left: usize,
-        speed: Speed,
+        measured: Measured,
         took: Duration,
     ) -> Self {
         let counts = |(part, what)| {
@@ -83,7 +96,9 @@ impl Report {
             tried,
             left,
             seconds: took.as_secs_f64(),
-            speed,
+            speed: measured.speed,
+            constants: measured.constants.as_ref().map(constants).unwrap_or_default(),
+            constants_from: measured.constants,
         }
     }
 
@@ -187,6 +202,14 @@ impl Report {
                     h2 { "Speed" }
                     @for line in self.speed() { p { (line) "." } }
                     @if matches!(self.speed, Speed::Measured(_)) { p { a href="bench.html" { "All figures" } } }
+                    @if !self.constants.is_empty() {
+                        h2 { "Constants of this device" }
+                        div.wide { table {
+                            thead { tr { @for name in COLUMNS { th scope="col" { (name) } } } }
+                            tbody { @for constant in &self.constants { tr { @for cell in constant.cells() { td { (cell) } } } } }
+                        } }
+                        p { "Predictions for an MI300X rest on the model's. Please send " code { "selftest.json" } " back." }
+                    }
                     h2 { "Again" }
                     p { code { "rotini selftest --seed " (self.header.seed) } }
                 }
@@ -214,6 +237,50 @@ impl fmt::Display for Report {
         for line in self.speed() {
             writeln!(f, "{line}")?;
         }
+        if let Some(table) = table(&self.constants) {
+            writeln!(f, "{table}")?;
+        }
         write!(f, "{}", self.verdict())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::bench::of_a_device;
+
+    /// A run whose device took known times.
+    #[test]
+    fn constants_are_in_the_document_and_on_the_page() {
+        let about = About {
+            name: "rotini".to_owned(),
+            version: "1".to_owned(),
+            api_version: "1.4.0".to_owned(),
+            engine: "ROTINI_ENGINE".to_owned(),
+            device: "AMD Instinct MI300X".to_owned(),
+            emulated: false,
+            gpus: 1,
+        };
+        let header = || Header {
+            plugin: "rotini 1".to_owned(),
+            files: String::new(),
+            device: about.device.clone(),
+            seed: 0,
+        };
+        let report = |constants| {
+            let speed = Speed::NoTime;
+            let measured = Measured { speed, constants };
+            Report::new(header(), &about, Vec::new(), 0, measured, Duration::ZERO)
+        };
+        let with = report(Some(of_a_device()));
+        let document = serde_json::to_value(&with).unwrap();
+        let all = document["constants"].as_array().unwrap();
+        let rate = all.iter().find(|constant| constant["name"] == "4096³ in f16").unwrap();
+        assert_eq!(rate["measured"].as_f64().map(f64::round), Some(550.0));
+        assert_eq!(document["constants_from"]["values"], "gaussian");
+        assert!(with.page().contains("layernorm 8192×4096, cold"));
+        assert!(with.to_string().contains("causal : full attention"));
+        let without = report(None);
+        assert!(!without.page().contains("Constants of this device"));
     }
 }
