@@ -1,6 +1,6 @@
 //! Operations, loops and branches, in the block that is being written.
 
-use super::{Int, first};
+use super::int::Int;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
 
 /// Appends operations to the innermost open block of a context: loops and branches open one each.
@@ -111,4 +111,12 @@ impl<'c> Code<'c> {
         let kept = self.block(&[], |_| self.run("scf.yield", values));
         self.op("scf.if", &[condition], &types, &[], vec![replaced.into(), kept.into()])
     }
+}
+
+/// Returns the first result of an operation.
+pub(crate) fn first<T>(results: Vec<T>) -> T {
+    results
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| unreachable!("an operation without results"))
 }

@@ -1,6 +1,7 @@
 //! Numbers that are folded where they are known.
 
-use super::{Code, IntegerPredicate};
+use super::code::Code;
+use super::predicates::IntegerPredicate;
 use crate::mlir::Value;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
 

@@ -1,11 +1,11 @@
 //! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
 //! exchanges between lanes.
 
-use super::gemm::Written;
+use crate::EmitError;
 use crate::counts::signed;
 use crate::ir::FloatPredicate;
 pub(super) use crate::ir::{Code, Int};
-use crate::mlir::{Attribute, Context, Type, Value, verified};
+use crate::mlir::{Attribute, Block, Context, Type, Value, verified};
 use rotini_schedule::gemm::LANES;
 
 /// The operation that calls a kernel.
@@ -16,6 +16,13 @@ pub(super) type Ssa<'c> = Value<'c>;
 
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
+
+/// A kernel that is written.
+pub(super) struct Written {
+    /// Its body, if it is valid.
+    pub(super) block: Result<Block, EmitError>,
+    pub(super) workgroups: i64,
+}
 
 impl<'c> Code<'c> {
     /// Begins a kernel whose arguments have these types. Operations are appended to it until it is

@@ -7,8 +7,7 @@
 //! fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in
 //! tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Context, Float, Type};
 
 /// Columns of a vector.

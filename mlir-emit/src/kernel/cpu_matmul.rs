@@ -11,9 +11,8 @@
 //! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
 //! term: where they overlap with the ones before, results are computed twice, or terms are zero.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::cpu_few_rows::FewRows;
-use super::gemm::Written;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Terms of a vector.

@@ -6,9 +6,9 @@
 //! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
 //! element of x that the block needs once, and lanes that are neighbours load neighbours.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot};
-use super::gemm::{Written, arguments, element, xcd_remap};
+use super::gemm::{arguments, element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};

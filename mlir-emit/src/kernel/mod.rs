@@ -69,7 +69,7 @@ pub(crate) use transpose::Transpose;
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, Float, Operation, Type, Value};
 use crate::target::Target;
-use code::DISPATCH;
+use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
 use executable::{Lanes, dispatched, executable};
 use fusion::Fused;
@@ -302,7 +302,7 @@ struct Whole<'c> {
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
-    written: gemm::Written,
+    written: Written,
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
@@ -422,7 +422,7 @@ fn call<'c>(
     (symbol, name, lanes): (&str, &str, Lanes),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    written: gemm::Written,
+    written: Written,
     texts: &mut Vec<Result<String, EmitError>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));

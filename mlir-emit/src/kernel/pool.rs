@@ -5,8 +5,7 @@
 //! one instruction. NaN is the result only if it is the first element of a window, as no comparison
 //! with NaN is true.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};

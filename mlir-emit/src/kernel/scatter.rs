@@ -5,8 +5,7 @@
 //! Elements are copied as integers of their width. On GPUs each lane stores elements. On CPUs a
 //! workgroup stores some rows, in vectors where the elements of a row are neighbours.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Context, Type};
 
 /// Lanes of a workgroup on GPUs.

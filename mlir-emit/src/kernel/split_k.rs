@@ -4,9 +4,8 @@
 //! another in memory, each in the memory order of the result. If there are many parts, four lanes
 //! of a subgroup share a run: each adds a quarter of the parts.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
-use super::gemm::Written;
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
 use crate::mlir::{Context, Float, Type};

@@ -10,8 +10,7 @@
 //! Masked loads read zeros outside the image. Sums within an image are in f32; the images' sums are
 //! added in f64.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};

@@ -4,8 +4,8 @@
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
 //! enough channels to fill the cache lines that it writes.
 
-use super::code::{Code, Int, Ssa, gathered};
-use super::gemm::{Written, element};
+use super::code::{Code, Int, Ssa, Written, gathered};
+use super::gemm::element;
 use super::places::BEYOND;
 use crate::mlir::{Context, Type};
 use rotini_graph::DataType;

@@ -15,8 +15,7 @@
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::gemm::Written;
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::panels::Registers;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;

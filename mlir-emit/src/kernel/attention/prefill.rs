@@ -20,8 +20,8 @@ use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{MISSING, Operand, Problem, lengths_of};
-use crate::kernel::code::{Code, Int};
-use crate::kernel::gemm::{Written, element};
+use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::gemm::element;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::attention::Prefill as Schedule;
 

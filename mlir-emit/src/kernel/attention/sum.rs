@@ -3,9 +3,9 @@
 use super::MISSING;
 use super::decode::{Decode, FOUND, LANES};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int};
+use crate::kernel::code::{Code, Int, Written};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::{Written, element};
+use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};

@@ -2,16 +2,15 @@
 
 mod sums;
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
-use crate::EmitError;
 use crate::counts::signed;
 use crate::kernel::problem::bytes;
-use crate::mlir::{Attribute, Block, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 
@@ -19,13 +18,6 @@ use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 const DIES: i64 = 8;
 /// Rows of tiles that workgroups that run at once have about.
 const BAND: i64 = 8;
-
-/// A kernel that is written.
-pub(super) struct Written {
-    /// Its body, if it is valid.
-    pub(super) block: Result<Block, EmitError>,
-    pub(super) workgroups: i64,
-}
 
 /// The state that all parts of the kernel share.
 struct Kernel<'a, 'c> {

@@ -3,8 +3,7 @@
 use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
 use crate::counts::signed;
-use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::gemm::Written;
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Attribute, Context, Float, Type};
 
 const OVERFLOW: &str = "a sum of products that cannot be counted";

@@ -17,9 +17,8 @@
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
 use crate::counts::unsigned;
-use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{Source, Tensor, one_for_all, written};
-use crate::kernel::gemm::Written;
 use crate::kernel::places::{coordinates, offset};
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::collections::HashMap;

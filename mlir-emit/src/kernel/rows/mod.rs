@@ -31,7 +31,7 @@ mod space;
 mod write;
 
 use super::epilogue::{Source, Tensor};
-use super::gemm::Written;
+use crate::kernel::code::Written;
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
