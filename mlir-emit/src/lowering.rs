@@ -54,9 +54,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
-        let Some(schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
-            return None;
-        };
+        let schedule = tried.or_else(|| gemm::choose(machine, &problem))?;
         product.schedule = fitted(&product, schedule);
         product.name = format!("{}_{}", product.name, product.schedule.word());
         Some(self.kernels.append(self.at.context(), product))

@@ -63,9 +63,7 @@ impl<'c> Frame<'c> {
         (name, parts): (String, Vec<Part>),
         (dims, order): (&[i64], &[usize]),
     ) -> Option<Ordered<'c>> {
-        let Some(registers) = lowering.target().registers() else {
-            return None;
-        };
+        let registers = lowering.target().registers()?;
         let elements = |dims: &[i64]| {
             let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
             elements.unwrap_or(0)
@@ -210,9 +208,7 @@ pub(super) fn forward<'c>(
     if has_negative_padding(shape) {
         return None;
     }
-    let Some([x, w]) = floats(lowering, [x, w], compute) else {
-        return None;
-    };
+    let [x, w] = floats(lowering, [x, w], compute)?;
     let x = padded(lowering, x, &shape.padding());
     // Vectors lie along the filters, or along the positions of an image.
     let is_last = is_last(dims, order);
@@ -274,9 +270,7 @@ pub(super) fn wgrad<'c>(
     if has_negative_padding(shape) {
         return None;
     }
-    let Some([x, dy]) = floats(lowering, [x, dy], compute) else {
-        return None;
-    };
+    let [x, dy] = floats(lowering, [x, dy], compute)?;
     let x = padded(lowering, x, &shape.padding());
     // Depthwise: each lane of a vector is another channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
@@ -386,7 +380,7 @@ pub(super) fn dgrad<'c>(
         return None;
     }
     let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
-    let Some(axes) = axes else { return None };
+    let axes = axes?;
     if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {
         return None;
     }
@@ -402,9 +396,7 @@ pub(super) fn dgrad<'c>(
             (before.max().unwrap_or(0).max(0), after.max().unwrap_or(0).max(0))
         })
         .collect();
-    let Some([dy, w]) = floats(lowering, [dy, w], compute) else {
-        return None;
-    };
+    let [dy, w] = floats(lowering, [dy, w], compute)?;
     let dy = padded(lowering, dy, &zeros);
     let is_last = is_last(dims, order);
     let frame = Frame::new([dy, w], (dims, order), !is_last);

@@ -18,9 +18,7 @@ pub(super) fn lower<'c>(
 ) -> Option<Ordered<'c>> {
     let order: Vec<usize> = (0..dims.len()).collect();
     let lie_so = x.lies_in(&order) && dy.lies_in(&order);
-    let Some(registers) = lowering.target().registers() else {
-        return None;
-    };
+    let registers = lowering.target().registers()?;
     if !lie_so || shape.filters != 1 || shape.is_reversed() {
         return None;
     }
@@ -49,9 +47,7 @@ pub(super) fn lower<'c>(
         registers,
     };
     let own = Own::Taps(taps);
-    let Some([x, dy]) = floats(lowering, [x, dy], compute).filter(|_| own.is_possible()) else {
-        return None;
-    };
+    let [x, dy] = floats(lowering, [x, dy], compute).filter(|_| own.is_possible())?;
     let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims);
     ssa.map(|ssa| Ordered {
         ssa,

@@ -47,7 +47,7 @@ impl FewRows {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context, elements: [i64; 3]) -> Written {
+    pub(super) fn write(&self, context: &Context, elements: [i64; 3]) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in elements {

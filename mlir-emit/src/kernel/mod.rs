@@ -306,8 +306,8 @@ struct Whole<'c> {
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
-pub(crate) fn place<'c>(
-    context: &'c Context,
+pub(crate) fn place(
+    context: &Context,
     operations: &mut Vec<Operation>,
     kernels: &Kernels,
     target: &Target,

@@ -64,7 +64,7 @@ impl Pool {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
@@ -112,7 +112,6 @@ impl<'c> Writer<'_, 'c> {
         let code = self.code;
         let mut greatest = None;
         for value in values {
-            let value = value;
             greatest = Some(match greatest {
                 None => value,
                 Some(so_far) => {

@@ -64,7 +64,7 @@ impl Scatter {
     }
 
     /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, element) = (Type::index(context), self.element(context));
         let [read, span] = self.elements();
         let buffers = [element.memref(&[read], None), element.memref(&[span], None)];

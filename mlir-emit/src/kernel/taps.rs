@@ -73,7 +73,7 @@ impl Taps {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {

@@ -82,7 +82,7 @@ impl Transpose {
     }
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let float = element(context, self.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
         let index = Type::index(context);
         let [read, written] = self.elements();

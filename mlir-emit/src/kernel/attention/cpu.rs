@@ -126,7 +126,7 @@ impl OnCpu {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
     /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];

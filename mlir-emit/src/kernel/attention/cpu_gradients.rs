@@ -68,7 +68,7 @@ impl GradientsOnCpu {
 
     /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
     /// both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];

@@ -75,7 +75,7 @@ impl Gradients {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
     /// output, both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
         let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));

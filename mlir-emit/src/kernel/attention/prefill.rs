@@ -68,7 +68,7 @@ impl Prefill {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
     /// there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
         let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
         let out = element(context, of.out.0).unwrap_or_else(|| unreachable!("{MISSING}"));
@@ -116,10 +116,7 @@ impl Prefill {
         let lanes = Lanes {
             tile: &tile,
             prefill: self,
-            mask: match of.mask {
-                Some(mask) => Some((mask, code.argument(5))),
-                None => None,
-            },
+            mask: of.mask.map(|mask| (mask, code.argument(5))),
             head: [batch, head],
             q: Matrix {
                 operand: of.q,

@@ -14,7 +14,7 @@ use rotini_graph::DataType;
 impl Decode {
     /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, the
     /// buffers of the parts, and the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write_sum(&self, context: &Context) -> Written {
         let float = Type::float(context, Float::F32);
         let (out, strides) = (
             element(context, self.of.out.0).unwrap_or_else(|| unreachable!("{MISSING}")),

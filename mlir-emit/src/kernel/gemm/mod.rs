@@ -161,9 +161,7 @@ pub(super) fn write<'c>(
 
 /// How many terms the product with this number has, if not all do.
 fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
-    let Some((&last, others)) = terms.split_last() else {
-        return None;
-    };
+    let (&last, others) = terms.split_last()?;
     let mut count = Int::Known(last);
     for (number, &terms) in others.iter().enumerate().rev() {
         let next = signed(number + 1);
