@@ -356,14 +356,18 @@ fn own_channels<'c>(
         let group = body.loop_index(filter).divui(constant(shape.filters));
         let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
-        let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
-            let here = body.loop_index(position);
-            match axis {
-                1 => here + first,
-                _ => here,
-            }
-        });
-        let indices = indices.collect::<Vec<_>>();
+        let indices: Vec<_> = sums
+            .order
+            .iter()
+            .enumerate()
+            .map(|(position, &axis)| {
+                let here = body.loop_index(position);
+                match axis {
+                    1 => here + first,
+                    _ => here,
+                }
+            })
+            .collect();
         body.extract(sums.ssa, &indices, sums.dtype)
     });
     Ordered {

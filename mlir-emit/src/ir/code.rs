@@ -93,6 +93,22 @@ impl<'c> Code<'c> {
         self.op("scf.for", &operands, &types, &[], vec![inside.into()])
     }
 
+    /// A loop over indices below `end`, without loop-carried values.
+    pub(crate) fn each(&self, bounds: [Int<'c>; 3], body: impl FnOnce(Int<'c>)) {
+        self.repeat(bounds, &[], |index, _| {
+            body(index);
+            Vec::new()
+        });
+    }
+
+    /// Does what `body` says where the condition holds, which on GPUs must be uniform in a subgroup.
+    pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
+        self.replaced(condition, &[], || {
+            body();
+            Vec::new()
+        });
+    }
+
     /// Returns the values, or the results of `body` where the condition holds. `body` is only
     /// executed there. On GPUs the condition must be uniform in a subgroup.
     pub(crate) fn replaced(

@@ -167,11 +167,6 @@ impl<'c> Emitter<'c> {
             self.integer((value as i64).clamp(least, largest), r#type)
         }
     }
-
-    /// Appends an operation without results that ends a block.
-    pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c>]) {
-        self.run(name, operands);
-    }
 }
 
 /// The error of a body that has fewer elements than operands.

@@ -4,6 +4,7 @@
 use crate::EmitError;
 use crate::counts::signed;
 use crate::ir::FloatPredicate;
+use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
 use crate::mlir::{Attribute, Block, Context, Type, Value, verified};
 use rotini_schedule::gemm::LANES;
@@ -39,7 +40,7 @@ impl<'c> Code<'c> {
 
     /// Returns from the kernel, and verifies it.
     pub(super) fn finish(&self, workgroups: i64) -> Written {
-        self.op("func.return", &[], &[], &[], Vec::new());
+        self.run("func.return", &[]);
         let block = self.context().close();
         Written {
             block: verified(self.context(), &block).map(|()| block),
@@ -159,10 +160,7 @@ impl<'c> Code<'c> {
         ];
         let types = [value.r#type(), Type::integer(self.context(), 1)];
         let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
-        let made = self.op("gpu.shuffle", &operands, &types, &mode, Vec::new());
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("an exchange of nothing"))
+        first(self.op("gpu.shuffle", &operands, &types, &mode, Vec::new()))
     }
 }
 

@@ -62,11 +62,10 @@ impl FewRows {
         let first = workgroup * tile;
         let end = first + tile;
         let end = workgroup.is_below(workgroups - 1).select(end, self.columns);
-        code.repeat([first, end, tile.into()], &[], |column, _| {
+        code.each([first, end, tile.into()], |column| {
             // The last tile ends with the last column.
             let column = column.min(self.columns - tile);
             self.tile(&code, buffers, column);
-            Vec::new()
         });
         code.finish(workgroups)
     }
@@ -80,8 +79,9 @@ impl FewRows {
         let turn = |first: Int<'c>, end: Int<'c>| {
             code.repeat([first, end, 1.into()], &zeros, |term, sums| {
                 let line = term * self.columns + column;
-                let loaded = (0..vectors).map(|across| code.read_vector(b, line + across * LANES, vector));
-                let loaded = loaded.collect::<Vec<_>>();
+                let loaded: Vec<_> = (0..vectors)
+                    .map(|across| code.read_vector(b, line + across * LANES, vector))
+                    .collect();
                 let mut sums = sums.iter();
                 let mut next = Vec::new();
                 for row in 0..self.rows {

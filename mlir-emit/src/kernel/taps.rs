@@ -89,7 +89,7 @@ impl Taps {
         };
         let (channel, out) = (Int::Made(code.argument(1)), code.argument(4));
         let [down, across] = self.window;
-        code.repeat([0.into(), down.into(), 1.into()], &[], |row, _| {
+        code.each([0.into(), down.into(), 1.into()], |row| {
             let sums = writer.row_of_taps(channel, row);
             let first = (channel * down + row) * across;
             for (tap, sum) in (0..).zip(sums) {
@@ -97,7 +97,6 @@ impl Taps {
                 let place = code.index(first + tap);
                 code.write(sum, out, place);
             }
-            Vec::new()
         });
         code.finish(self.channels)
     }

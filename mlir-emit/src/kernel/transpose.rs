@@ -83,7 +83,7 @@ impl Transpose {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
-        let float = element(context, self.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
+        let float = element(context, self.dtype);
         let index = Type::index(context);
         let [read, written] = self.elements();
         let (read, written) = (float.memref(&[read], None), float.memref(&[written], None));

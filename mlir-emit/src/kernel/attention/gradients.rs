@@ -20,7 +20,7 @@ use super::backward::{Backward, Side};
 use super::gradient_steps::{Lanes, Numbers};
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
-use super::{MISSING, SIXTEEN, is_within, lengths_of};
+use super::{SIXTEEN, is_within, lengths_of};
 use crate::kernel::code::{Code, Int, Written};
 use crate::kernel::gemm::element;
 use crate::mlir::{Attribute, Context, Float, Type};
@@ -78,7 +78,7 @@ impl Gradients {
     pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
-        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let half = element(context, of.dtype);
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
@@ -91,11 +91,7 @@ impl Gradients {
             arguments.push(word.memref(&[of.batch], None));
         }
         for (dtype, _, elements) in self.problem.stored() {
-            arguments.push(
-                element(context, dtype)
-                    .unwrap_or_else(|| unreachable!("{MISSING}"))
-                    .memref(&[elements], None),
-            );
+            arguments.push(element(context, dtype).memref(&[elements], None));
         }
         let code = Code::kernel(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));

@@ -19,7 +19,7 @@ use super::again::Matrix;
 use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
-use super::{MISSING, Operand, Problem, lengths_of};
+use super::{Operand, Problem, lengths_of};
 use crate::kernel::code::{Code, Int, Written};
 use crate::kernel::gemm::element;
 use crate::mlir::{Context, Float, Type};
@@ -70,8 +70,8 @@ impl Prefill {
     /// there are any, the output, the greatest scores and the sums of exponentials.
     pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
-        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
-        let out = element(context, of.out.0).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let half = element(context, of.dtype);
+        let out = element(context, of.out.0);
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
@@ -79,7 +79,7 @@ impl Prefill {
             arguments.push(half.memref(&[operand.elements], None));
         }
         if let Some(mask) = of.mask {
-            let element = element(context, mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+            let element = element(context, mask.dtype);
             arguments.push(element.memref(&[mask.elements], None));
         }
         let first_length = arguments.len();

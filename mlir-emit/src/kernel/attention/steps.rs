@@ -120,7 +120,7 @@ impl<'c> Lanes<'_, 'c> {
         let [of_batch, of_head, of_query, of_key] = mask.strides;
         let ([batch, head], end) = (self.head, tile.range.any[1]);
         let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
-        let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let element = element(code.context(), mask.dtype);
         let run = element.vector(&[RUN]);
         let bytes = bytes(mask.dtype);
         let load = |block: i64, own: Int<'c>| {
@@ -135,11 +135,12 @@ impl<'c> Lanes<'_, 'c> {
                 let one = code.load(*buffer, (place, shared), element);
                 one.broadcast(run)
             } else {
-                let own = (0..RUN).map(|key| {
-                    let place = place + key * of_key;
-                    code.load(*buffer, (place, shared), element)
-                });
-                let own = own.collect::<Vec<_>>();
+                let own: Vec<_> = (0..RUN)
+                    .map(|key| {
+                        let place = place + key * of_key;
+                        code.load(*buffer, (place, shared), element)
+                    })
+                    .collect();
                 code.vector(&own, run)
             }
         };
@@ -225,11 +226,12 @@ impl<'c> Lanes<'_, 'c> {
         let mut all = code.zeros(run);
         for &scores in scores {
             let powers = scores - subtracted;
-            let own = (0..RUN).map(|number| {
-                let power = code.extract(powers, number, float);
-                code.same("rocdl.exp2", &[power])
-            });
-            let own = own.collect::<Vec<_>>();
+            let own: Vec<_> = (0..RUN)
+                .map(|number| {
+                    let power = code.extract(powers, number, float);
+                    code.same("rocdl.exp2", &[power])
+                })
+                .collect();
             let own = code.vector(&own, run);
             all = all + own;
             weights.push(own.truncf(self.tile.half.vector(&[RUN])));
@@ -263,7 +265,7 @@ impl<'c> Lanes<'_, 'c> {
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
                     let parts = parts.map(|(number, stride)| number * stride);
                     let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
-                    let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let element = element(code.context(), mask.dtype);
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
                     let added = added.broadcast(element.vector(&[RUN]));
                     let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);

@@ -32,14 +32,14 @@ struct Kernel<'a, 'c> {
 }
 
 /// The type of elements in memory. FNUZ codes are bytes until they are multiplied.
-pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
-    Some(match dtype {
+pub(super) fn element(context: &Context, dtype: DataType) -> Type<'_> {
+    match dtype {
         DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz => Type::integer(context, 8),
         DataType::F16 => Type::float(context, Float::F16),
         DataType::Bf16 => Type::float(context, Float::Bf16),
         DataType::F32 => Type::float(context, Float::F32),
-        _ => return None,
-    })
+        _ => unreachable!("no kernel has elements of {dtype}"),
+    }
 }
 
 /// A kernel with its arguments, and its buffers.
@@ -51,8 +51,7 @@ pub(super) fn arguments<'c>(
 ) -> (Code<'c>, Vec<Ssa<'c>>) {
     let mut arguments = vec![Type::index(context); 2];
     for factor in factors {
-        let element =
-            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
+        let element = element(context, factor.dtype);
         arguments.push(element.memref(&[factor.elements], None));
     }
     if product.chosen.is_some() {
@@ -63,8 +62,7 @@ pub(super) fn arguments<'c>(
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
     let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Vec<_>>();
+    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
     (code, buffers)
 }
 
@@ -128,8 +126,7 @@ pub(super) fn write<'c>(
     };
     let own = [&axes.rows, &axes.columns];
     for (index, factor) in factors.iter().enumerate() {
-        let r#type =
-            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
+        let r#type = element(context, factor.dtype);
         let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
             own.get(index),
             kernel.corner.get(index),

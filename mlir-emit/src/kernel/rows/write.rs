@@ -97,8 +97,7 @@ pub(super) fn write<'c>(
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
     let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Vec<_>>();
+    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
     let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
