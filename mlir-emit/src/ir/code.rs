@@ -55,13 +55,13 @@ impl<'c> Code<'c> {
         Type::index(self.context)
     }
 
-    /// A constant of an integer or index type.
+    /// Appends a constant of an integer or index type.
     pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Value<'c> {
         let value = Attribute::integer(value, r#type);
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
-    /// A number as a value.
+    /// Returns a number as a value.
     pub(crate) fn index(&self, number: impl Into<Int<'c>>) -> Value<'c> {
         match number.into() {
             Int::Made(value) => value,
@@ -74,7 +74,7 @@ impl<'c> Code<'c> {
         self.context.block(arguments, body)
     }
 
-    /// A loop over indices below `end`; `body` computes the loop-carried values of the next
+    /// Appends a loop over indices below `end`; `body` computes the loop-carried values of the next
     /// iteration from those of this one.
     pub(crate) fn repeat(
         &self,
@@ -93,7 +93,7 @@ impl<'c> Code<'c> {
         self.op("scf.for", &operands, &types, &[], vec![inside.into()])
     }
 
-    /// A loop over indices below `end`, without loop-carried values.
+    /// Appends a loop over indices below `end`, without loop-carried values.
     pub(crate) fn each(&self, bounds: [Int<'c>; 3], body: impl FnOnce(Int<'c>)) {
         self.repeat(bounds, &[], |index, _| {
             body(index);
@@ -101,7 +101,8 @@ impl<'c> Code<'c> {
         });
     }
 
-    /// Does what `body` says where the condition holds, which on GPUs must be uniform in a subgroup.
+    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition must be
+    /// uniform in a subgroup.
     pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
         self.replaced(condition, &[], || {
             body();

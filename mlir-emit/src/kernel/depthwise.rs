@@ -183,9 +183,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         if let Some(&known) = self.inside.get(&(number, further)) {
             return known;
         }
-        let (Some(window), Some(&along)) = (self.factor.windows.get(number), self.along.get(number)) else {
-            unreachable!("{MISSING}");
-        };
+        let (window, along) = (&self.factor.windows[number], self.along[number]);
         let inside = (along + further).is_below(window.extent);
         self.inside.insert((number, further), inside);
         inside

@@ -247,13 +247,13 @@ impl<'c> Tile<'_, 'c> {
         }
     }
 
-    /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the
+    /// Adds the contributions of a head's rows that any own row sees. `known` is their end, if the
     /// graph has lengths.
-    fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) {
+    fn walk(&self, head: Int<'c>, known: Option<Int<'c>>) {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
-        if let Some(told) = told {
-            end = end.min(told);
+        if let Some(known) = known {
+            end = end.min(known);
         }
         if let Some(from) = visible.from {
             first = (self.lanes.first + from).max(first);

@@ -99,9 +99,7 @@ impl<'c> Lanes<'_, 'c> {
             for (at, column) in (0..values.width()).enumerate() {
                 let own = gathered(code, &rows, values.width(), column);
                 for (weights, sums) in weights.iter().zip(&mut sums) {
-                    let (Some(&weights), Some(sum)) = (weights.get(number), sums.weighted.get_mut(at)) else {
-                        unreachable!("{MISSING}");
-                    };
+                    let (weights, sum) = (weights[number], &mut sums.weighted[at]);
                     *sum = matrix(code, [own, weights], *sum);
                 }
             }

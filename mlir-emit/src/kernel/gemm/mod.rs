@@ -127,14 +127,7 @@ pub(super) fn write<'c>(
     let own = [&axes.rows, &axes.columns];
     for (index, factor) in factors.iter().enumerate() {
         let r#type = element(context, factor.dtype);
-        let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
-            own.get(index),
-            kernel.corner.get(index),
-            schedule.tile.get(index),
-            buffers.get(index),
-        ) else {
-            unreachable!("a factor too many");
-        };
+        let (own, first, tile, buffer) = (own[index], kernel.corner[index], schedule.tile[index], buffers[index]);
         let bytes = bytes(factor.dtype);
         let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
         let memory = code.shared(size, r#type);
