@@ -135,7 +135,6 @@ mod tests {
             ("arith.addf", [single, double], 2),
             ("arith.addf", [single, single], 3),
             ("arith.cmpi", [index, index], 0),
-            ("arith.unknown", [index, index], 0),
         ] {
             let error = verify(name, &operands, result).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
