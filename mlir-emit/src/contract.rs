@@ -245,9 +245,7 @@ fn as_kernel<'c>(
 ) -> Option<Ordered<'c>> {
     let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
     let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
-    let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
-        return None;
-    };
+    let machine = lowering.target().machine().filter(|_| is_possible)?;
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
     let (batch, [rows, columns]) = (&out[..row], [extent(out, row), extent(out, column)]);
     let terms = extent(&a.dims, column);
@@ -289,9 +287,7 @@ fn as_kernel<'c>(
         is_direct: false,
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
-    let Some(ssa) = lowering.kernel(machine, product) else {
-        return None;
-    };
+    let ssa = lowering.kernel(machine, product)?;
     Some(Ordered {
         ssa,
         order: order.to_vec(),

@@ -181,7 +181,7 @@ fn write_as_one_dispatch<'c>(
     let kernels = Kernels::default();
     let dispatch = at.block(&[], |_| {
         let values = dispatch::run(graph, target, at, &kernels, arguments);
-        at.terminate("flow.return", &values);
+        at.run("flow.return", &values);
     });
     if !kernels.is_empty() {
         return false;
@@ -190,7 +190,7 @@ fn write_as_one_dispatch<'c>(
     let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
     let regions = vec![dispatch.into(), Region::empty()];
     let values = at.op("flow.dispatch.region", &[], results, &attributes, regions);
-    at.terminate("func.return", &values);
+    at.run("func.return", &values);
     true
 }
 
@@ -221,7 +221,7 @@ fn lowered<'c>(
     let mut block = context.block(&arguments, |arguments| {
         if !write_as_one_dispatch(at, graph, target, (arguments, &results)) {
             let values = dispatch::run(graph, target, at, kernels, arguments);
-            at.terminate("func.return", &values);
+            at.run("func.return", &values);
         }
     });
     let texts = kernel::place(context, &mut block.operations, kernels, target)?;

@@ -50,16 +50,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return None;
         }
         if product.is_direct {
-            return Some(self.at.product(self.kernels, product));
+            return Some(self.kernels.append(self.at.context(), product));
         }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
-        let Some(schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
-            return None;
-        };
+        let schedule = tried.or_else(|| gemm::choose(machine, &problem))?;
         product.schedule = fitted(&product, schedule);
         product.name = format!("{}_{}", product.name, product.schedule.word());
-        Some(self.at.product(self.kernels, product))
+        Some(self.kernels.append(self.at.context(), product))
     }
 
     /// Whether rotini has a kernel for a product on a CPU.
@@ -70,12 +68,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
     /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
     /// [exist](Self::has_cpu_matmul).
     pub(crate) fn dots(&self, dots: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
-        self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
+        self.kernels.dots(self.at.context(), (dots, [a.id(), b.id()], shape))
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
     pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c>; 2]) -> Ssa<'c> {
-        self.at.scatter(self.kernels, scatter, values)
+        self.kernels.scatter(self.at.context(), (scatter, values))
     }
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
@@ -85,12 +83,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return None;
         }
         let values: Vec<usize> = values.iter().map(|value| value.id()).collect();
-        Some(self.at.own(self.kernels, (own, &values), shape))
+        Some(self.kernels.own(self.at.context(), (own, &values, shape)))
     }
 
     /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.
     pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Ssa<'c>> {
-        self.at.attention(self.kernels, attention, shapes)
+        self.kernels.attention(self.at.context(), (attention, shapes))
     }
 
     /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
@@ -101,7 +99,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return tensor.in_order(&self.at, order);
         };
         Ordered {
-            ssa: self.at.transpose(self.kernels, &turn, &extents(&tensor.dims, order)),
+            ssa: self
+                .kernels
+                .transpose(self.at.context(), (&turn, &extents(&tensor.dims, order))),
             order: order.to_vec(),
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
@@ -138,7 +138,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return None;
         }
         Some(Ordered {
-            ssa: self.at.transpose(self.kernels, &turn, &extents(&dims, &order)),
+            ssa: self
+                .kernels
+                .transpose(self.at.context(), (&turn, &extents(&dims, &order))),
             order,
             dtype: tensor.dtype,
             dims,

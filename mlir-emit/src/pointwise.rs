@@ -287,7 +287,6 @@ impl<'c> Math<'c> {
             M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
-                let squared = squared;
                 addend + squared * squared
             }
             M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
@@ -387,7 +386,6 @@ impl<'c> Math<'c> {
             M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
-                let squared = squared;
                 addend + squared * squared
             }
             M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))

@@ -316,11 +316,11 @@ impl<'c> Fold<'_, '_, 'c> {
         at.fold(bounds, at.constant(start, dtype), |inner, position, so_far| {
             let mut places = Places {
                 at: *inner,
-                along: outer.along.iter().map(|&index| index).collect(),
+                along: outer.along.to_vec(),
                 folded: Vec::new(),
             };
             places.folded = places.split(position, self.over);
-            let read: Vec<_> = read.iter().map(|&element| element).collect();
+            let read: Vec<_> = read.to_vec();
             let math = Math::new(*inner, self.lowering.target(), self.compute, Vec::new());
             body(&math, &places, &read, so_far)
         })

@@ -48,12 +48,8 @@ fn on_gpu<'c>(
         return None;
     }
     let d_o = lowering.settled(op.d_o);
-    let Some([queries, keys]) = sides(lowering, attention, &d_o, &stored) else {
-        return None;
-    };
-    let Some([by_queries, by_keys]) = schedules(machine, &queries) else {
-        return None;
-    };
+    let [queries, keys] = sides(lowering, attention, &d_o, &stored)?;
+    let [by_queries, by_keys] = schedules(machine, &queries)?;
     let kernels = |numbers: [usize; 2]| {
         [(&queries, by_queries), (&keys, by_keys)].map(|(problem, schedule)| Gradients {
             problem: Backward {
@@ -123,9 +119,7 @@ fn on_cpu<'c>(
         });
         kernels.filter(|kernels| kernels.iter().all(GradientsOnCpu::is_possible))
     };
-    if kernels(attention, &d_o, [0; 2]).is_none() {
-        return None;
-    }
+    kernels(attention, &d_o, [0; 2])?;
     let numbers = numbers(lowering, attention, op, d_o.clone());
     let d_o = lowering.converted(d_o, dtype);
     let Some(kernels) = kernels(&converted(lowering, attention), &d_o, numbers) else {

@@ -26,13 +26,9 @@ pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
         return None;
     }
-    let Some(machine) = lowering.target().machine().filter(|_| has_halves(attention)) else {
-        return None;
-    };
+    let machine = lowering.target().machine().filter(|_| has_halves(attention))?;
     let out = Stored::of(lowering, op.o);
-    let Some(of) = problem(lowering, attention, &out) else {
-        return None;
-    };
+    let of = problem(lowering, attention, &out)?;
     let of_keys = count(of.batch.saturating_mul(of.heads));
     let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count()));
     let decode = Decode {
@@ -68,9 +64,7 @@ pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
 /// The same on a CPU.
 fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let mut out = Stored::of(lowering, op.o);
-    let Some(registers) = lowering.target().registers() else {
-        return None;
-    };
+    let registers = lowering.target().registers()?;
     if op.sink_token.is_some() || !is_for_cpus(attention) {
         return None;
     }
@@ -80,9 +74,7 @@ fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa)
         let kernel = problem(lowering, attention, &out).map(|of| OnCpu::new(Attended { dtype, ..of }, registers));
         kernel.filter(OnCpu::is_possible)
     };
-    if possible(attention).is_none() {
-        return None;
-    }
+    possible(attention)?;
     let attention = &converted(lowering, attention);
     let Some(kernel) = possible(attention) else {
         unreachable!("{MISSING}");
@@ -290,9 +282,7 @@ fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
                 .get_mut(axis + missing)
                 .unwrap_or_else(|| unreachable!("{MISSING}")) = stride;
         }
-        let Some(next) = stride.checked_mul(dim) else {
-            return None;
-        };
+        let next = stride.checked_mul(dim)?;
         stride = next;
     }
     // Neighbouring keys are contiguous, or share one element.

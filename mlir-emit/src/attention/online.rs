@@ -83,7 +83,7 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
         .collect::<Vec<_>>();
     let block = at.block(&[f32], |score| {
         let factor = at.float(problem.scale * LOG2_E, f32);
-        at.terminate("iree_linalg_ext.yield", &[score[0] * factor]);
+        at.run("iree_linalg_ext.yield", &[score[0] * factor]);
     });
     let sums = at.op(
         "iree_linalg_ext.online_attention",

@@ -114,13 +114,8 @@ impl<'c> Attention<'c> {
             if self.mask.is_some() {
                 score = score + rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
             }
-            let lengths = match self.lengths {
-                Some(_) => Some([
-                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
-                    rest.next().unwrap_or_else(|| unreachable!("{MISSING}")),
-                ]),
-                None => None,
-            };
+            let mut length = || rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let lengths = self.lengths.as_ref().map(|_| [length(), length()]);
             if self.alibi {
                 score = score + self.bias(math);
             }

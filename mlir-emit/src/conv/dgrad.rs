@@ -105,11 +105,9 @@ pub(super) fn lower<'c>(
     shape: &Shape<'_>,
     [stored, compute]: [DataType; 2],
 ) -> Option<Ordered<'c>> {
-    let Some(machine) = lowering.target().machine() else {
-        return None;
-    };
+    let machine = lowering.target().machine()?;
     let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
-    let Some(axes) = axes else { return None };
+    let axes = axes?;
     let logical: Vec<Axis> = [Axis::Row(0), Axis::Group(axes.len())]
         .into_iter()
         .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
@@ -200,7 +198,7 @@ fn side_by_side<'c>(
     } else {
         lowering.kernel(machine, product)
     };
-    let Some(ssa) = ssa else { return None };
+    let ssa = ssa?;
     let sums = Value::of(Ordered {
         ssa,
         order: last.clone(),

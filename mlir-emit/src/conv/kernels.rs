@@ -65,12 +65,8 @@ pub(super) fn lower<'c>(
     // Lanes load a half of their width where there are few channels, as in a network's first layer.
     let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
     let channels = (shape.channels + width - 1) / width * width;
-    let Some(x) = lowering.channels_padded(x, channels) else {
-        return None;
-    };
-    let Some(w) = lowering.channels_padded(w, channels) else {
-        return None;
-    };
+    let x = lowering.channels_padded(x, channels)?;
+    let w = lowering.channels_padded(w, channels)?;
     let shape = Shape {
         channels,
         ..shape.clone()
@@ -129,9 +125,7 @@ pub(super) fn direct<'c>(
         first.strides.other = vec![extent(&strides(image), 1)];
         second.strides.own = vec![extent(&strides(w), 0)];
     }
-    if product.run_axis().is_none() {
-        return None;
-    }
+    product.run_axis()?;
     lowering.kernel(machine, product)
 }
 
@@ -277,9 +271,7 @@ pub(super) fn wgrad<'c>(
         return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
     }
     if !has_tiles(shape) {
-        let Some(merged) = shape.merged_groups() else {
-            return None;
-        };
+        let merged = shape.merged_groups()?;
         let wide = Shape {
             groups: shape.groups / merged,
             channels: shape.channels * merged,
@@ -335,9 +327,7 @@ pub(super) fn wgrad<'c>(
         is_direct: false,
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
-    let Some(ssa) = lowering.kernel(machine, product) else {
-        return None;
-    };
+    let ssa = lowering.kernel(machine, product)?;
     Some(Ordered {
         ssa,
         order,
@@ -366,14 +356,18 @@ fn own_channels<'c>(
         let group = body.loop_index(filter).divui(constant(shape.filters));
         let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
-        let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
-            let here = body.loop_index(position);
-            match axis {
-                1 => here + first,
-                _ => here,
-            }
-        });
-        let indices = indices.collect::<Vec<_>>();
+        let indices: Vec<_> = sums
+            .order
+            .iter()
+            .enumerate()
+            .map(|(position, &axis)| {
+                let here = body.loop_index(position);
+                match axis {
+                    1 => here + first,
+                    _ => here,
+                }
+            })
+            .collect();
         body.extract(sums.ssa, &indices, sums.dtype)
     });
     Ordered {
@@ -419,13 +413,9 @@ fn depthwise_wgrad<'c>(
         is_direct: true,
         name: format!("wgrad_{}_{}_direct", shape.groups, x.dtype),
     };
-    let Some(parts) = parts_of_summed(&product, machine) else {
-        return None;
-    };
+    let parts = parts_of_summed(&product, machine)?;
     product.schedule.parts = parts;
-    let Some(ssa) = lowering.kernel(machine, product) else {
-        return None;
-    };
+    let ssa = lowering.kernel(machine, product)?;
     Some(Ordered {
         ssa,
         order: channels_first(x.dims.len()),

@@ -63,9 +63,7 @@ impl<'c> Frame<'c> {
         (name, parts): (String, Vec<Part>),
         (dims, order): (&[i64], &[usize]),
     ) -> Option<Ordered<'c>> {
-        let Some(registers) = lowering.target().registers() else {
-            return None;
-        };
+        let registers = lowering.target().registers()?;
         let elements = |dims: &[i64]| {
             let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
             elements.unwrap_or(0)
@@ -392,7 +390,7 @@ pub(super) fn dgrad<'c>(
         return None;
     }
     let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
-    let Some(axes) = axes else { return None };
+    let axes = axes?;
     if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {
         return None;
     }

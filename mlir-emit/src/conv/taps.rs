@@ -18,9 +18,7 @@ pub(super) fn lower<'c>(
 ) -> Option<Ordered<'c>> {
     let order: Vec<usize> = (0..dims.len()).collect();
     let lie_so = x.lies_in(&order) && dy.lies_in(&order);
-    let Some(registers) = lowering.target().registers() else {
-        return None;
-    };
+    let registers = lowering.target().registers()?;
     if !lie_so || shape.filters != 1 || shape.is_reversed() {
         return None;
     }

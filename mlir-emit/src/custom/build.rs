@@ -43,7 +43,7 @@ pub(super) fn function(
             let made = builder.statement(statement);
             builder.values.set(statement.result, made);
         }
-        at.terminate("func.return", &builder.values.all(&body.results));
+        at.run("func.return", &builder.values.all(&body.results));
     });
     verified(context, &block)?;
     Ok(function_text(context, name, &results, &block))

@@ -1,6 +1,6 @@
 //! Operations, loops and branches, in the block that is being written.
 
-use super::{Int, first};
+use super::int::Int;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
 
 /// Appends operations to the innermost open block of a context: loops and branches open one each.
@@ -55,13 +55,13 @@ impl<'c> Code<'c> {
         Type::index(self.context)
     }
 
-    /// A constant of an integer or index type.
+    /// Appends a constant of an integer or index type.
     pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Value<'c> {
         let value = Attribute::integer(value, r#type);
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
-    /// A number as a value.
+    /// Returns a number as a value.
     pub(crate) fn index(&self, number: impl Into<Int<'c>>) -> Value<'c> {
         match number.into() {
             Int::Made(value) => value,
@@ -74,7 +74,7 @@ impl<'c> Code<'c> {
         self.context.block(arguments, body)
     }
 
-    /// A loop over indices below `end`; `body` computes the loop-carried values of the next
+    /// Appends a loop over indices below `end`; `body` computes the loop-carried values of the next
     /// iteration from those of this one.
     pub(crate) fn repeat(
         &self,
@@ -91,6 +91,23 @@ impl<'c> Code<'c> {
             self.run("scf.yield", &next);
         });
         self.op("scf.for", &operands, &types, &[], vec![inside.into()])
+    }
+
+    /// Appends a loop over indices below `end`, without loop-carried values.
+    pub(crate) fn each(&self, bounds: [Int<'c>; 3], body: impl FnOnce(Int<'c>)) {
+        self.repeat(bounds, &[], |index, _| {
+            body(index);
+            Vec::new()
+        });
+    }
+
+    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition must be
+    /// uniform in a subgroup.
+    pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
+        self.replaced(condition, &[], || {
+            body();
+            Vec::new()
+        });
     }
 
     /// Returns the values, or the results of `body` where the condition holds. `body` is only
@@ -111,4 +128,12 @@ impl<'c> Code<'c> {
         let kept = self.block(&[], |_| self.run("scf.yield", values));
         self.op("scf.if", &[condition], &types, &[], vec![replaced.into(), kept.into()])
     }
+}
+
+/// Returns the first result of an operation.
+pub(crate) fn first<T>(results: Vec<T>) -> T {
+    results
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| unreachable!("an operation without results"))
 }

@@ -1,6 +1,7 @@
 //! Numbers that are folded where they are known.
 
-use super::{Code, IntegerPredicate};
+use super::code::Code;
+use super::predicates::IntegerPredicate;
 use crate::mlir::Value;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
 
@@ -40,8 +41,8 @@ impl<'c> Int<'c> {
         Int::Made(code.same(name, &operands))
     }
 
-    /// Whether it is below another, as unsigned numbers: a negative one is not, and a non-negative
-    /// one is below any negative one.
+    /// Returns whether it is below another, as unsigned numbers: a negative one is not, and a
+    /// non-negative one is below any negative one.
     pub(crate) fn is_below(self, other: impl Into<Self>) -> Self {
         let other = other.into();
         let code = match (self, other) {
@@ -54,22 +55,22 @@ impl<'c> Int<'c> {
         Int::Made(code.compare_integers(IntegerPredicate::Below, a, b))
     }
 
-    /// The greater of two numbers, which may be negative.
+    /// Returns the greater of two numbers, which may be negative.
     pub(crate) fn max(self, other: impl Into<Self>) -> Self {
         self.binary("arith.maxsi", other.into(), |a, b| Some(a.max(b)))
     }
 
-    /// The lesser of two numbers, which may be negative.
+    /// Returns the lesser of two numbers, which may be negative.
     pub(crate) fn min(self, other: impl Into<Self>) -> Self {
         self.binary("arith.minsi", other.into(), |a, b| Some(a.min(b)))
     }
 
-    /// The sum of numbers, which are all computed before the first is added.
+    /// Returns the sum of numbers, which are all computed before the first is added.
     pub(crate) fn sum(terms: impl IntoIterator<Item = Self>) -> Self {
         terms.into_iter().fold(Int::Known(0), Add::add)
     }
 
-    /// `then` where this condition holds, else `otherwise`.
+    /// Returns `then` where this condition holds, else `otherwise`.
     pub(crate) fn select(self, then: impl Into<Self>, otherwise: impl Into<Self>) -> Self {
         match self {
             Int::Known(0) => otherwise.into(),
@@ -199,5 +200,48 @@ impl<'c> Mul<Int<'c>> for i64 {
 
     fn mul(self, other: Int<'c>) -> Int<'c> {
         Int::Known(self) * other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::{Context, Type};
+
+    /// Returns the names of the operations that an expression of an argument appends.
+    fn names(expression: impl for<'c> FnOnce(Int<'c>) -> Int<'c>) -> Vec<String> {
+        let context = Context::new();
+        let block = context.block(&[Type::index(&context)], |arguments| {
+            expression(Int::Made(arguments[0]));
+        });
+        let names = block.operations.iter().map(|operation| operation.name().to_owned());
+        names.collect()
+    }
+
+    #[test]
+    fn what_is_known_is_folded() {
+        let row = Int::Known(13);
+        assert!(matches!((row ^ (row / 8)) % 8, Int::Known(4)));
+        assert!(names(|row| (row * 1 + 0) / 1).is_empty());
+        assert!(names(|row| row * 0 + 7 * Int::Known(2)).is_empty());
+    }
+
+    #[test]
+    fn what_is_computed_is_appended_in_the_order_of_the_expression() {
+        let swizzled = names(|row| (row ^ (row / 8)) % 8);
+        let expected = [
+            "arith.constant",
+            "arith.divui",
+            "arith.xori",
+            "arith.constant",
+            "arith.remui",
+        ];
+        assert_eq!(swizzled, expected);
+    }
+
+    #[test]
+    #[should_panic = "overflows"]
+    fn known_numbers_do_not_wrap() {
+        let _ = Int::Known(i64::MAX) + 1;
     }
 }

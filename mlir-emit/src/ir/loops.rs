@@ -77,7 +77,7 @@ impl<'c> Emitter<'c> {
         let arguments: Vec<_> = types.collect();
         let block = self.block(&arguments, |elements| {
             let result = body(self, elements);
-            self.terminate("linalg.yield", &[result]);
+            self.run("linalg.yield", &[result]);
         });
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);

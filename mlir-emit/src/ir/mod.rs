@@ -1,20 +1,20 @@
 //! The builder of operations that the lowering uses.
 //!
-//! [`Code`] appends operations to the block that is being written, with operators between values and
-//! between numbers; an [`Emitter`] does so for structured operations. Affine maps and attributes of
-//! dialects are text.
+//! [`Code`] appends operations to the block that is being written, with operators between values
+//! and between numbers; an [`Emitter`] does so for structured operations. Affine maps and
+//! attributes of dialects are text.
 
 mod code;
 mod int;
 mod loops;
+mod predicates;
 mod tensors;
 mod values;
 
-pub(crate) use code::Code;
+pub(crate) use code::{Code, first};
 pub(crate) use int::Int;
-pub(crate) use values::{FloatPredicate, IntegerPredicate};
+pub(crate) use predicates::{FloatPredicate, IntegerPredicate};
 
-use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose};
 use crate::mlir::{Attribute, Context, Float, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -167,49 +167,6 @@ impl<'c> Emitter<'c> {
             self.integer((value as i64).clamp(least, largest), r#type)
         }
     }
-
-    /// Appends an operation without results that ends a block.
-    pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c>]) {
-        self.run(name, operands);
-    }
-
-    /// Appends a product that becomes a kernel of rotini. Returns its sums.
-    pub(crate) fn product(&self, kernels: &Kernels, product: Product) -> Value<'c> {
-        kernels.append(self.context(), product)
-    }
-
-    /// Appends a transpose, a copy in another memory order, by a kernel of rotini.
-    pub(crate) fn transpose(&self, kernels: &Kernels, transpose: &Transpose, shape: &[i64]) -> Value<'c> {
-        kernels.transpose(self.context(), (transpose, shape))
-    }
-
-    /// Returns a span with gaps, updated in place with the elements of a dense tensor.
-    pub(crate) fn scatter(&self, kernels: &Kernels, scatter: &Scatter, values: [Value<'c>; 2]) -> Value<'c> {
-        kernels.scatter(self.context(), (scatter, values))
-    }
-
-    /// Appends a product of these values on a CPU, by a kernel of rotini. Returns a tensor of this
-    /// shape.
-    pub(crate) fn dots(&self, kernels: &Kernels, (dots, values): (&CpuMatmul, [usize; 2]), shape: &[i64]) -> Value<'c> {
-        kernels.dots(self.context(), (dots, values, shape))
-    }
-
-    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape.
-    pub(crate) fn own(&self, kernels: &Kernels, (own, values): (&Own, &[usize]), shape: &[i64]) -> Value<'c> {
-        kernels.own(self.context(), (own, values, shape))
-    }
-
-    /// Appends an attention by kernels of rotini. Returns tensors of these shapes.
-    pub(crate) fn attention(&self, kernels: &Kernels, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Value<'c>> {
-        kernels.attention(self.context(), (attention, shapes))
-    }
-}
-
-pub(crate) fn first<T>(results: Vec<T>) -> T {
-    results
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| unreachable!("an operation without results"))
 }
 
 /// The error of a body that has fewer elements than operands.

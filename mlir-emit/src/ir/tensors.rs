@@ -24,9 +24,7 @@ impl<'c> Emitter<'c> {
     /// A tensor of the type of this one with one value everywhere.
     pub(crate) fn fill(&self, value: Value<'c>, empty: Value<'c>) -> Value<'c> {
         let element = value.r#type();
-        let block = self.block(&[element, element], |elements| {
-            self.terminate("linalg.yield", &elements[..1])
-        });
+        let block = self.block(&[element, element], |elements| self.run("linalg.yield", &elements[..1]));
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
@@ -56,7 +54,7 @@ impl<'c> Emitter<'c> {
             .collect();
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
         let block = self.block(&vec![self.index_type(); padded.len()], |_| {
-            self.terminate("tensor.yield", &[self.constant(fill, dtype)]);
+            self.run("tensor.yield", &[self.constant(fill, dtype)]);
         });
         let attributes = [
             ("static_low", self.i64_array(&low)),

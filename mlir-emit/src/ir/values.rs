@@ -1,36 +1,10 @@
 //! Arithmetic with values.
 
-use super::{Code, Int};
+use super::code::Code;
+use super::int::Int;
+use super::predicates::{FloatPredicate, IntegerPredicate};
 use crate::mlir::{Attribute, Type, Value};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
-
-/// A comparison of floats; ordered ones are false if an operand is NaN. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FloatPredicate {
-    Equal = 1,
-    Greater = 2,
-    GreaterEqual = 3,
-    Less = 4,
-    LessEqual = 5,
-    Ordered = 7,
-    UnorderedNotEqual = 13,
-    Unordered = 14,
-}
-
-/// A comparison of integers: signed ones, and two of unsigned ones. The numbers are MLIR's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IntegerPredicate {
-    Equal = 0,
-    NotEqual = 1,
-    Less = 2,
-    LessEqual = 3,
-    Greater = 4,
-    GreaterEqual = 5,
-    /// Less, as unsigned numbers.
-    Below = 6,
-    /// Less or equal, as unsigned numbers.
-    AtMost = 7,
-}
 
 impl<'c> Code<'c> {
     /// Compares floats, or vectors of floats element by element.
@@ -43,7 +17,7 @@ impl<'c> Code<'c> {
         self.compare("arith.cmpi", predicate as i64, [a, b])
     }
 
-    /// A vector of these elements.
+    /// Returns a vector of these elements.
     pub(crate) fn vector(&self, elements: &[Value<'c>], vector: Type<'c>) -> Value<'c> {
         self.one("vector.from_elements", elements, vector, &[])
     }
@@ -81,53 +55,53 @@ impl<'c> Code<'c> {
 }
 
 impl<'c> Value<'c> {
-    /// `then` where this condition holds, else `otherwise`.
+    /// Returns `then` where this condition holds, else `otherwise`.
     pub(crate) fn select(self, then: Self, otherwise: Self) -> Self {
         let code = Code::new(self.context());
         code.one("arith.select", &[self, then, otherwise], then.r#type(), &[])
     }
 
-    /// e to the power of a float.
+    /// Returns e to the power of a float.
     pub(crate) fn exp(self) -> Self {
         self.same("math.exp", &[])
     }
 
-    /// 2 to the power of a float.
+    /// Returns 2 to the power of a float.
     pub(crate) fn exp2(self) -> Self {
         self.same("math.exp2", &[])
     }
 
-    /// The magnitude of a float.
+    /// Returns the magnitude of a float.
     pub(crate) fn absf(self) -> Self {
         self.same("math.absf", &[])
     }
 
-    /// The largest whole float that is not above it.
+    /// Returns the largest whole float that is not above it.
     pub(crate) fn floor(self) -> Self {
         self.same("math.floor", &[])
     }
 
-    /// The square root of a float.
+    /// Returns the square root of a float.
     pub(crate) fn sqrt(self) -> Self {
         self.same("math.sqrt", &[])
     }
 
-    /// The greater of two signed integers.
+    /// Returns the greater of two signed integers.
     pub(crate) fn maxsi(self, other: Self) -> Self {
         self.same("arith.maxsi", &[other])
     }
 
-    /// The lesser of two signed integers.
+    /// Returns the lesser of two signed integers.
     pub(crate) fn minsi(self, other: Self) -> Self {
         self.same("arith.minsi", &[other])
     }
 
-    /// The greater of two unsigned integers.
+    /// Returns the greater of two unsigned integers.
     pub(crate) fn maxui(self, other: Self) -> Self {
         self.same("arith.maxui", &[other])
     }
 
-    /// The lesser of two unsigned integers.
+    /// Returns the lesser of two unsigned integers.
     pub(crate) fn minui(self, other: Self) -> Self {
         self.same("arith.minui", &[other])
     }
@@ -147,92 +121,92 @@ impl<'c> Value<'c> {
         self.same("arith.shrsi", &[other])
     }
 
-    /// The quotient of unsigned integers.
+    /// Returns the quotient of unsigned integers.
     pub(crate) fn divui(self, other: Self) -> Self {
         self.same("arith.divui", &[other])
     }
 
-    /// The quotient of signed integers, toward zero.
+    /// Returns the quotient of signed integers, toward zero.
     pub(crate) fn divsi(self, other: Self) -> Self {
         self.same("arith.divsi", &[other])
     }
 
-    /// The remainder of unsigned integers.
+    /// Returns the remainder of unsigned integers.
     pub(crate) fn remui(self, other: Self) -> Self {
         self.same("arith.remui", &[other])
     }
 
-    /// The greater of two floats; NaN if either is.
+    /// Returns the greater of two floats; NaN if either is.
     pub(crate) fn maximumf(self, other: Self) -> Self {
         self.same("arith.maximumf", &[other])
     }
 
-    /// The greater of two floats; a number if either is.
+    /// Returns the greater of two floats; a number if either is.
     pub(crate) fn maxnumf(self, other: Self) -> Self {
         self.same("arith.maxnumf", &[other])
     }
 
-    /// Its magnitude with the sign of another float.
+    /// Returns its magnitude with the sign of another float.
     pub(crate) fn copysign(self, other: Self) -> Self {
         self.same("math.copysign", &[other])
     }
 
-    /// Its bits as another type.
+    /// Returns its bits as another type.
     pub(crate) fn bitcast(self, r#type: Type<'c>) -> Self {
         self.cast("arith.bitcast", r#type)
     }
 
-    /// A float as a wider one.
+    /// Returns a float as a wider one.
     pub(crate) fn extf(self, r#type: Type<'c>) -> Self {
         self.cast("arith.extf", r#type)
     }
 
-    /// A signed integer as a wider one.
+    /// Returns a signed integer as a wider one.
     pub(crate) fn extsi(self, r#type: Type<'c>) -> Self {
         self.cast("arith.extsi", r#type)
     }
 
-    /// An unsigned integer as a wider one.
+    /// Returns an unsigned integer as a wider one.
     pub(crate) fn extui(self, r#type: Type<'c>) -> Self {
         self.cast("arith.extui", r#type)
     }
 
-    /// A float as a signed integer.
+    /// Returns a float as a signed integer.
     pub(crate) fn fptosi(self, r#type: Type<'c>) -> Self {
         self.cast("arith.fptosi", r#type)
     }
 
-    /// An index as an integer, or an integer as an index.
+    /// Returns an index as an integer, or an integer as an index.
     pub(crate) fn index_cast(self, r#type: Type<'c>) -> Self {
         self.cast("arith.index_cast", r#type)
     }
 
-    /// A signed integer as a float.
+    /// Returns a signed integer as a float.
     pub(crate) fn sitofp(self, r#type: Type<'c>) -> Self {
         self.cast("arith.sitofp", r#type)
     }
 
-    /// A float rounded to a narrower one.
+    /// Returns a float rounded to a narrower one.
     pub(crate) fn truncf(self, r#type: Type<'c>) -> Self {
         self.cast("arith.truncf", r#type)
     }
 
-    /// The low bits of an integer.
+    /// Returns the low bits of an integer.
     pub(crate) fn trunci(self, r#type: Type<'c>) -> Self {
         self.cast("arith.trunci", r#type)
     }
 
-    /// A vector of this type all of whose elements are this one.
+    /// Returns a vector of this type all of whose elements are this one.
     pub(crate) fn broadcast(self, vector: Type<'c>) -> Self {
         self.cast("vector.broadcast", vector)
     }
 
-    /// This one times `factor` plus `term`, rounded once.
+    /// Returns this one times `factor` plus `term`, rounded once.
     pub(crate) fn fma(self, factor: Self, term: Self) -> Self {
         self.same("math.fma", &[factor, term])
     }
 
-    /// The same of vectors, which compilers never take apart.
+    /// Returns the same of vectors, which compilers never take apart.
     pub(crate) fn vector_fma(self, factor: Self, term: Self) -> Self {
         self.same("vector.fma", &[factor, term])
     }

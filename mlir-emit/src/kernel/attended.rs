@@ -114,7 +114,7 @@ fn lengths<'c>(
 /// What an attention kernel reads: q, k, v, the mask if there is one, and the numbers of queries
 /// and keys of each batch if the graph gives them.
 fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
-    let element = gemm::element(context, of.dtype).unwrap_or_else(|| unreachable!("{LOST}"));
+    let element = gemm::element(context, of.dtype);
     let operands = [of.q, of.k, of.v].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
@@ -123,7 +123,7 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
     if let Some(mask) = of.mask {
         let buffer = Buffer {
             count: mask.elements,
-            element: gemm::element(context, mask.dtype).unwrap_or_else(|| unreachable!("{LOST}")),
+            element: gemm::element(context, mask.dtype),
         };
         read.push((mask.tensor, buffer));
     }
@@ -138,7 +138,7 @@ fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(
     };
     let wide = Buffer {
         count: out.iter().product(),
-        element: gemm::element(context, of.out.0).unwrap_or_else(|| unreachable!("{LOST}")),
+        element: gemm::element(context, of.out.0),
     };
     let row = row(context, of);
     let rows = row.element.tensor(rows);
@@ -157,7 +157,7 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
 /// and the numbers of rows of each batch if the graph gives them.
 fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Vec<(usize, Buffer<'c>)> {
     let of = &gradients.of;
-    let element = gemm::element(context, of.dtype).unwrap_or_else(|| unreachable!("{LOST}"));
+    let element = gemm::element(context, of.dtype);
     let operands = [of.q, of.k, of.v, gradients.d_o].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
@@ -179,7 +179,7 @@ fn stored_by_gradients<'c>(
     let stored = gradients.stored().into_iter().zip(shapes);
     stored
         .map(|((dtype, _, count), shape)| {
-            let element = gemm::element(context, dtype).unwrap_or_else(|| unreachable!("{LOST}"));
+            let element = gemm::element(context, dtype);
             (Buffer { count, element }, element.tensor(shape))
         })
         .collect()

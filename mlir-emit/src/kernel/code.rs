@@ -1,11 +1,12 @@
 //! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
 //! exchanges between lanes.
 
-use super::gemm::Written;
+use crate::EmitError;
 use crate::counts::signed;
 use crate::ir::FloatPredicate;
+use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
-use crate::mlir::{Attribute, Context, Type, Value, verified};
+use crate::mlir::{Attribute, Block, Context, Type, Value, verified};
 use rotini_schedule::gemm::LANES;
 
 /// The operation that calls a kernel.
@@ -16,6 +17,13 @@ pub(super) type Ssa<'c> = Value<'c>;
 
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
+
+/// A kernel that is written.
+pub(super) struct Written {
+    /// Its body, if it is valid.
+    pub(super) block: Result<Block, EmitError>,
+    pub(super) workgroups: i64,
+}
 
 impl<'c> Code<'c> {
     /// Begins a kernel whose arguments have these types. Operations are appended to it until it is
@@ -32,7 +40,7 @@ impl<'c> Code<'c> {
 
     /// Returns from the kernel, and verifies it.
     pub(super) fn finish(&self, workgroups: i64) -> Written {
-        self.op("func.return", &[], &[], &[], Vec::new());
+        self.run("func.return", &[]);
         let block = self.context().close();
         Written {
             block: verified(self.context(), &block).map(|()| block),
@@ -152,10 +160,7 @@ impl<'c> Code<'c> {
         ];
         let types = [value.r#type(), Type::integer(self.context(), 1)];
         let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
-        let made = self.op("gpu.shuffle", &operands, &types, &mode, Vec::new());
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("an exchange of nothing"))
+        first(self.op("gpu.shuffle", &operands, &types, &mode, Vec::new()))
     }
 }
 

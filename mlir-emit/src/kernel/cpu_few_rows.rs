@@ -7,8 +7,7 @@
 //! fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in
 //! tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Context, Float, Type};
 
 /// Columns of a vector.
@@ -48,7 +47,7 @@ impl FewRows {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context, elements: [i64; 3]) -> Written {
+    pub(super) fn write(&self, context: &Context, elements: [i64; 3]) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in elements {
@@ -63,11 +62,10 @@ impl FewRows {
         let first = workgroup * tile;
         let end = first + tile;
         let end = workgroup.is_below(workgroups - 1).select(end, self.columns);
-        code.repeat([first, end, tile.into()], &[], |column, _| {
+        code.each([first, end, tile.into()], |column| {
             // The last tile ends with the last column.
             let column = column.min(self.columns - tile);
             self.tile(&code, buffers, column);
-            Vec::new()
         });
         code.finish(workgroups)
     }
@@ -81,8 +79,9 @@ impl FewRows {
         let turn = |first: Int<'c>, end: Int<'c>| {
             code.repeat([first, end, 1.into()], &zeros, |term, sums| {
                 let line = term * self.columns + column;
-                let loaded = (0..vectors).map(|across| code.read_vector(b, line + across * LANES, vector));
-                let loaded = loaded.collect::<Vec<_>>();
+                let loaded: Vec<_> = (0..vectors)
+                    .map(|across| code.read_vector(b, line + across * LANES, vector))
+                    .collect();
                 let mut sums = sums.iter();
                 let mut next = Vec::new();
                 for row in 0..self.rows {

@@ -11,9 +11,8 @@
 //! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
 //! term: where they overlap with the ones before, results are computed twice, or terms are zero.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::cpu_few_rows::FewRows;
-use super::gemm::Written;
 use crate::mlir::{Attribute, Context, Float, Type};
 
 /// Terms of a vector.
@@ -122,14 +121,12 @@ impl CpuMatmul {
         let columns = span(strip, (strips, tiles[1], across));
         let buffers = [code.argument(2), code.argument(3), code.argument(4)];
         // The last tiles end with the last row and column.
-        code.repeat([columns[0], columns[1], across.into()], &[], |column, _| {
+        code.each([columns[0], columns[1], across.into()], |column| {
             let column = column.min(self.columns - across);
-            code.repeat([rows[0], rows[1], down.into()], &[], |row, _| {
+            code.each([rows[0], rows[1], down.into()], |row| {
                 let row = row.min(self.rows - down);
                 self.tile(&code, buffers, [row, column], [down, across]);
-                Vec::new()
             });
-            Vec::new()
         });
         code.finish(strips * blocks)
     }

@@ -6,9 +6,9 @@
 //! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
 //! element of x that the block needs once, and lanes that are neighbours load neighbours.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot};
-use super::gemm::{Written, arguments, element, xcd_remap};
+use super::gemm::{arguments, element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
@@ -122,16 +122,14 @@ pub(super) struct Moved<'c> {
 
 impl<'a, 'c> Elements<'a, 'c> {
     pub(super) fn new(code: &'a Code<'c>, factor: &'a Factor, buffer: Ssa<'c>, moved: &[Moved<'c>]) -> Self {
-        let element =
-            element(code.context(), factor.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
+        let element = element(code.context(), factor.dtype);
         let fits = |width: i64| {
             let is_even = |axis: &Moved<'_>| axis.extent <= axis.step || (axis.step * axis.stride) % width == 0;
             factor.elements % width == 0 && moved.iter().all(is_even)
         };
         let mut along = Vec::new();
         for (number, window) in factor.windows.iter().enumerate() {
-            let steps = moved.iter().map(|axis| axis.first * axis.along[number]);
-            let steps = steps.collect::<Vec<_>>();
+            let steps: Vec<_> = moved.iter().map(|axis| axis.first * axis.along[number]).collect();
             along.push(Int::sum(steps.into_iter().chain([Int::Known(window.start)])));
         }
         let offsets = moved.iter().map(|axis| axis.first * axis.stride);
@@ -185,9 +183,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         if let Some(&known) = self.inside.get(&(number, further)) {
             return known;
         }
-        let (Some(window), Some(&along)) = (self.factor.windows.get(number), self.along.get(number)) else {
-            unreachable!("{MISSING}");
-        };
+        let (window, along) = (&self.factor.windows[number], self.along[number]);
         let inside = (along + further).is_below(window.extent);
         self.inside.insert((number, further), inside);
         inside
@@ -343,32 +339,33 @@ fn sums<'c>(
             let mut operands = Vec::new();
             for (reader, is_first) in readers.iter_mut().zip([true, false]) {
                 let factor = reader.factor;
-                let elements = (0..RUN).map(|next| {
-                    let moves = [(Some(blocks.run), next), (blocks.line, line)];
-                    let moves: Vec<(Axis, i64)> = moves
-                        .into_iter()
-                        .filter_map(|(axis, count)| Some((axis?, count)))
-                        .collect();
-                    let own: i64 = moves
-                        .iter()
-                        .map(|&(axis, count)| count * stride(factor, axis, is_first))
-                        .sum();
-                    let of_term: i64 = indices
-                        .iter()
-                        .zip(&factor.strides.sum)
-                        .map(|(index, stride)| index * stride)
-                        .sum();
-                    let along = factor.windows.iter().map(|window| {
+                let elements: Vec<_> = (0..RUN)
+                    .map(|next| {
+                        let moves = [(Some(blocks.run), next), (blocks.line, line)];
+                        let moves: Vec<(Axis, i64)> = moves
+                            .into_iter()
+                            .filter_map(|(axis, count)| Some((axis?, count)))
+                            .collect();
                         let own: i64 = moves
                             .iter()
-                            .map(|&(axis, count)| count * step_of(window, axis, is_first))
+                            .map(|&(axis, count)| count * stride(factor, axis, is_first))
                             .sum();
-                        let (axis, step) = window.sum;
-                        own + step * indices[axis]
-                    });
-                    reader.element(factor.first + own + of_term, along.collect())
-                });
-                let elements = elements.collect::<Vec<_>>();
+                        let of_term: i64 = indices
+                            .iter()
+                            .zip(&factor.strides.sum)
+                            .map(|(index, stride)| index * stride)
+                            .sum();
+                        let along = factor.windows.iter().map(|window| {
+                            let own: i64 = moves
+                                .iter()
+                                .map(|&(axis, count)| count * step_of(window, axis, is_first))
+                                .sum();
+                            let (axis, step) = window.sum;
+                            own + step * indices[axis]
+                        });
+                        reader.element(factor.first + own + of_term, along.collect())
+                    })
+                    .collect();
                 operands.push(code.vector(&elements, vector));
             }
             operands.push(*sum);

@@ -8,10 +8,10 @@
 //! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else
 //! neighbouring positions.
 
-use super::code::{Int, Ssa};
+use super::code::{Int, Ssa, Written};
 use super::depthwise::{Elements, LANES, Moved};
 use super::epilogue::Epilogue;
-use super::gemm::{Written, arguments, xcd_remap};
+use super::gemm::{arguments, xcd_remap};
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};

@@ -203,10 +203,10 @@ pub(super) fn load<'c>(
         return code.load(buffer, (place, zero), vector);
     }
     let places = tensor.places(spot, false);
-    let elements = places
+    let elements: Vec<_> = places
         .into_iter()
-        .map(|place| code.load(buffer, (place, zero), tensor.element));
-    let elements = elements.collect::<Vec<_>>();
+        .map(|place| code.load(buffer, (place, zero), tensor.element))
+        .collect();
     code.vector(&elements, vector)
 }
 

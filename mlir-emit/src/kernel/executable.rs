@@ -1,6 +1,6 @@
 //! Kernels as IREE's executables: their text around a kernel's body, and the attributes of a call.
 
-use super::gemm::Written;
+use super::code::Written;
 use crate::EmitError;
 use crate::mlir::{Context, body_text};
 use std::fmt::Write as _;

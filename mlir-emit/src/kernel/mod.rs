@@ -67,9 +67,10 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
+use crate::ir::first;
 use crate::mlir::{Attribute, Context, Float, Operation, Type, Value};
 use crate::target::Target;
-use code::DISPATCH;
+use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
 use executable::{Lanes, dispatched, executable};
 use fusion::Fused;
@@ -105,8 +106,7 @@ impl Kernels {
 
     /// Appends a copy in another memory order to a block. Its result has this shape.
     pub(crate) fn transpose<'c>(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
-        let element =
-            gemm::element(context, transpose.dtype).unwrap_or_else(|| unreachable!("a copy that no kernel makes"));
+        let element = gemm::element(context, transpose.dtype);
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
             kind: "turn",
@@ -116,10 +116,7 @@ impl Kernels {
             stored: vec![(written, element.tensor(shape))],
             written: transpose.write(context),
         };
-        let made = self.append_whole(context, kernel);
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("a copy without a result"))
+        first(self.append_whole(context, kernel))
     }
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
@@ -143,10 +140,7 @@ impl Kernels {
             stored: vec![(stored, span.r#type())],
             written: scatter.write(context),
         };
-        let made = self.append_updating(context, kernel, Some(span.id()));
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("a scatter without a result"))
+        first(self.append_updating(context, kernel, Some(span.id())))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
@@ -165,10 +159,7 @@ impl Kernels {
             stored: vec![(out, element.tensor(shape))],
             written: dots.write(context),
         };
-        let made = self.append_whole(context, kernel);
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("a product without a result"))
+        first(self.append_whole(context, kernel))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
@@ -194,10 +185,7 @@ impl Kernels {
             stored: vec![(out, element.tensor(shape))],
             written,
         };
-        let made = self.append_whole(context, kernel);
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("a kernel without a result"))
+        first(self.append_whole(context, kernel))
     }
 
     /// Appends a complete kernel, and returns what it stores.
@@ -244,8 +232,7 @@ impl Kernels {
 
     /// Appends a product to a block.
     pub(crate) fn append<'c>(&self, context: &'c Context, mut product: Product) -> Value<'c> {
-        let element =
-            gemm::element(context, product.compute).unwrap_or_else(|| unreachable!("sums that no kernel has"));
+        let element = gemm::element(context, product.compute);
         let result = element.tensor(&product.shape());
         let mut products = self.products.borrow_mut();
         let number = Attribute::text(&format!("{} : i64", products.len()));
@@ -259,10 +246,7 @@ impl Kernels {
         // No two kernels of a module have one name.
         product.name = format!("{}_{}", product.name, products.len());
         products.push(product);
-        let made = context.append(PRODUCT, &operands, &[result], &[("number", number)], Vec::new());
-        made.into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("a product without sums"))
+        first(context.append(PRODUCT, &operands, &[result], &[("number", number)], Vec::new()))
     }
 }
 
@@ -302,12 +286,12 @@ struct Whole<'c> {
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
-    written: gemm::Written,
+    written: Written,
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
-pub(crate) fn place<'c>(
-    context: &'c Context,
+pub(crate) fn place(
+    context: &Context,
     operations: &mut Vec<Operation>,
     kernels: &Kernels,
     target: &Target,
@@ -422,7 +406,7 @@ fn call<'c>(
     (symbol, name, lanes): (&str, &str, Lanes),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    written: gemm::Written,
+    written: Written,
     texts: &mut Vec<Result<String, EmitError>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));

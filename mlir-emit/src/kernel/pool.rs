@@ -5,8 +5,7 @@
 //! one instruction. NaN is the result only if it is the first element of a window, as no comparison
 //! with NaN is true.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
@@ -81,7 +80,7 @@ impl Pool {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
@@ -103,10 +102,7 @@ impl Pool {
             let (planes, each) = (self.batch[0] * self.batch[1], self.planes());
             let first = workgroup * each;
             let end = (first + each).min(planes);
-            code.repeat([first, end, 1.into()], &[], |plane, _| {
-                writer.plane(plane);
-                Vec::new()
-            });
+            code.each([first, end, 1.into()], |plane| writer.plane(plane));
             (planes + each - 1) / each
         };
         code.finish(workgroups)
@@ -216,20 +212,19 @@ impl<'c> Writer<'_, 'c> {
         let end = end.clamp(first, of.output[1]);
         let from = plane * (of.input[0] * of.input[1]);
         let to = plane * (of.output[0] * of.output[1]);
-        code.repeat([0.into(), of.output[0].into(), 1.into()], &[], |row, _| {
+        code.each([0.into(), of.output[0].into(), 1.into()], |row| {
             let rows = self.taps(0, row);
-            let rows = rows.into_iter().map(|row| from + row * of.input[1]);
-            let rows = rows.collect::<Vec<_>>();
+            let rows: Vec<_> = rows.into_iter().map(|row| from + row * of.input[1]).collect();
             let to = to + row * of.output[1];
             if of.has_narrow_rows() {
                 self.narrow_row(&rows, to);
-                return Vec::new();
+                return;
             }
             for edge in [[0, first], [end, of.output[1]]] {
                 if edge[0] == edge[1] {
                     continue;
                 }
-                code.repeat([edge[0].into(), edge[1].into(), 1.into()], &[], |column, _| {
+                code.each([edge[0].into(), edge[1].into(), 1.into()], |column| {
                     let columns = self.taps(1, column);
                     let places = rows
                         .iter()
@@ -240,7 +235,6 @@ impl<'c> Writer<'_, 'c> {
                     }));
                     let place = code.index(to + column);
                     code.write(greatest, self.y, place);
-                    Vec::new()
                 });
             }
             let inside = |column: Int<'c>, count: i64| {
@@ -255,14 +249,12 @@ impl<'c> Writer<'_, 'c> {
                 self.store(greatest, to + column, count)
             };
             let whole = first + (end - first) / lanes * lanes;
-            code.repeat([first.into(), whole.into(), lanes.into()], &[], |column, _| {
+            code.each([first.into(), whole.into(), lanes.into()], |column| {
                 inside(column, lanes);
-                Vec::new()
             });
             if whole < end {
                 inside(whole.into(), end - whole);
             }
-            Vec::new()
         });
     }
 
@@ -292,34 +284,34 @@ impl<'c> Writer<'_, 'c> {
         let (code, of) = (self.code, self.of);
         let (lanes, channels) = (of.registers.lanes, of.batch[1]);
         let (image, row) = (number / of.output[0], number % of.output[0]);
-        let rows = self.taps(0, row).into_iter().map(|row| {
-            let row = image * of.input[0] + row;
-            row * (of.input[1] * channels)
-        });
-        let rows = rows.collect::<Vec<_>>();
+        let rows: Vec<_> = self
+            .taps(0, row)
+            .into_iter()
+            .map(|row| {
+                let row = image * of.input[0] + row;
+                row * (of.input[1] * channels)
+            })
+            .collect();
         let to = number * (of.output[1] * channels);
-        code.repeat([0.into(), of.output[1].into(), 1.into()], &[], |column, _| {
+        code.each([0.into(), of.output[1].into(), 1.into()], |column| {
             let columns = self.taps(1, column).into_iter();
             let columns = columns.map(|column| column * channels).collect::<Vec<_>>();
             let to = to + column * channels;
             let places = rows
                 .iter()
                 .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-            let places = places.map(|(row, column)| row + column);
-            let places = places.collect::<Vec<_>>();
+            let places: Vec<_> = places.map(|(row, column)| row + column).collect();
             let some = |channel: Int<'c>, count: i64| {
                 let loaded = places.iter().map(|&place| self.load(place + channel, count));
                 self.store(self.greatest(loaded), to + channel, count)
             };
             let whole = channels / lanes * lanes;
-            code.repeat([0.into(), whole.into(), lanes.into()], &[], |channel, _| {
+            code.each([0.into(), whole.into(), lanes.into()], |channel| {
                 some(channel, lanes);
-                Vec::new()
             });
             if whole < channels {
                 some(whole.into(), channels - whole);
             }
-            Vec::new()
         });
     }
 }

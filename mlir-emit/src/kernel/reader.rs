@@ -138,12 +138,15 @@ impl<'c> Reader<'c> {
         };
         let strides = &factor.strides;
         let base = offset(batch, &strides.batch);
-        let starts = factor.windows.iter().map(|window| {
-            let (axis, step) = window.batch;
-            // Without a batch there is no index along it.
-            batch.get(axis).map_or(Int::Known(0), |&index| index * step)
-        });
-        let starts = starts.collect::<Vec<_>>();
+        let starts: Vec<_> = factor
+            .windows
+            .iter()
+            .map(|window| {
+                let (axis, step) = window.batch;
+                // Without a batch there is no index along it.
+                batch.get(axis).map_or(Int::Known(0), |&index| index * step)
+            })
+            .collect();
         let batch = &strides.batch;
         let outer: Vec<i64> = batch.iter().chain(&strides.own).copied().collect();
         let last_term = sum.len().saturating_sub(1);

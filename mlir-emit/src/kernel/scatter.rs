@@ -5,8 +5,7 @@
 //! Elements are copied as integers of their width. On GPUs each lane stores elements. On CPUs a
 //! workgroup stores some rows, in vectors where the elements of a row are neighbours.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Context, Type};
 
 /// Lanes of a workgroup on GPUs.
@@ -65,7 +64,7 @@ impl Scatter {
     }
 
     /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, element) = (Type::index(context), self.element(context));
         let [read, span] = self.elements();
         let buffers = [element.memref(&[read], None), element.memref(&[span], None)];
@@ -109,10 +108,9 @@ impl Scatter {
         let buffers = [code.argument(2), code.argument(3)];
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
         let first = workgroup * LANES + lane;
-        code.repeat([first, count.into(), (workgroups * LANES).into()], &[], |number, _| {
+        code.each([first, count.into(), (workgroups * LANES).into()], |number| {
             let place = Self::place(&axes, number);
             Self::copy(code, element, buffers, [number, place]);
-            Vec::new()
         });
         workgroups
     }
@@ -130,16 +128,14 @@ impl Scatter {
         let buffers = [code.argument(2), code.argument(3)];
         let start = Int::Made(code.argument(1)) * of_workgroup;
         let end = (start + of_workgroup).min(rows);
-        code.repeat([start, end, 1.into()], &[], |row, _| {
+        code.each([start, end, 1.into()], |row| {
             let (from, to) = (row * columns, Self::place(outer, row));
             for (range, value) in [([0, whole, width], vector), ([whole, columns, 1], element)] {
-                code.repeat(range.map(Int::Known), &[], |column, _| {
+                code.each(range.map(Int::Known), |column| {
                     let to = to + column * stride;
                     Self::copy(code, value, buffers, [from + column, to]);
-                    Vec::new()
                 });
             }
-            Vec::new()
         });
         (rows + of_workgroup - 1) / of_workgroup
     }

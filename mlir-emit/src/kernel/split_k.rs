@@ -4,9 +4,8 @@
 //! another in memory, each in the memory order of the result. If there are many parts, four lanes
 //! of a subgroup share a run: each adds a quarter of the parts.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
-use super::gemm::Written;
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
 use crate::mlir::{Context, Float, Type};
@@ -62,8 +61,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let number = Int::Made(code.argument(1)) * together + within;
     let (line, first) = (number / runs, number % runs * RUN);
     let is_line = line.is_below(lines);
-    let exists = (0..RUN).map(|next| is_line & (first + next).is_below(extent));
-    let exists = exists.collect::<Vec<_>>();
+    let exists: Vec<_> = (0..RUN).map(|next| is_line & (first + next).is_below(extent)).collect();
 
     // The index along each axis, of the run's first element.
     let others: Vec<Axis> = product.axes().into_iter().filter(|&axis| axis != run).collect();
@@ -89,14 +87,15 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
         Axis::Row(position) => (&rows, position),
         Axis::Batch(_) | Axis::Group(_) => unreachable!("parts along a batch"),
     };
-    let run_indices = (0..RUN).map(|next| {
-        let mut indices = own.clone();
-        if let Some(slot) = indices.get_mut(position) {
-            *slot = *slot + next;
-        }
-        indices
-    });
-    let run_indices = run_indices.collect::<Vec<_>>();
+    let run_indices: Vec<_> = (0..RUN)
+        .map(|next| {
+            let mut indices = own.clone();
+            if let Some(slot) = indices.get_mut(position) {
+                *slot = *slot + next;
+            }
+            indices
+        })
+        .collect();
     let own = parts / shares;
     let place = line * extent + first;
     let place = place + share * (own * results);
@@ -108,8 +107,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     }
     // The first of the lanes that share a run stores it.
     let is_first = share.is_below(1);
-    let exists = exists.iter().map(|&exists| is_first & exists);
-    let exists = exists.collect::<Vec<_>>();
+    let exists: Vec<_> = exists.iter().map(|&exists| is_first & exists).collect();
     let spot = Spot {
         batch: &batch,
         rows: &rows,
@@ -130,8 +128,9 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
 /// Adds the sums of this lane's run and those of the lane at `distance`.
 fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Ssa<'c> {
     let float = Type::float(code.context(), Float::F32);
-    let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float), distance));
-    let others = others.collect::<Vec<_>>();
+    let others: Vec<_> = (0..RUN)
+        .map(|number| code.exchanged(code.extract(sums, number, float), distance))
+        .collect();
     let others = code.vector(&others, sums.r#type());
     sums + others
 }
@@ -151,17 +150,18 @@ fn sums<'c>(
             let lane = there.select(place, BEYOND / BYTES);
             return code.load(source, (lane, part), vector);
         }
-        let elements = (0..).zip(exists).map(|(next, &there)| {
-            let lane = there.select(place + next, BEYOND / BYTES);
-            code.load(source, (lane, part), float)
-        });
-        let elements = elements.collect::<Vec<_>>();
+        let elements: Vec<_> = (0..)
+            .zip(exists)
+            .map(|(next, &there)| {
+                let lane = there.select(place + next, BEYOND / BYTES);
+                code.load(source, (lane, part), float)
+            })
+            .collect();
         code.vector(&elements, vector)
     };
     let group = (2..=AT_ONCE).rev().find(|group| parts % group == 0).unwrap_or(1);
     let add = |start: Int<'c>, so_far: Ssa<'c>| {
-        let loaded = (0..group).map(|part| load(start + part * results));
-        let loaded = loaded.collect::<Vec<_>>();
+        let loaded: Vec<_> = (0..group).map(|part| load(start + part * results)).collect();
         let mut sum = so_far;
         for part in loaded {
             sum = sum + part;

@@ -10,8 +10,7 @@
 //! Masked loads read zeros outside the image. Sums within an image are in f32; the images' sums are
 //! added in f64.
 
-use super::code::{Code, Int, Ssa};
-use super::gemm::Written;
+use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Context, Float, Type};
@@ -74,7 +73,7 @@ impl Taps {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(super) fn write(&self, context: &Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {
@@ -90,7 +89,7 @@ impl Taps {
         };
         let (channel, out) = (Int::Made(code.argument(1)), code.argument(4));
         let [down, across] = self.window;
-        code.repeat([0.into(), down.into(), 1.into()], &[], |row, _| {
+        code.each([0.into(), down.into(), 1.into()], |row| {
             let sums = writer.row_of_taps(channel, row);
             let first = (channel * down + row) * across;
             for (tap, sum) in (0..).zip(sums) {
@@ -98,7 +97,6 @@ impl Taps {
                 let place = code.index(first + tap);
                 code.write(sum, out, place);
             }
-            Vec::new()
         });
         code.finish(self.channels)
     }

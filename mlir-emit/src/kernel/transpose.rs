@@ -4,8 +4,8 @@
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
 //! enough channels to fill the cache lines that it writes.
 
-use super::code::{Code, Int, Ssa, gathered};
-use super::gemm::{Written, element};
+use super::code::{Code, Int, Ssa, Written, gathered};
+use super::gemm::element;
 use super::places::BEYOND;
 use crate::mlir::{Context, Type};
 use rotini_graph::DataType;
@@ -82,8 +82,8 @@ impl Transpose {
     }
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
-        let float = element(context, self.dtype).unwrap_or_else(|| unreachable!("a type that no kernel has"));
+    pub(super) fn write(&self, context: &Context) -> Written {
+        let float = element(context, self.dtype);
         let index = Type::index(context);
         let [read, written] = self.elements();
         let (read, written) = (float.memref(&[read], None), float.memref(&[written], None));

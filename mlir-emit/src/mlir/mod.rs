@@ -1,10 +1,11 @@
 //! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes
 //! part.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to the innermost [`Block`]
-//! that is open, and are never changed; a pass may replace some by others. The text is what IREE's
-//! compiler parses and verifies; [`verified`] verifies what text cannot say, that each operand is a
-//! value that is defined where it is used, and the types of the most frequent operations.
+//! Types and values are numbers of a [`Context`]. Operations are appended to the innermost
+//! [`Block`] that is open, and are never changed; a pass may replace some by others. The text is
+//! what IREE's compiler parses and verifies; [`verified`] verifies what text cannot say, that each
+//! operand is a value that is defined where it is used, and the types of the most frequent
+//! operations.
 
 mod attributes;
 mod print;
@@ -134,7 +135,8 @@ impl Context {
     }
 }
 
-/// A value in static single assignment form: the argument of a block, or the result of an operation.
+/// A value in static single assignment form: the argument of a block, or the result of an
+/// operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'c> {
     context: &'c Context,

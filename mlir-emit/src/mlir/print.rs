@@ -3,8 +3,8 @@
 use super::{Block, Context, Operation, Type, Value};
 use std::fmt::{Display, Write as _};
 
-/// The text of a private function with this block, which is [verified](super::verified), as its
-/// body.
+/// Returns the text of a private function with this block, which is [verified](super::verified),
+/// as its body.
 pub(crate) fn function_text<'c>(context: &'c Context, name: &str, results: &[Type<'c>], block: &Block) -> String {
     let mut printer = Printer::new(context);
     printer.write(format_args!("func.func private @{name}("));
@@ -17,7 +17,7 @@ pub(crate) fn function_text<'c>(context: &'c Context, name: &str, results: &[Typ
     printer.text
 }
 
-/// The text of a block's operations, whose arguments have the names `%0`, `%1`, ….
+/// Returns the text of a block's operations, whose arguments have the names `%0`, `%1`, ….
 pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> String {
     let mut printer = Printer::new(context);
     for &id in &block.arguments {
@@ -29,7 +29,7 @@ pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> Strin
     printer.text
 }
 
-/// Items with commas between them.
+/// Returns items with commas between them.
 fn list(items: impl IntoIterator<Item = impl Display>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")
@@ -116,7 +116,7 @@ impl<'c> Printer<'c> {
         self.write(format_args!(" : ({operands}) -> ({results})\n"));
     }
 
-    /// The inside of a region.
+    /// Returns the inside of a region.
     fn block(&mut self, block: &Block, depth: usize) {
         self.text.push('\n');
         if !block.arguments.is_empty() {

@@ -1,10 +1,11 @@
-//! Verifies what the text of operations cannot say, and what IREE's compiler would refuse long after.
+//! Verifies what the text of operations cannot say, and what IREE's compiler would refuse long
+//! after.
 
 use super::{Block, Context, Operation, Type, Value};
 use crate::EmitError;
 
-/// Verifies a block that uses no values of others: each operand is defined where it is used, and the
-/// types of the most frequent operations fit.
+/// Verifies a block that uses no values of others: each operand is defined where it is used, and
+/// the types of the most frequent operations fit.
 ///
 /// # Errors
 ///
@@ -105,4 +106,38 @@ const CONVERSIONS: [&str; 12] = [
 fn is_elementwise(name: &str) -> bool {
     let is_math = name.starts_with("arith.") || name.starts_with("math.") || name == "vector.fma";
     is_math && !matches!(name, "math.ldexp" | "math.fpowi" | "math.isnan")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::Float;
+
+    #[test]
+    fn types_must_fit() {
+        let context = Context::new();
+        let [index, truth] = [Type::index(&context), Type::integer(&context, 1)];
+        let [single, double] = [Float::F32, Float::F64].map(|float| Type::float(&context, float));
+        let verify = |name: &str, operands: &[Type<'_>], result: usize| {
+            let result = [index, truth, single, double][result];
+            let block = context.block(&[index, truth, single, double], |values| {
+                let of = |r#type: &Type<'_>| values.iter().find(|value| value.r#type() == *r#type);
+                let operands: Vec<_> = operands.iter().filter_map(of).copied().collect();
+                context.append(name, &operands, &[result], &[], Vec::new());
+            });
+            verified(&context, &block)
+        };
+        verify("arith.addf", &[single, single], 2).unwrap();
+        verify("arith.extf", &[single], 3).unwrap();
+        verify("arith.cmpi", &[index, index], 1).unwrap();
+        verify("arith.select", &[truth, single, single], 2).unwrap();
+        for (name, operands, result) in [
+            ("arith.addf", [single, double], 2),
+            ("arith.addf", [single, single], 3),
+            ("arith.cmpi", [index, index], 0),
+        ] {
+            let error = verify(name, &operands, result).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
 }

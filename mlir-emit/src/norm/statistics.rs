@@ -270,12 +270,9 @@ pub(super) fn save<'c>(
     value: Option<&Value<'c>>,
     compute: DataType,
 ) {
-    match (id, value) {
-        (Some(id), Some(value)) => {
-            let dims = &lowering.tensor(id).dims;
-            let value = value.clone().with_dims(&lowering.emitter(), dims);
-            lowering.finish(id, &[&value], compute, |_, elements| only(elements))
-        }
-        _ => (),
+    if let (Some(id), Some(value)) = (id, value) {
+        let dims = &lowering.tensor(id).dims;
+        let value = value.clone().with_dims(&lowering.emitter(), dims);
+        lowering.finish(id, &[&value], compute, |_, elements| only(elements));
     }
 }

@@ -24,10 +24,7 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
     let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
     let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
-    let index = match op.index {
-        Some(id) => Some(lowering.settled(id)),
-        None => None,
-    };
+    let index = op.index.map(|id| lowering.settled(id));
     let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);
     let windows = Windows::new(&dx.dims, &lowering.tensor(op.dy).dims, lists);
     let axes = windows.axes();

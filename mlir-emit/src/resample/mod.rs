@@ -110,10 +110,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             over: self.windows.window,
             compute: self.compute,
         };
-        let windowed = match &self.padded {
-            Some(x) => Some((x.ssa, x.dtype, self.window_map(x))),
-            None => None,
-        };
+        let windowed = self.padded.as_ref().map(|x| (x.ssa, x.dtype, self.window_map(x)));
         fold.lower(beside, windowed, start, |math, places, elements, so_far| {
             let (read, elements) = match (&self.padded, elements.split_first()) {
                 (Some(_), Some((&first, rest))) => (Some(first), rest),
@@ -437,13 +434,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Res
     }
     let (y, index) = if op.resample_mode == M::Maxpool {
         let greatest = pooling.greatest();
-        let index = match op.index {
-            Some(id) => Some((
-                id,
-                pooling.index(pooling.position(&greatest), lowering.tensor(id).dtype),
-            )),
-            None => None,
-        };
+        let index = op.index.map(|id| {
+            let position = pooling.position(&greatest);
+            (id, pooling.index(position, lowering.tensor(id).dtype))
+        });
         (pooling.or_least(greatest, least), index)
     } else {
         (pooling.average(op.resample_mode), None)

@@ -75,9 +75,11 @@ impl<'c> Again<'_, 'c> {
             let mut sums = Vec::new();
             for groups in by_columns.chunks(width) {
                 let columns = groups[0].r#type().as_vector().0;
-                for column in 0..columns.first().copied().unwrap_or_else(|| unreachable!("{MISSING}")) {
-                    let own = groups.iter().map(|&group| code.extract(group, column, self.float));
-                    let own = own.collect::<Vec<_>>();
+                for column in 0..columns[0] {
+                    let own: Vec<_> = groups
+                        .iter()
+                        .map(|&group| code.extract(group, column, self.float))
+                        .collect();
                     sums.push(code.vector(&own, run));
                 }
             }

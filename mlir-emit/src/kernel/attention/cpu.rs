@@ -15,8 +15,7 @@
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::gemm::Written;
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::panels::Registers;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
@@ -127,7 +126,7 @@ impl OnCpu {
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
     /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
@@ -225,11 +224,10 @@ impl<'c> Tile<'_, 'c> {
         let q = (self.buffer(0), self.of.q.strides);
         self.lanes.copy(q, [batch, head], (of_query, self.memory[0]));
         let zeros = code.zeros(self.lanes.vector);
-        code.repeat([0.into(), of_value.into(), 1.into()], &[], |column, _| {
+        code.each([0.into(), of_value.into(), 1.into()], |column| {
             for vector in 0..self.lanes.vectors {
                 self.write(zeros, 2, column, vector);
             }
-            Vec::new()
         });
     }
 
@@ -245,15 +243,13 @@ impl<'c> Tile<'_, 'c> {
             let is_nothing = code.compare_floats(FloatPredicate::Equal, total, zeros);
             let stored = |lane: i64, body: &dyn Fn(Int<'c>)| {
                 let query = first + lane;
-                code.replaced(query.is_below(self.of.queries), &[], || {
+                code.when(query.is_below(self.of.queries), || {
                     body(query);
-                    Vec::new()
                 })
             };
-            code.repeat(
+            code.each(
                 [0.into(), self.of.columns[1].into(), self.lanes.count.into()],
-                &[],
-                |column, _| {
+                |column| {
                     let mut quotients = Vec::new();
                     for next in 0..self.lanes.count {
                         let sum = self.read(2, column + next, vector);
@@ -266,7 +262,6 @@ impl<'c> Tile<'_, 'c> {
                             code.write_vector(row, out, place + column)
                         });
                     }
-                    Vec::new()
                 },
             );
             let row = number * self.of.queries;

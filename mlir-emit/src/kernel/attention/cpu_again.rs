@@ -35,14 +35,13 @@ impl<'c> Tile<'_, 'c> {
             // The scores' memory is free.
             self.write(flags, 1, 0.into(), vector);
             self.write(greatest, 1, 1.into(), vector);
-            code.repeat([0.into(), self.lanes.count.into(), 1.into()], &[], |lane, _| {
+            code.each([0.into(), self.lanes.count.into(), 1.into()], |lane| {
                 let flag = self.number(1, 0.into(), (vector, lane));
                 let half = code.float("0.5", self.lanes.float);
                 let is_meant = code.compare_floats(FloatPredicate::Greater, flag, half);
-                code.replaced(Int::Made(is_meant), &[], || {
+                code.when(Int::Made(is_meant), || {
                     self.sum_again((vector, lane), ends);
-                    Vec::new()
-                })
+                });
             });
         }
     }
@@ -62,7 +61,7 @@ impl<'c> Tile<'_, 'c> {
 
     fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) {
         let operands = [number, self.memory[2], self.place_of(row, query)];
-        self.lanes.code.op("memref.store", &operands, &[], &[], Vec::new());
+        self.lanes.code.run("memref.store", &operands);
     }
 
     /// Sums the values of one query.
@@ -74,9 +73,8 @@ impl<'c> Tile<'_, 'c> {
         let number = self.lanes.first + Int::Known(vector * self.lanes.count) + lane;
         let zero = code.float("0.0", self.lanes.float);
         let columns = [0.into(), of_value.into(), 1.into()];
-        code.repeat(columns, &[], |column, _| {
+        code.each(columns, |column| {
             self.set_number(zero, column, query);
-            Vec::new()
         });
         let [mut from, mut end] = of.visible.keys.map(Int::from);
         if let Some(bound) = of.visible.from {
@@ -92,7 +90,7 @@ impl<'c> Tile<'_, 'c> {
         let scale = [("value", Attribute::float(of.scale, self.lanes.float))];
         let scale = code.one("arith.constant", &[], self.lanes.float, &scale);
         let greatest = self.number(1, 1.into(), query);
-        code.repeat([from, end, 1.into()], &[], |key, _| {
+        code.each([from, end, 1.into()], |key| {
             let k = of.k.strides.place([batch, head_of_keys, key]);
             let v = of.v.strides.place([batch, head_of_keys, key]);
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
@@ -112,11 +110,10 @@ impl<'c> Tile<'_, 'c> {
                 score = score + load(3, place);
             }
             let weight = (score - greatest).exp();
-            code.repeat(columns, &[], |column, _| {
+            code.each(columns, |column| {
                 let factors = [weight, load(2, v + column), self.number(2, column, query)];
                 self.set_number(code.same("math.fma", &factors), column, query);
-                Vec::new()
-            })
+            });
         });
     }
 }

@@ -20,8 +20,7 @@ use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
 use crate::counts::unsigned;
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::gemm::Written;
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::panels::Registers;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
@@ -69,7 +68,7 @@ impl GradientsOnCpu {
 
     /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
     /// both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
         let mut arguments = vec![Type::index(context); 2];
@@ -154,9 +153,8 @@ impl GradientsOnCpu {
             Side::Queries => tile.walk(head / of.group, end),
             Side::Keys(_) => {
                 let first = head * of.group;
-                code.repeat([0.into(), of.group.into(), 1.into()], &[], |among, _| {
+                code.each([0.into(), of.group.into(), 1.into()], |among| {
                     tile.walk(first + among, end);
-                    Vec::new()
                 });
             }
         }
@@ -239,24 +237,23 @@ impl<'c> Tile<'_, 'c> {
         let zeros = code.zeros(self.lanes.vector);
         for sum in &self.sums {
             let (buffer, strides) = sum.stored;
-            code.repeat([0.into(), owned, 1.into()], &[], |row, _| {
+            code.each([0.into(), owned, 1.into()], |row| {
                 let place = self.place(strides, row);
                 let columns = [0.into(), sum.columns.into(), self.lanes.count.into()];
-                code.repeat(columns, &[], |column, _| {
+                code.each(columns, |column| {
                     code.write_vector(zeros, buffer, place + column);
-                    Vec::new()
-                })
+                });
             });
         }
     }
 
-    /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the
+    /// Adds the contributions of a head's rows that any own row sees. `known` is their end, if the
     /// graph has lengths.
-    fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) {
+    fn walk(&self, head: Int<'c>, known: Option<Int<'c>>) {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
-        if let Some(told) = told {
-            end = end.min(told);
+        if let Some(known) = known {
+            end = end.min(known);
         }
         if let Some(from) = visible.from {
             first = (self.lanes.first + from).max(first);
@@ -266,21 +263,19 @@ impl<'c> Tile<'_, 'c> {
             end = (own + to).min(end);
         }
         end = Int::Known(0).is_below(self.real).select(end, 0);
-        code.repeat([first, end, BLOCK.into()], &[], |start, _| {
+        code.each([first, end, BLOCK.into()], |start| {
             let count = (end - start).min(BLOCK);
             let each = self.at_once / self.lanes.vectors;
             let whole = count - count % each;
             for (range, rows) in [([0.into(), whole], each), ([whole, count], 1)] {
                 let [from, to] = range;
-                code.repeat([from, to, rows.into()], &[], |number, _| {
+                code.each([from, to, rows.into()], |number| {
                     self.weigh((head, start + number), number, rows);
-                    Vec::new()
                 });
             }
             for (sum, streamed) in self.sums.iter().zip(self.streamed) {
                 self.add((sum, streamed), (head, start, count));
             }
-            Vec::new()
         });
     }
 
@@ -350,19 +345,17 @@ impl<'c> Tile<'_, 'c> {
         let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
         let of = (sum, streamed);
         // Columns of a block stay in the first cache until all rows have them.
-        code.repeat(columns(few), &[], |column, _| {
-            code.repeat([0.into(), whole, each.into()], &[], |row, _| {
+        code.each(columns(few), |column| {
+            code.each([0.into(), whole, each.into()], |row| {
                 let block = (head, start, [0.into(), count]);
                 self.add_columns(of, block, (row, each), (column, few));
-                Vec::new()
-            })
+            });
         });
-        code.repeat([whole, self.real, 1.into()], &[], |row, _| {
+        code.each([whole, self.real, 1.into()], |row| {
             let block = (head, start, self.seen_by(row, start, count));
-            code.repeat(columns(many), &[], |column, _| {
+            code.each(columns(many), |column| {
                 self.add_columns(of, block, (row, 1), (column, many));
-                Vec::new()
-            })
+            });
         });
     }
 

@@ -139,13 +139,12 @@ impl<'a, 'c> Lanes<'a, 'c> {
             for lane in 0..self.count {
                 rows.push(strides.place([batch, head, self.row(vector, lane)]));
             }
-            code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
+            code.each([0.into(), columns.into(), self.count.into()], |column| {
                 let load = |row: &Int<'c>| code.read_vector(buffer, *row + column, self.vector);
                 let loaded = rows.iter().map(load).collect::<Vec<_>>();
                 for (number, transposed) in (0..).zip(transposed(code, loaded)) {
                     self.write(transposed, memory, column + number, vector);
                 }
-                Vec::new()
             });
         }
     }
@@ -164,8 +163,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
         let sums = unsigned(results * self.vectors);
         let zeros = vec![code.zeros(self.vector); sums];
         code.repeat([0.into(), columns, 1.into()], &zeros, |column, sums| {
-            let vectors = (0..self.vectors).map(|vector| self.read(memory, column, vector));
-            let vectors = vectors.collect::<Vec<_>>();
+            let vectors: Vec<_> = (0..self.vectors)
+                .map(|vector| self.read(memory, column, vector))
+                .collect();
             let place = place + column * of_column;
             let mut sums = sums.iter();
             let mut next = Vec::new();

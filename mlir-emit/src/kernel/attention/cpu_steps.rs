@@ -182,7 +182,7 @@ impl<'c> Tile<'_, 'c> {
         let v = self.of.v.strides;
         let first = v.place([batch, head, key]);
         let each = (self.accumulators / self.lanes.vectors).min(self.lanes.count);
-        code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
+        code.each([0.into(), self.of.columns[1].into(), each.into()], |column| {
             let place = first + column;
             let sums = self
                 .lanes
@@ -199,7 +199,6 @@ impl<'c> Tile<'_, 'c> {
                     self.write(code.same("math.fma", &sum), 2, column, vector);
                 }
             }
-            Vec::new()
         });
         let totals = totals.iter().zip(&factors).zip(added);
         let totals = totals.map(|((&total, &factor), added)| total.fma(factor, added));

@@ -248,11 +248,12 @@ impl<'c> Lanes<'_, 'c> {
                 };
                 let [statistic, level] = own.unwrap_or_else(|| unreachable!("{MISSING}"));
                 let powers = score.fma(scale, statistic);
-                let weights = (0..RUN).map(|number| {
-                    let power = code.extract(powers, number, tile.float);
-                    code.same("rocdl.exp2", &[power])
-                });
-                let weights = weights.collect::<Vec<_>>();
+                let weights: Vec<_> = (0..RUN)
+                    .map(|number| {
+                        let power = code.extract(powers, number, tile.float);
+                        code.same("rocdl.exp2", &[power])
+                    })
+                    .collect();
                 let weights = code.vector(&weights, run);
                 let gradient = gradient - level;
                 let [gradients, own] = made;
@@ -291,7 +292,8 @@ fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Ssa<'c> {
 /// Gathers the numbers of the lane's four rows of a block from the 16 lanes that each hold the
 /// number of one row.
 fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Ssa<'c> {
-    let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
-    let own = own.collect::<Vec<_>>();
+    let own: Vec<_> = (0..RUN)
+        .map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row))
+        .collect();
     tile.code.vector(&own, tile.float.vector(&[RUN]))
 }

@@ -20,9 +20,9 @@ use super::backward::{Backward, Side};
 use super::gradient_steps::{Lanes, Numbers};
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
-use super::{MISSING, SIXTEEN, is_within, lengths_of};
-use crate::kernel::code::{Code, Int};
-use crate::kernel::gemm::{Written, element};
+use super::{SIXTEEN, is_within, lengths_of};
+use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::gemm::element;
 use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
@@ -75,10 +75,10 @@ impl Gradients {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
     /// output, both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
-        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let half = element(context, of.dtype);
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
@@ -91,11 +91,7 @@ impl Gradients {
             arguments.push(word.memref(&[of.batch], None));
         }
         for (dtype, _, elements) in self.problem.stored() {
-            arguments.push(
-                element(context, dtype)
-                    .unwrap_or_else(|| unreachable!("{MISSING}"))
-                    .memref(&[elements], None),
-            );
+            arguments.push(element(context, dtype).memref(&[elements], None));
         }
         let code = Code::kernel(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));

@@ -4,9 +4,9 @@ use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
 use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
 use crate::counts::unsigned;
-use crate::kernel::code::{Code, Int, Ssa, gathered};
+use crate::kernel::code::{Code, Int, Ssa, Written, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::{Written, element, matrix};
+use crate::kernel::gemm::{element, matrix};
 use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::f64::consts::LOG2_E;
@@ -17,7 +17,7 @@ impl Decode {
     /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
     /// if there are any, and what is [stored](Self::between).
     pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Written {
-        let half = element(context, self.of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let half = element(context, self.of.dtype);
         let float = Type::float(context, Float::F32);
         let index = Type::index(context);
         let mut arguments = vec![index, index];
@@ -39,12 +39,13 @@ impl Decode {
         let batch = of_keys / self.of.heads;
         let column = lane % SIXTEEN;
         let [_, _, query] = self.query(of_keys, column);
-        let lengths = (0..count).map(|number| {
-            let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
-            let length = loaded.index_cast(index);
-            Int::Made(length.maxsi(code.index(Int::Known(0))))
-        });
-        let lengths = lengths.collect::<Vec<_>>();
+        let lengths: Vec<_> = (0..count)
+            .map(|number| {
+                let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
+                let length = loaded.index_cast(index);
+                Int::Made(length.maxsi(code.index(Int::Known(0))))
+            })
+            .collect();
         let [first, last] = self.of.visible.keys;
         let start = part * self.each + first;
         let mut end = if self.of.visible.count() % self.each == 0 {
@@ -254,10 +255,10 @@ impl<'c> Lanes<'_, 'c> {
     fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, sums: Sums<'c>, key: Int<'c>) -> Sums<'c> {
         let code = self.code;
         let run = self.float.vector(&[RUN]);
-        let scores = (0..)
+        let scores: Vec<_> = (0..)
             .zip(&loaded.keys)
-            .map(|(block, keys)| self.scores(q, keys, (block, key)));
-        let scores = scores.collect::<Vec<_>>();
+            .map(|(block, keys)| self.scores(q, keys, (block, key)))
+            .collect();
         let greatest = greatest_of(code, sums.greatest, &scores, self.float);
         let factor = sums.greatest - greatest;
         let factor = factor.exp2();
@@ -310,14 +311,15 @@ impl<'c> Lanes<'_, 'c> {
         let first = Int::sum([key, Int::Known(block * SIXTEEN), self.quarter * RUN]) - from;
         let count = from.is_below(end).select(end - from, 0);
         let hidden = code.float(HIDDEN, self.float);
-        let all = (0..RUN).map(|number| {
-            let score = code.extract(scores, number, self.float);
-            let Int::Made(is_visible) = (first + number).is_below(count) else {
-                unreachable!("{MISSING}");
-            };
-            is_visible.select(score, hidden)
-        });
-        let all = all.collect::<Vec<_>>();
+        let all: Vec<_> = (0..RUN)
+            .map(|number| {
+                let score = code.extract(scores, number, self.float);
+                let Int::Made(is_visible) = (first + number).is_below(count) else {
+                    unreachable!("{MISSING}");
+                };
+                is_visible.select(score, hidden)
+            })
+            .collect();
         code.vector(&all, run)
     }
 
@@ -368,8 +370,11 @@ impl<'c> Lanes<'_, 'c> {
         let exists = self.column.is_below(count);
         for number in 0..RUN {
             let column = (self.quarter * RUN + number) * width;
-            let own = sums.weighted.iter().map(|&sum| code.extract(sum, number, self.float));
-            let own = own.collect::<Vec<_>>();
+            let own: Vec<_> = sums
+                .weighted
+                .iter()
+                .map(|&sum| code.extract(sum, number, self.float))
+                .collect();
             for (piece, elements) in (0..).zip(own.chunks(4)) {
                 let place = row * of_value + column + Int::Known(4 * piece);
                 let vector = code.vector(elements, self.float.vector(&[4]));

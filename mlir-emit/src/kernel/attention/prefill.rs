@@ -19,9 +19,9 @@ use super::again::Matrix;
 use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
-use super::{MISSING, Operand, Problem, lengths_of};
-use crate::kernel::code::{Code, Int};
-use crate::kernel::gemm::{Written, element};
+use super::{Operand, Problem, lengths_of};
+use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::gemm::element;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::attention::Prefill as Schedule;
 
@@ -68,10 +68,10 @@ impl Prefill {
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
     /// there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
-        let half = element(context, of.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
-        let out = element(context, of.out.0).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let half = element(context, of.dtype);
+        let out = element(context, of.out.0);
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
@@ -79,7 +79,7 @@ impl Prefill {
             arguments.push(half.memref(&[operand.elements], None));
         }
         if let Some(mask) = of.mask {
-            let element = element(context, mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+            let element = element(context, mask.dtype);
             arguments.push(element.memref(&[mask.elements], None));
         }
         let first_length = arguments.len();
@@ -116,10 +116,7 @@ impl Prefill {
         let lanes = Lanes {
             tile: &tile,
             prefill: self,
-            mask: match of.mask {
-                Some(mask) => Some((mask, code.argument(5))),
-                None => None,
-            },
+            mask: of.mask.map(|mask| (mask, code.argument(5))),
             head: [batch, head],
             q: Matrix {
                 operand: of.q,

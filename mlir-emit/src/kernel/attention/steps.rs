@@ -99,9 +99,7 @@ impl<'c> Lanes<'_, 'c> {
             for (at, column) in (0..values.width()).enumerate() {
                 let own = gathered(code, &rows, values.width(), column);
                 for (weights, sums) in weights.iter().zip(&mut sums) {
-                    let (Some(&weights), Some(sum)) = (weights.get(number), sums.weighted.get_mut(at)) else {
-                        unreachable!("{MISSING}");
-                    };
+                    let (weights, sum) = (weights[number], &mut sums.weighted[at]);
                     *sum = matrix(code, [own, weights], *sum);
                 }
             }
@@ -120,7 +118,7 @@ impl<'c> Lanes<'_, 'c> {
         let [of_batch, of_head, of_query, of_key] = mask.strides;
         let ([batch, head], end) = (self.head, tile.range.any[1]);
         let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
-        let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let element = element(code.context(), mask.dtype);
         let run = element.vector(&[RUN]);
         let bytes = bytes(mask.dtype);
         let load = |block: i64, own: Int<'c>| {
@@ -135,11 +133,12 @@ impl<'c> Lanes<'_, 'c> {
                 let one = code.load(*buffer, (place, shared), element);
                 one.broadcast(run)
             } else {
-                let own = (0..RUN).map(|key| {
-                    let place = place + key * of_key;
-                    code.load(*buffer, (place, shared), element)
-                });
-                let own = own.collect::<Vec<_>>();
+                let own: Vec<_> = (0..RUN)
+                    .map(|key| {
+                        let place = place + key * of_key;
+                        code.load(*buffer, (place, shared), element)
+                    })
+                    .collect();
                 code.vector(&own, run)
             }
         };
@@ -225,11 +224,12 @@ impl<'c> Lanes<'_, 'c> {
         let mut all = code.zeros(run);
         for &scores in scores {
             let powers = scores - subtracted;
-            let own = (0..RUN).map(|number| {
-                let power = code.extract(powers, number, float);
-                code.same("rocdl.exp2", &[power])
-            });
-            let own = own.collect::<Vec<_>>();
+            let own: Vec<_> = (0..RUN)
+                .map(|number| {
+                    let power = code.extract(powers, number, float);
+                    code.same("rocdl.exp2", &[power])
+                })
+                .collect();
             let own = code.vector(&own, run);
             all = all + own;
             weights.push(own.truncf(self.tile.half.vector(&[RUN])));
@@ -263,7 +263,7 @@ impl<'c> Lanes<'_, 'c> {
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
                     let parts = parts.map(|(number, stride)| number * stride);
                     let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
-                    let element = element(code.context(), mask.dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let element = element(code.context(), mask.dtype);
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
                     let added = added.broadcast(element.vector(&[RUN]));
                     let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);

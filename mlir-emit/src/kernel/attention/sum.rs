@@ -1,11 +1,10 @@
 //! The kernel that combines the results of the parts.
 
-use super::MISSING;
 use super::decode::{Decode, FOUND, LANES};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int};
+use crate::kernel::code::{Code, Int, Written};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::{Written, element};
+use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};
@@ -14,12 +13,9 @@ use rotini_graph::DataType;
 impl Decode {
     /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, the
     /// buffers of the parts, and the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Written {
+    pub(in crate::kernel) fn write_sum(&self, context: &Context) -> Written {
         let float = Type::float(context, Float::F32);
-        let (out, strides) = (
-            element(context, self.of.out.0).unwrap_or_else(|| unreachable!("{MISSING}")),
-            self.of.out.1,
-        );
+        let (out, strides) = (element(context, self.of.out.0), self.of.out.1);
         let (index, rows, of_value) = (Type::index(context), self.of.rows(), self.of.columns[1]);
         let [sums, found] = self.between();
         let code = Code::kernel(
@@ -58,8 +54,7 @@ impl Decode {
             loaded.push((found, code.load(code.argument(2), (place, Int::Known(0)), own)));
         }
         code.schedule_barrier();
-        let greatest = loaded.iter().map(|(found, _)| code.extract(*found, 0, float));
-        let greatest = greatest.collect::<Vec<_>>();
+        let greatest: Vec<_> = loaded.iter().map(|(found, _)| code.extract(*found, 0, float)).collect();
         let mut most = greatest[0];
         for &other in greatest.iter().skip(1) {
             most = most.maxnumf(other);

@@ -232,8 +232,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let masked = || {
             // Without it the compiler makes the branch a selection, and every step compares.
             code.schedule_barrier();
-            let others = others.iter().map(|other| code.float(other, self.float));
-            let others = others.collect::<Vec<_>>();
+            let others: Vec<_> = others.iter().map(|other| code.float(other, self.float)).collect();
             let mut all = Vec::new();
             for (numbers, &[from, end]) in numbers.iter().zip(seen) {
                 let count = from.is_below(end).select(end - from, 0);
@@ -242,15 +241,16 @@ impl<'a, 'c> Tile<'a, 'c> {
                     .iter()
                     .flat_map(|&other| (0..BLOCKS).map(move |block| (other, block)));
                 for ((other, block), &numbers) in lists.zip(numbers) {
-                    let own = (0..RUN).map(|number| {
-                        let own = code.extract(numbers, number, self.float);
-                        let row = first + (block * SIXTEEN + number);
-                        let Int::Made(is_seen) = row.is_below(count) else {
-                            unreachable!("{MISSING}");
-                        };
-                        is_seen.select(own, other)
-                    });
-                    let own = own.collect::<Vec<_>>();
+                    let own: Vec<_> = (0..RUN)
+                        .map(|number| {
+                            let own = code.extract(numbers, number, self.float);
+                            let row = first + (block * SIXTEEN + number);
+                            let Int::Made(is_seen) = row.is_below(count) else {
+                                unreachable!("{MISSING}");
+                            };
+                            is_seen.select(own, other)
+                        })
+                        .collect();
                     all.push(code.vector(&own, run));
                 }
             }
@@ -276,14 +276,16 @@ impl<'a, 'c> Tile<'a, 'c> {
         let exists = self.exists(row);
         let place = strides.place([batch, head, row]);
         let bytes = bytes(dtype);
-        let element = crate::kernel::gemm::element(code.context(), dtype).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let element = crate::kernel::gemm::element(code.context(), dtype);
         let width = signed(sums.len());
         // As many elements as one instruction stores.
         let most = unsigned(16 / bytes);
         for number in 0..RUN {
             let column = (self.quarter * RUN + number) * width;
-            let own = sums.iter().map(|&sum| finished(code.extract(sum, number, self.float)));
-            let own = own.collect::<Vec<_>>();
+            let own: Vec<_> = sums
+                .iter()
+                .map(|&sum| finished(code.extract(sum, number, self.float)))
+                .collect();
             let mut next = 0;
             for elements in own.chunks(most) {
                 let count = signed(elements.len());

@@ -2,16 +2,15 @@
 
 mod sums;
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
-use crate::EmitError;
 use crate::counts::signed;
 use crate::kernel::problem::bytes;
-use crate::mlir::{Attribute, Block, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 
@@ -19,13 +18,6 @@ use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 const DIES: i64 = 8;
 /// Rows of tiles that workgroups that run at once have about.
 const BAND: i64 = 8;
-
-/// A kernel that is written.
-pub(super) struct Written {
-    /// Its body, if it is valid.
-    pub(super) block: Result<Block, EmitError>,
-    pub(super) workgroups: i64,
-}
 
 /// The state that all parts of the kernel share.
 struct Kernel<'a, 'c> {
@@ -40,14 +32,14 @@ struct Kernel<'a, 'c> {
 }
 
 /// The type of elements in memory. FNUZ codes are bytes until they are multiplied.
-pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
-    Some(match dtype {
+pub(super) fn element(context: &Context, dtype: DataType) -> Type<'_> {
+    match dtype {
         DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz => Type::integer(context, 8),
         DataType::F16 => Type::float(context, Float::F16),
         DataType::Bf16 => Type::float(context, Float::Bf16),
         DataType::F32 => Type::float(context, Float::F32),
-        _ => return None,
-    })
+        _ => unreachable!("no kernel has elements of {dtype}"),
+    }
 }
 
 /// A kernel with its arguments, and its buffers.
@@ -59,8 +51,7 @@ pub(super) fn arguments<'c>(
 ) -> (Code<'c>, Vec<Ssa<'c>>) {
     let mut arguments = vec![Type::index(context); 2];
     for factor in factors {
-        let element =
-            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
+        let element = element(context, factor.dtype);
         arguments.push(element.memref(&[factor.elements], None));
     }
     if product.chosen.is_some() {
@@ -71,8 +62,7 @@ pub(super) fn arguments<'c>(
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
     let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Vec<_>>();
+    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
     (code, buffers)
 }
 
@@ -136,16 +126,8 @@ pub(super) fn write<'c>(
     };
     let own = [&axes.rows, &axes.columns];
     for (index, factor) in factors.iter().enumerate() {
-        let r#type =
-            element(context, factor.dtype).unwrap_or_else(|| unreachable!("factors of a type that no kernel has"));
-        let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
-            own.get(index),
-            kernel.corner.get(index),
-            schedule.tile.get(index),
-            buffers.get(index),
-        ) else {
-            unreachable!("a factor too many");
-        };
+        let r#type = element(context, factor.dtype);
+        let (own, first, tile, buffer) = (own[index], kernel.corner[index], schedule.tile[index], buffers[index]);
         let bytes = bytes(factor.dtype);
         let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
         let memory = code.shared(size, r#type);
@@ -169,9 +151,7 @@ pub(super) fn write<'c>(
 
 /// How many terms the product with this number has, if not all do.
 fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
-    let Some((&last, others)) = terms.split_last() else {
-        return None;
-    };
+    let (&last, others) = terms.split_last()?;
     let mut count = Int::Known(last);
     for (number, &terms) in others.iter().enumerate().rev() {
         let next = signed(number + 1);

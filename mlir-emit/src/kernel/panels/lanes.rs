@@ -103,10 +103,7 @@ impl<'c> Lanes<'_, 'c> {
                         let numbers = self.from(lane * 2 + from);
                         self.below(numbers, 2 * inner.extent - 1)
                     };
-                    Step::Two(match mask_of_lanes {
-                        Some(_) => Some([mask(0), mask(self.count - 1)]),
-                        None => None,
-                    })
+                    Step::Two(mask_of_lanes.map(|_| [mask(0), mask(self.count - 1)]))
                 }
                 _ => {
                     let numbers = self.from(0.into());

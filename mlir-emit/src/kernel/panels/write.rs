@@ -3,8 +3,7 @@
 use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
 use crate::counts::signed;
-use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::gemm::Written;
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::mlir::{Attribute, Context, Float, Type};
 
 const OVERFLOW: &str = "a sum of products that cannot be counted";
@@ -62,9 +61,8 @@ impl Panels {
                 panel,
                 table,
             };
-            code.replaced(is_own, &[], || {
+            code.when(is_own, || {
                 writer.workgroup(own);
-                Vec::new()
             });
             first += count;
         }
@@ -103,16 +101,14 @@ impl<'c> Writer<'_, 'c> {
             *place = *place + first;
         }
         let whole = tiling.all / tiling.vectors;
-        code.replaced(tile.is_below(whole), &[], || {
+        code.when(tile.is_below(whole), || {
             self.tile(base, tile, chunk, tiling.vectors);
-            Vec::new()
         });
         let rest = tiling.all % tiling.vectors;
         if rest > 0 {
             let is_last = (tile - whole).is_below(1);
-            code.replaced(is_last, &[], || {
+            code.when(is_last, || {
                 self.tile(base, tile, chunk, rest);
-                Vec::new()
             });
         }
     }
@@ -121,30 +117,29 @@ impl<'c> Writer<'_, 'c> {
     fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) {
         let (code, tiling) = (self.code, self.tiling);
         let all = super::count(&self.part.columns).unwrap_or_else(|| unreachable!("{OVERFLOW}"));
-        let columns = (0..vectors).map(|vector| {
-            let number = tile * tiling.vectors + vector;
-            if tiling.has_runs {
-                self.lanes.of_run(&self.part.columns, number)
-            } else {
-                self.lanes.gathered(&self.part.columns, number, all)
-            }
-        });
-        let columns = columns.collect::<Vec<_>>();
+        let columns: Vec<_> = (0..vectors)
+            .map(|vector| {
+                let number = tile * tiling.vectors + vector;
+                if tiling.has_runs {
+                    self.lanes.of_run(&self.part.columns, number)
+                } else {
+                    self.lanes.gathered(&self.part.columns, number, all)
+                }
+            })
+            .collect();
         let all_rows = |terms: Option<Terms<'c>>| {
             let whole = tiling.rows / tiling.down;
             let first = chunk * tiling.each;
             let end = (first + tiling.each).min(whole);
-            code.repeat([first, end, 1.into()], &[], |number, _| {
+            code.each([first, end, 1.into()], |number| {
                 let row = number * tiling.down;
                 self.rows(base, &columns, (row, tiling.down), terms);
-                Vec::new()
             });
             let rest = tiling.rows % tiling.down;
             if rest > 0 {
                 let is_last = (tiling.chunks - 1 - chunk).is_below(1);
-                code.replaced(is_last, &[], || {
+                code.when(is_last, || {
                     self.rows(base, &columns, ((whole * tiling.down).into(), rest), terms);
-                    Vec::new()
                 });
             }
         };
@@ -164,34 +159,32 @@ impl<'c> Writer<'_, 'c> {
                 are_more: 0.into(),
             });
         }
-        code.repeat([0.into(), tiling.terms.into(), tiling.block.into()], &[], |first, _| {
+        code.each([0.into(), tiling.terms.into(), tiling.block.into()], |first| {
             block(Terms {
                 first,
                 count: (tiling.terms - first).min(tiling.block),
                 are_more: Int::Known(0).is_below(first),
             });
-            Vec::new()
         });
     }
 
     /// Copies the panel of some terms, and writes the table of their places in the left tensor.
     fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) {
         let code = self.code;
-        code.repeat([0.into(), terms.count, 1.into()], &[], |term, _| {
+        code.each([0.into(), terms.count, 1.into()], |term| {
             let place = places(terms.first + term, &self.part.terms);
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
                 // The compiler crashes on a stack of indices.
                 let long = Type::integer(code.context(), 64);
                 let place = code.index(place[LEFT]).index_cast(long);
                 let operands = [place, table, code.index(term)];
-                code.op("memref.store", &operands, &[], &[], Vec::new());
+                code.run("memref.store", &operands);
             }
             let from = right + place[RIGHT];
             for (number, column) in (0..).zip(columns) {
                 let elements = self.lanes.right(self.buffers[RIGHT], from, column);
                 code.write_vector(elements, self.panel, self.in_panel(term, number, columns.len()));
             }
-            Vec::new()
         });
     }
 

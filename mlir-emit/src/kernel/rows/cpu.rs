@@ -17,9 +17,8 @@
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
 use crate::counts::unsigned;
-use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{Source, Tensor, one_for_all, written};
-use crate::kernel::gemm::Written;
 use crate::kernel::places::{coordinates, offset};
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::collections::HashMap;
@@ -71,8 +70,7 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Wr
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
     let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Vec<_>>();
+    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
     let workgroup = Int::Made(code.argument(1));
     let count = rows.rows.iter().product::<i64>();
     let each = (ENOUGH / rows.length().max(1)).clamp(1, count.max(1));
@@ -86,9 +84,8 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Wr
     let code = &writer.code;
     let first = workgroup * each;
     let end = (first + each).min(count);
-    code.repeat([first, end, 1.into()], &[], |number, _| {
+    code.each([first, end, 1.into()], |number| {
         writer.row(number);
-        Vec::new()
     });
     writer.code.finish((count + each - 1) / each)
 }
@@ -362,10 +359,10 @@ impl<'c> Writer<'_, 'c> {
             let mut made = HashMap::new();
             // All values are read before anything is written: the memory of a result may hold the
             // operands of others.
-            let values = elements
+            let values: Vec<_> = elements
                 .iter()
-                .map(|(_, (source, _))| self.element(row, *source, spot, &mut made));
-            let values = values.collect::<Vec<_>>();
+                .map(|(_, (source, _))| self.element(row, *source, spot, &mut made))
+                .collect();
             for ((number, _), value) in elements.iter().zip(values) {
                 self.write(row, *number, spot, value);
             }
@@ -374,13 +371,12 @@ impl<'c> Writer<'_, 'c> {
             let (turns, rest) = self.cut();
             if turns > 0 {
                 let bounds = [0, turns, 1].map(Int::Known);
-                code.repeat(bounds, &[], |turn, _| {
+                code.each(bounds, |turn| {
                     for number in 0..PARTIAL {
                         let vector = turn * PARTIAL + number;
                         let place = vector * self.lanes;
                         write(Spot { place, mask: None });
                     }
-                    Vec::new()
                 });
             }
             rest.into_iter().for_each(write);

@@ -74,9 +74,7 @@ struct Scan<'a, 'c> {
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
 pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Place) -> Option<Found<'c>> {
-    let Some(seed) = all.iter().position(|operation| operation.attribute(MARK).is_some()) else {
-        return None;
-    };
+    let seed = all.iter().position(|operation| operation.attribute(MARK).is_some())?;
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
     let space = space.unwrap_or_else(|| unreachable!("a reduction of rows without loops"));
     match around(context, all, seed, (&space, device)) {

@@ -31,7 +31,7 @@ mod space;
 mod write;
 
 use super::epilogue::{Source, Tensor};
-use super::gemm::Written;
+use crate::kernel::code::Written;
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
@@ -180,9 +180,7 @@ fn arranged(
 /// Returns what the next kernels replace, the parts of a row and their length, and the schedule if
 /// it is not that of these parts. Marked reductions come before others.
 fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Option<Next<'c>> {
-    let Some(machine) = target.machine() else {
-        return None;
-    };
+    let machine = target.machine()?;
     if let Some(found) = find::reduction(context, operations, Place::Gpu) {
         let parts = found.rows.problem().parts(machine, found.rows.makes_elements());
         let parts = parts.map(u64::cast_signed);

@@ -142,11 +142,10 @@ impl Pairs {
             let [is_last, is_first] = self.halves(spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
                 // Few lanes have such a pair, and most subgroups none.
-                code.replaced(is_there, &[], || {
+                code.when(is_there, || {
                     let element = code.extract(value, pair * PAIR + number, tensor.element);
                     let place = is_there.select(place + number, beyond);
                     code.store(element, buffer, place);
-                    Vec::new()
                 });
             }
         }

@@ -13,9 +13,8 @@ use super::pairs::Pairs;
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
-use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{RUN, Source, Tensor, one_for_all, store, written};
-use crate::kernel::gemm::Written;
 use crate::kernel::places::{BEYOND, coordinates, offset};
 use crate::mlir::{Attribute, Context, Type};
 use rotini_schedule::rows::Schedule;
@@ -98,8 +97,7 @@ pub(super) fn write<'c>(
         arguments.push(tensor.element.memref(&[tensor.elements()], None));
     }
     let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len()).map(|index| code.argument(index));
-    let buffers = buffers.collect::<Vec<_>>();
+    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
     let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
