@@ -8,7 +8,9 @@ use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
+use rotini_graph::{
+    DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, Tensor, TensorId, TensorKind,
+};
 use std::f64::consts::TAU;
 use std::sync::OnceLock;
 
@@ -237,18 +239,22 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
 ///
 /// Those of [`fill`].
 pub fn fill_around(graph: &Graph, seed: u64, given: Buffers) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_each(graph, seed)?;
+    let mut buffers = fill_each(graph, |id, _| fill(graph, id, seed))?;
     buffers.extend(given);
     hide(graph, &mut buffers)?;
     Ok(buffers)
 }
 
-fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+/// Bytes for every tensor that is in memory, by uid.
+fn fill_each(
+    graph: &Graph,
+    bytes: impl Fn(TensorId, &Tensor) -> Result<Vec<u8>, ReferenceError>,
+) -> Result<Buffers, ReferenceError> {
     (0_u32..)
         .map(TensorId)
         .zip(&graph.tensors)
         .filter(|(_, tensor)| matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar))
-        .map(|(id, tensor)| Ok((tensor.uid, fill(graph, id, seed)?)))
+        .map(|(id, tensor)| Ok((tensor.uid, bytes(id, tensor)?)))
         .collect()
 }
 
@@ -261,34 +267,37 @@ fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
 ///
 /// Those of [`fill`].
 pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_each(graph, seed)?;
-    let (inputs, _) = inputs_and_outputs(graph);
-    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
-        let asked = profile(graph, id);
-        let is_free = ![Profile::Weights, Profile::Positive].contains(&asked)
-            && (tensor.dtype.is_float() || asked == Profile::Normal);
-        if inputs.contains(&id) && tensor.kind == TensorKind::Buffer && is_free && routing(graph, id).is_none() {
-            buffers.insert(tensor.uid, fill_with(graph, id, seed, chosen)?);
-        }
-    }
-    hide(graph, &mut buffers)?;
-    Ok(buffers)
+    fill_chosen(graph, seed, chosen, false)
 }
 
-/// [`fill_all`] with [`Profile::Gaussian`] for weights as well, and for whatever the profile of its
-/// consumers leaves free. For what is timed and not judged.
+/// [`fill_all_with`] [`Profile::Gaussian`], for weights as well: for what is timed and not judged.
 ///
 /// # Errors
 ///
 /// Those of [`fill`].
 pub fn fill_gaussian(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_all_with(graph, seed, Profile::Gaussian)?;
+    fill_chosen(graph, seed, Profile::Gaussian, true)
+}
+
+fn fill_chosen(graph: &Graph, seed: u64, chosen: Profile, with_weights: bool) -> Result<Buffers, ReferenceError> {
     let (inputs, _) = inputs_and_outputs(graph);
-    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
-        if inputs.contains(&id) && tensor.kind == TensorKind::Buffer && profile(graph, id) == Profile::Weights {
-            buffers.insert(tensor.uid, fill_with(graph, id, seed, Profile::Gaussian)?);
+    let is_chosen = |id: TensorId, tensor: &Tensor| {
+        let asked = profile(graph, id);
+        let is_free = match asked {
+            Profile::Weights => with_weights,
+            Profile::Positive => false,
+            _ => tensor.dtype.is_float() || asked == Profile::Normal,
+        };
+        inputs.contains(&id) && tensor.kind == TensorKind::Buffer && is_free && routing(graph, id).is_none()
+    };
+    let mut buffers = fill_each(graph, |id, tensor| {
+        if is_chosen(id, tensor) {
+            fill_with(graph, id, seed, chosen)
+        } else {
+            fill(graph, id, seed)
         }
-    }
+    })?;
+    hide(graph, &mut buffers)?;
     Ok(buffers)
 }
 
