@@ -8,11 +8,7 @@ use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rotini_graph::{
-    DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, Tensor, TensorId, TensorKind,
-};
-use std::f64::consts::TAU;
-use std::sync::OnceLock;
+use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
 /// The byte of everything that is not an input's element: gaps, and outputs before they are written. As a float of any type this
 /// is NaN, which spreads if it is read.
@@ -44,10 +40,6 @@ pub enum Profile {
     /// One element in 24 as in `Edge`, so that some sums have none of them and others one; but never the largest number, since whether
     /// sums of that overflow depends on their order. Never chosen by [`profile`].
     FewEdges,
-    /// Normally distributed with a variance of 1, rounded to the type, so that all bits of the
-    /// significands vary: a GPU draws the power that it does in a network. Sums of products round.
-    /// Never chosen by [`profile`].
-    Gaussian,
 }
 
 /// The profile that the consumers of a tensor ask for.
@@ -239,22 +231,18 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
 ///
 /// Those of [`fill`].
 pub fn fill_around(graph: &Graph, seed: u64, given: Buffers) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_each(graph, |id, _| fill(graph, id, seed))?;
+    let mut buffers = fill_each(graph, seed)?;
     buffers.extend(given);
     hide(graph, &mut buffers)?;
     Ok(buffers)
 }
 
-/// Bytes for every tensor that is in memory, by uid.
-fn fill_each(
-    graph: &Graph,
-    bytes: impl Fn(TensorId, &Tensor) -> Result<Vec<u8>, ReferenceError>,
-) -> Result<Buffers, ReferenceError> {
+fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     (0_u32..)
         .map(TensorId)
         .zip(&graph.tensors)
         .filter(|(_, tensor)| matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar))
-        .map(|(id, tensor)| Ok((tensor.uid, bytes(id, tensor)?)))
+        .map(|(id, tensor)| Ok((tensor.uid, fill(graph, id, seed)?)))
         .collect()
 }
 
@@ -267,53 +255,18 @@ fn fill_each(
 ///
 /// Those of [`fill`].
 pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
-    fill_chosen(graph, seed, chosen, false)
-}
-
-/// [`fill_all_with`] [`Profile::Gaussian`], for weights as well: for what is timed and not judged.
-///
-/// # Errors
-///
-/// Those of [`fill`].
-pub fn fill_gaussian(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    fill_chosen(graph, seed, Profile::Gaussian, true)
-}
-
-fn fill_chosen(graph: &Graph, seed: u64, chosen: Profile, with_weights: bool) -> Result<Buffers, ReferenceError> {
+    let mut buffers = fill_each(graph, seed)?;
     let (inputs, _) = inputs_and_outputs(graph);
-    let is_chosen = |id: TensorId, tensor: &Tensor| {
+    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
         let asked = profile(graph, id);
-        let is_free = match asked {
-            Profile::Weights => with_weights,
-            Profile::Positive => false,
-            _ => tensor.dtype.is_float() || asked == Profile::Normal,
-        };
-        inputs.contains(&id) && tensor.kind == TensorKind::Buffer && is_free && routing(graph, id).is_none()
-    };
-    let mut buffers = fill_each(graph, |id, tensor| {
-        if is_chosen(id, tensor) {
-            fill_with(graph, id, seed, chosen)
-        } else {
-            fill(graph, id, seed)
+        let is_free = ![Profile::Weights, Profile::Positive].contains(&asked)
+            && (tensor.dtype.is_float() || asked == Profile::Normal);
+        if inputs.contains(&id) && tensor.kind == TensorKind::Buffer && is_free && routing(graph, id).is_none() {
+            buffers.insert(tensor.uid, fill_with(graph, id, seed, chosen)?);
         }
-    })?;
+    }
     hide(graph, &mut buffers)?;
     Ok(buffers)
-}
-
-/// Numbers that are normally distributed, by Box and Muller. Elements are drawn from them: a tensor
-/// has millions, and a logarithm for each takes longer than to use them.
-fn normal_numbers() -> &'static [f64] {
-    static NUMBERS: OnceLock<Vec<f64>> = OnceLock::new();
-    NUMBERS.get_or_init(|| {
-        let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 2.0_f64.powi(32);
-        let pair = |_| {
-            let (length, angle) = ((-2.0 * uniform().ln()).sqrt(), TAU * uniform());
-            [length * angle.cos(), length * angle.sin()]
-        };
-        (0..1 << 15).flat_map(pair).collect()
-    })
 }
 
 /// Random numbers of a profile.
@@ -350,18 +303,17 @@ impl Source {
         let fraction = |count: i32, steps: i32| Number::Float(f64::from(count) / f64::from(steps));
         match profile {
             Profile::Normal => fraction(self.between(-steps, steps), steps),
-            Profile::Gaussian => self.one_of(normal_numbers()),
             Profile::Weights => fraction(self.between(-4, 4), 4),
             Profile::SmallIntegers => fraction(self.between(-3, 3), 1),
             Profile::Booleans => fraction(self.between(0, 1), 1),
             Profile::Positive => fraction(self.between(steps / 2, steps * 2), steps),
             Profile::FewEdges if self.between(0, 23) > 0 => self.number(Profile::Normal, codec),
             Profile::Edge | Profile::Patterns if self.between(0, 1) == 0 => self.number(Profile::Normal, codec),
-            Profile::Edge | Profile::Patterns => self.one_of(&edges(codec)),
+            Profile::Edge | Profile::Patterns => self.edge(&edges(codec)),
             Profile::FewEdges => {
                 let mut few = edges(codec);
                 few.retain(|edge| !edge.is_finite() || edge.abs() <= 1.0);
-                self.one_of(&few)
+                self.edge(&few)
             }
         }
     }
@@ -377,10 +329,10 @@ impl Source {
         }
     }
 
-    fn one_of(&mut self, numbers: &[f64]) -> Number {
-        let last = i32::try_from(numbers.len()).unwrap_or(1) - 1;
+    fn edge(&mut self, edges: &[f64]) -> Number {
+        let last = i32::try_from(edges.len()).unwrap_or(1) - 1;
         let drawn = usize::try_from(self.between(0, last)).unwrap_or_default();
-        Number::Float(numbers.get(drawn).copied().unwrap_or_default())
+        Number::Float(edges.get(drawn).copied().unwrap_or_default())
     }
 
     fn pattern(&mut self, codec: Codec) -> Number {
@@ -389,7 +341,7 @@ impl Source {
             return Number::Float(format.value(u8::try_from(code).unwrap_or_default()));
         }
         if self.between(0, 63) == 0 {
-            return self.one_of(&edges(codec));
+            return self.edge(&edges(codec));
         }
         Number::Float(f64::from(self.between(-31, 31)) * 2.0_f64.powi(self.between(-20, 14)))
     }
@@ -402,7 +354,7 @@ impl Source {
             _ => (-4096, 4096),
         };
         match profile {
-            Profile::Normal | Profile::Weights | Profile::Patterns | Profile::Gaussian => self.between(least, most),
+            Profile::Normal | Profile::Weights | Profile::Patterns => self.between(least, most),
             Profile::SmallIntegers if codec == Codec::U8 => self.between(0, 6),
             Profile::SmallIntegers => self.between(-3, 3),
             Profile::Booleans => self.between(0, 1),
