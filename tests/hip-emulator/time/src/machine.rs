@@ -56,9 +56,12 @@ const REACHED: f64 = 0.85;
 /// Origami's tables). [`crate::Parameters::bandwidth`] is the share of it that was fitted.
 const DIE: f64 = 2100.0;
 
-/// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X". Sustained rates of products: AMD's "Measuring
-/// Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm 6.3; ROCm/rocm-blogs at d957560caa), which also has the clocks: 1207 MHz in bf16, 1115 in f16, 1230 in FP8. Its notes
-/// have 750 W, and for FP8 1223.6 and 1273, which are these two figures in each other's place. Infinity Cache 256 MB; 5.5 TB/s of it and 4.1 TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
+/// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X".
+/// Sustained rates of products: AMD's "Measuring Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm
+/// 6.3; ROCm/rocm-blogs at d957560caa), which also has the clocks: 1207 MHz in bf16, 1115 in f16,
+/// 1230 in FP8. Its notes have 750 W, and for FP8 1223.6 TFLOP/s at 1273 MHz, which seem to be
+/// interchanged. Infinity Cache 256 MB; 5.5 TB/s of it and 4.1 TB/s of HBM are sustained in
+/// published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
 pub const MI300X: Machine = Machine {
     name: "mi300x",
     dies: 8,
