@@ -1,6 +1,7 @@
 //! One graph in an engine's process: its context, its buffers, its executions and their times.
 
 use crate::buffer::{Buffer, Place, pack};
+use crate::gaussian;
 use crate::protocol::{Answer, Values, Way, contents, split};
 use crate::sensors;
 use crate::server::{Engine, Result, ServerError};
@@ -230,7 +231,7 @@ impl Job {
     ) -> Result<Answer> {
         let inputs = match values {
             Values::Exact => rotini_reference::fill_all(&self.graph, seed)?,
-            Values::Gaussian => rotini_reference::fill_gaussian(&self.graph, seed)?,
+            Values::Gaussian => gaussian::fill(&self.graph, seed)?,
         };
         let mut memory = self.memory_of(engine, &inputs, rotate)?;
         drop(inputs);

@@ -15,6 +15,7 @@
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
 //! | `session`, `client`, `protocol`, `server`, `execute` | the process of an engine: kept alive, asked, answering, executing, and what is said between them |
 //! | `sensors` | clock and power of an AMD GPU while it works |
+//! | `gaussian` | normally distributed inputs of what is timed |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
@@ -24,6 +25,7 @@ pub mod compare;
 pub mod csv;
 mod execute;
 pub mod format;
+mod gaussian;
 mod job;
 mod judge;
 mod machine;

@@ -142,8 +142,7 @@ pub(crate) struct Compile {
     #[arg(required_unless_present = "suites", value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
-    /// Graphs of a known network, with --into: quick, resnet50, bare, everyday, unet, bert, llama,
-    /// miopen, constants
+    /// Graphs of a known network, with --into
     #[arg(long = "suite", value_name = "NAME", value_parser = suite(), conflicts_with = "output")]
     pub(crate) suites: Vec<String>,
 
@@ -242,8 +241,7 @@ pub(crate) struct Bench {
     #[arg(value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
-    /// Graphs of a known network: quick, resnet50, bare, everyday, unet, bert, llama, miopen,
-    /// constants
+    /// Graphs of a known network
     #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
     pub(crate) suites: Vec<String>,
 
@@ -312,8 +310,7 @@ pub(crate) struct Bench {
     #[arg(long, value_parser = value_parser!(u32).range(0..=10_000))]
     pub(crate) turn: Option<u32>,
 
-    /// Times executions on normally distributed inputs, as always with the suite constants. Results
-    /// are judged on numbers of few bits
+    /// Times executions on normally distributed inputs, as always with the suite constants
     #[arg(long)]
     pub(crate) gaussian: bool,
 

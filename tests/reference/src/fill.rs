@@ -9,8 +9,6 @@ use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
-use std::f64::consts::TAU;
-use std::sync::OnceLock;
 
 /// The byte of everything that is not an input's element: gaps, and outputs before they are
 /// written. As a float of any type this is NaN, which spreads if it is read.
@@ -47,10 +45,6 @@ pub enum Profile {
     /// never the largest number, since whether sums of that overflow depends on their order. Never
     /// chosen by [`profile`].
     FewEdges,
-    /// Normally distributed with a variance of 1, rounded to the type, so that all bits of the
-    /// significands vary: a GPU draws the power that it does in a network. Sums of products round.
-    /// Never chosen by [`profile`].
-    Gaussian,
 }
 
 /// The profile that the consumers of a tensor ask for.
@@ -285,38 +279,6 @@ pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffer
     Ok(buffers)
 }
 
-/// [`fill_all`] with [`Profile::Gaussian`] for weights as well, and for whatever the profile of its
-/// consumers leaves free. For what is timed and not judged.
-///
-/// # Errors
-///
-/// Those of [`fill`].
-pub fn fill_gaussian(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_all_with(graph, seed, Profile::Gaussian)?;
-    let (inputs, _) = inputs_and_outputs(graph);
-    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
-        if inputs.contains(&id) && tensor.kind == TensorKind::Buffer && profile(graph, id) == Profile::Weights {
-            buffers.insert(tensor.uid, fill_with(graph, id, seed, Profile::Gaussian)?);
-        }
-    }
-    Ok(buffers)
-}
-
-/// Numbers that are normally distributed, by Box and Muller. Elements are drawn from them: a tensor
-/// has millions, and a logarithm for each takes longer than to use them.
-fn normal_numbers() -> &'static [f64] {
-    static NUMBERS: OnceLock<Vec<f64>> = OnceLock::new();
-    NUMBERS.get_or_init(|| {
-        let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 2.0_f64.powi(32);
-        let pair = |_| {
-            let (length, angle) = ((-2.0 * uniform().ln()).sqrt(), TAU * uniform());
-            [length * angle.cos(), length * angle.sin()]
-        };
-        (0..1 << 15).flat_map(pair).collect()
-    })
-}
-
 /// Random numbers of a profile.
 struct Source(ChaCha8Rng);
 
@@ -351,18 +313,17 @@ impl Source {
         let fraction = |count: i32, steps: i32| Number::Float(f64::from(count) / f64::from(steps));
         match profile {
             Profile::Normal => fraction(self.between(-steps, steps), steps),
-            Profile::Gaussian => self.one_of(normal_numbers()),
             Profile::Weights => fraction(self.between(-4, 4), 4),
             Profile::SmallIntegers => fraction(self.between(-3, 3), 1),
             Profile::Booleans => fraction(self.between(0, 1), 1),
             Profile::Positive => fraction(self.between(steps / 2, steps * 2), steps),
             Profile::FewEdges if self.between(0, 23) > 0 => self.number(Profile::Normal, codec),
             Profile::Edge | Profile::Patterns if self.between(0, 1) == 0 => self.number(Profile::Normal, codec),
-            Profile::Edge | Profile::Patterns => self.one_of(&edges(codec)),
+            Profile::Edge | Profile::Patterns => self.edge(&edges(codec)),
             Profile::FewEdges => {
                 let mut few = edges(codec);
                 few.retain(|edge| !edge.is_finite() || edge.abs() <= 1.0);
-                self.one_of(&few)
+                self.edge(&few)
             }
         }
     }
@@ -379,10 +340,10 @@ impl Source {
         }
     }
 
-    fn one_of(&mut self, numbers: &[f64]) -> Number {
-        let last = i32::try_from(numbers.len()).unwrap_or(1) - 1;
+    fn edge(&mut self, edges: &[f64]) -> Number {
+        let last = i32::try_from(edges.len()).unwrap_or(1) - 1;
         let drawn = usize::try_from(self.between(0, last)).unwrap_or_default();
-        Number::Float(numbers.get(drawn).copied().unwrap_or_default())
+        Number::Float(edges.get(drawn).copied().unwrap_or_default())
     }
 
     fn pattern(&mut self, codec: Codec) -> Number {
@@ -391,7 +352,7 @@ impl Source {
             return Number::Float(format.value(u8::try_from(code).unwrap_or_default()));
         }
         if self.between(0, 63) == 0 {
-            return self.one_of(&edges(codec));
+            return self.edge(&edges(codec));
         }
         Number::Float(f64::from(self.between(-31, 31)) * 2.0_f64.powi(self.between(-20, 14)))
     }
@@ -404,7 +365,7 @@ impl Source {
             _ => (-4096, 4096),
         };
         match profile {
-            Profile::Normal | Profile::Weights | Profile::Patterns | Profile::Gaussian => self.between(least, most),
+            Profile::Normal | Profile::Weights | Profile::Patterns => self.between(least, most),
             Profile::SmallIntegers if codec == Codec::U8 => self.between(0, 6),
             Profile::SmallIntegers => self.between(-3, 3),
             Profile::Booleans => self.between(0, 1),

@@ -46,5 +46,5 @@ pub use compare::{Mismatch, Report, Tolerance, Worst, compare, tolerance};
 pub use context::{Options, Precision};
 pub use error::ReferenceError;
 pub use evaluate::{Evaluation, evaluate, execute, execute_with};
-pub use fill::{Profile, UNTOUCHED, fill, fill_all, fill_all_with, fill_around, fill_gaussian, fill_with, profile};
+pub use fill::{Profile, UNTOUCHED, fill, fill_all, fill_all_with, fill_around, fill_with, profile};
 pub use tensors::{Buffers, span_bytes};

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 /// The share of the time that is for results; the rest is for the benchmark.
 const FOR_RESULTS: f64 = 0.8;
 /// On a GPU: the shares of the time that are for results, and then for the constants of its speed.
-const ON_GPUS: [f64; 2] = [0.6, 0.25];
+const ON_GPUS: [f64; 2] = [0.5, 0.4];
 
 pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     let started = Instant::now();

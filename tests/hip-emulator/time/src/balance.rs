@@ -2,6 +2,12 @@
 //!
 //! Workgroups go to the dies in turn, and on a die, in order, to the compute unit that has room first. A workgroup that is alone on
 //! its unit runs faster than one beside others.
+//!
+//! The work of a few workgroups is known. If it follows from one axis of the grid, such as the tile
+//! of a causal mask, that axis is found, and with it which die gets which work: where eight tiles
+//! lie side by side, the last die has nothing but the longest.
+
+use std::collections::BTreeMap;
 
 use crate::Machine;
 
@@ -9,21 +15,30 @@ use crate::Machine;
 const MANY: u64 = 1 << 15;
 
 /// The work of each workgroup of a launch, relative to the one whose path is kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Work<'a> {
     /// Known work by workgroup number, sorted
     known: &'a [(u64, f32)],
     workgroups: u64,
+    axis: Option<Axis>,
 }
 
 impl<'a> Work<'a> {
     /// The work of a launch whose workgroups differ, and are few enough for their differences to matter.
     pub(crate) fn of(known: &'a [(u64, f32)], workgroups: u64) -> Option<Self> {
-        (!known.is_empty() && workgroups <= MANY).then_some(Self { known, workgroups })
+        (!known.is_empty() && workgroups <= MANY).then(|| Self {
+            known,
+            workgroups,
+            axis: Axis::find(known, workgroups),
+        })
     }
 
-    /// A workgroup's work: that of the nearest known one.
+    /// A workgroup's work: by its place on the axis that decides, else that of the nearest known
+    /// one.
     fn at(&self, group: u64) -> f64 {
+        if let Some(axis) = &self.axis {
+            return axis.work(group);
+        }
         let after = self.known.partition_point(|&(number, _)| number < group);
         let near = self
             .known
@@ -49,6 +64,87 @@ impl<'a> Work<'a> {
         };
         longest(&|group| self.at(group)) / longest(&|_| 1.0).max(f64::MIN_POSITIVE)
     }
+}
+
+/// An axis of the grid from which the work of a workgroup follows.
+#[derive(Clone, Debug, PartialEq)]
+struct Axis {
+    /// Workgroups from one place on the axis to the next
+    inner: u64,
+    /// Number of places
+    extent: u64,
+    /// Mean of the known work by place, sorted
+    places: Vec<(u64, f64)>,
+}
+
+impl Axis {
+    /// Share of the variation of the known work that an axis may leave unexplained.
+    const UNEXPLAINED: f64 = 0.02;
+    /// Known places below which a long axis may fit by chance.
+    const FEWEST: usize = 6;
+
+    /// The axis that explains the known work best, if there is one.
+    fn find(known: &[(u64, f32)], workgroups: u64) -> Option<Self> {
+        let count = known.len() as f64;
+        let mean = known.iter().map(|&(_, work)| f64::from(work)).sum::<f64>() / count;
+        let squares = |of: f64| known.iter().map(move |&(_, work)| (f64::from(work) - of).powi(2));
+        let variation = squares(mean).sum::<f64>();
+        let divisors: Vec<u64> = (1..=workgroups).filter(|n| workgroups.is_multiple_of(*n)).collect();
+        let pairs = divisors
+            .iter()
+            .flat_map(|&inner| divisors.iter().map(move |&extent| (inner, extent)));
+        let axes = pairs
+            .filter(|(inner, extent)| *extent > 1 && workgroups.is_multiple_of(inner * extent))
+            .map(|(inner, extent)| Self::of(known, inner, extent))
+            .filter(|axis| axis.places.len() >= Self::FEWEST.min(axis.extent as usize));
+        let (error, axis) = axes
+            .map(|axis| (axis.unexplained(known), axis))
+            .min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (error <= Self::UNEXPLAINED * variation).then_some(axis)
+    }
+
+    /// An axis with what is known of it.
+    fn of(known: &[(u64, f32)], inner: u64, extent: u64) -> Self {
+        let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for &(group, work) in known {
+            let (sum, count) = sums.entry(group / inner % extent).or_default();
+            *sum += f64::from(work);
+            *count += 1.0;
+        }
+        let places = sums.into_iter().map(|(place, (sum, count))| (place, sum / count));
+        Self {
+            inner,
+            extent,
+            places: places.collect(),
+        }
+    }
+
+    fn work(&self, group: u64) -> f64 {
+        let place = group / self.inner % self.extent;
+        let after = self.places.partition_point(|&(at, _)| at < place);
+        let first = after.saturating_sub(1).min(self.places.len().saturating_sub(2));
+        match self.places.get(first..) {
+            Some(&[before, behind, ..]) => on_line(before, behind, place).max(0.0),
+            Some(&[(_, only)]) => only,
+            _ => 1.0,
+        }
+    }
+
+    /// Sum of the squares of what the axis does not explain: how far each known work is from the
+    /// mean of its place, and each place from the line between its neighbours.
+    fn unexplained(&self, known: &[(u64, f32)]) -> f64 {
+        let inside = known.iter().map(|&(group, work)| f64::from(work) - self.work(group));
+        let between = self.places.windows(3).map(|three| match *three {
+            [before, (place, work), behind] => work - on_line(before, behind, place),
+            _ => 0.0,
+        });
+        inside.chain(between).map(|error| error * error).sum()
+    }
+}
+
+/// The value at a place of the line through two points.
+fn on_line((a, before): (u64, f64), (b, behind): (u64, f64), place: u64) -> f64 {
+    before + (place as f64 - a as f64) / (b as f64 - a as f64) * (behind - before)
 }
 
 /// Clocks until the last of some workgroups ends that start in order on a die's compute units.
@@ -115,6 +211,41 @@ mod tests {
         let work = Work::of(&known, 32768).unwrap();
         let stretch = work.stretch(&MI300X, &[100.0, 150.0]);
         assert!((stretch - 1.0).abs() < 0.06, "{stretch}");
+    }
+
+    /// Known work of causal attention: some heads' tiles, at numbers without a pattern.
+    fn causal(tiles: u64, workgroups: u64) -> Vec<(u64, f32)> {
+        let numbers = (0..workgroups).filter(|number| number * 7919 % 23 == 0);
+        numbers
+            .map(|number| (number, 2.0 * (number % tiles + 1) as f32 / (tiles + 1) as f32))
+            .collect()
+    }
+
+    #[test]
+    fn a_die_that_has_the_longest_tiles_decides() {
+        for (tiles, wanted) in [(8, 16.0 / 9.0), (16, 24.0 / 17.0), (64, 72.0 / 65.0)] {
+            let known = causal(tiles, 256 * tiles);
+            let work = Work::of(&known, 256 * tiles).unwrap();
+            let of_sixth = work.at(tiles * 3 + 5) * (tiles + 1) as f64;
+            assert!((of_sixth - 12.0).abs() < 1e-4, "{tiles}: {of_sixth}");
+            let stretch = work.stretch(&MI300X, &[100.0, 150.0]);
+            assert!((stretch / wanted - 1.0).abs() < 0.05, "{tiles}: {stretch}, {wanted}");
+        }
+        // Heads side by side and tiles behind each other: each die has all tiles.
+        let known: Vec<(u64, f32)> = (0..2048)
+            .filter(|number| number * 7919 % 23 == 0)
+            .map(|number| (number, 2.0 * (number / 32 % 8 + 1) as f32 / 9.0))
+            .collect();
+        let stretch = Work::of(&known, 2048).unwrap().stretch(&MI300X, &[100.0, 150.0]);
+        assert!(stretch < 1.25, "{stretch}");
+    }
+
+    #[test]
+    fn work_without_an_axis_has_none() {
+        let known: Vec<(u64, f32)> = (0..64_u64)
+            .map(|number| (number * 31, (number * number * 7919 % 101) as f32))
+            .collect();
+        assert_eq!(Axis::find(&known, 2048), None);
     }
 
     #[test]

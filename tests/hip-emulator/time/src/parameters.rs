@@ -32,20 +32,20 @@ impl Parameters {
     pub const fn fitted_on(half: Half) -> Self {
         match half {
             Half::Odd => Self {
-                near: 300.3,
+                near: 260.0,
                 far: 866.3,
-                bandwidth: 0.971,
-                slowdown: 0.189,
-                floor: 1.569,
+                bandwidth: 0.925,
+                slowdown: 0.312,
+                floor: 1.615,
                 store: 32.5,
             },
             Half::Even => Self {
-                near: 230.5,
+                near: 215.7,
                 far: 1136.0,
-                bandwidth: 1.0,
-                slowdown: 0.194,
+                bandwidth: 0.952,
+                slowdown: 0.308,
                 floor: 1.879,
-                store: 34.2,
+                store: 32.6,
             },
         }
     }

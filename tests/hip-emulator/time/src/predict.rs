@@ -275,8 +275,8 @@ impl<'a> Launch<'a> {
             clocks *= work.stretch(machine, &together);
         }
         let share = |busy: f64| busy * groups as f64 / few as f64 / clocks.max(1.0);
-        let average_matrix = share(busy.average_matrix).min(1.0);
-        let average_vector = share(busy.average_vector).min(1.0);
+        let average_matrix = self.occupied() * share(busy.average_matrix).min(1.0);
+        let average_vector = self.occupied() * share(busy.average_vector).min(1.0);
         let unloaded = clocks / machine.clock / 1000.0;
         let below = 1.0 + parameters.slowdown * average_matrix;
         let slowed = unloaded * below.max(self.slowed_by_power(average_matrix, average_vector));
@@ -301,6 +301,13 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// Share of the compute units that have a workgroup, in the mean over the rounds of the busiest
+    /// unit. Units without one draw no power for arithmetic, and leave their share of the caches and
+    /// of memory to the others.
+    fn occupied(&self) -> f64 {
+        self.record.workgroups as f64 / (self.groups as f64 * f64::from(self.machine.units))
+    }
+
     /// Clocks of `count` workgroups that run at once on a compute unit.
     fn round(&self, caches: Caches, count: u64) -> f64 {
         let record = self.record;
@@ -321,7 +328,7 @@ impl<'a> Launch<'a> {
     fn unit(&self, caches: Caches) -> unit::Unit {
         let (machine, parameters) = (self.machine, self.parameters);
         let units = f64::from(machine.units);
-        let active = units.min(self.record.workgroups as f64);
+        let active = units * self.occupied();
         let share = |rate: f64| (rate / machine.clock / active).min(WIDEST);
         let [read, write] = self.traffic.rates(machine, caches);
         let is_near = caches == Caches::Warm && self.record.footprint <= NEAR_CACHE;

@@ -1,0 +1,101 @@
+//! Normally distributed inputs, for executions that are timed and not judged: with all bits of the
+//! significands in use, a GPU draws the power that it does in a network.
+
+use half::{bf16, f16};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rotini_graph::{DataType, Graph, TensorId, TensorKind};
+use rotini_reference::{Buffers, Profile, ReferenceError, fill_all, profile};
+use std::collections::HashSet;
+use std::f64::consts::TAU;
+
+/// Bytes for every buffer of a graph as the reference makes them, but with normally distributed
+/// numbers of variance 1 in inputs of floats of 16 bits and more, gaps included. What is above 0 by
+/// its meaning stays as it is.
+pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+    let mut buffers = fill_all(graph, seed)?;
+    let mut written = HashSet::new();
+    for node in &graph.nodes {
+        node.op.for_each_output(&mut |_, id| {
+            written.insert(id);
+        });
+    }
+    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
+        let is_free = tensor.kind == TensorKind::Buffer && profile(graph, id) != Profile::Positive;
+        if is_free
+            && !written.contains(&id)
+            && let Some(bytes) = buffers.get_mut(&tensor.uid)
+        {
+            let mut source = ChaCha8Rng::seed_from_u64(seed);
+            source.set_stream(id.0.into());
+            overwrite(bytes, tensor.dtype, &mut source);
+        }
+    }
+    Ok(buffers)
+}
+
+/// Draws elements from normally distributed ones of the type: a logarithm for each of millions
+/// takes longer than to use them.
+fn overwrite(bytes: &mut [u8], dtype: DataType, source: &mut ChaCha8Rng) {
+    match dtype {
+        DataType::F16 => draw(bytes, source, |number| f16::from_f64(number).to_le_bytes()),
+        DataType::Bf16 => draw(bytes, source, |number| bf16::from_f64(number).to_le_bytes()),
+        DataType::F32 => draw(bytes, source, |number| (number as f32).to_le_bytes()),
+        DataType::F64 => draw(bytes, source, f64::to_le_bytes),
+        _ => (),
+    }
+}
+
+fn draw<const BYTES: usize>(bytes: &mut [u8], source: &mut ChaCha8Rng, encode: impl Fn(f64) -> [u8; BYTES]) {
+    /// Elements to draw from: a power of two of at most 16 bits.
+    const ELEMENTS: usize = 1 << 16;
+    let mut uniform = || (f64::from(source.next_u32()) + 0.5) / 2.0_f64.powi(32);
+    // Box and Muller.
+    let pair = |_| {
+        let (length, angle) = ((-2.0 * uniform().ln()).sqrt(), TAU * uniform());
+        [length * angle.cos(), length * angle.sin()]
+    };
+    let elements: Vec<[u8; BYTES]> = (0..ELEMENTS / 2).flat_map(pair).map(encode).collect();
+    for two in bytes.chunks_mut(2 * BYTES) {
+        let drawn = source.next_u32() as usize;
+        for (to, index) in two.chunks_exact_mut(BYTES).zip([drawn, drawn >> 16]) {
+            if let Some(element) = elements.get(index % ELEMENTS) {
+                to.copy_from_slice(element);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rotini_graph::{GraphBuilder, Matmul};
+
+    #[test]
+    fn inputs_are_normally_distributed_and_have_all_bits() {
+        let mut builder = GraphBuilder::new("");
+        let [a, b, c] = ["a", "b", "c"].map(|name| builder.buffer(name, DataType::F16, &[1, 200, 200]));
+        builder.node("matmul", DataType::F32, Matmul { a, b, c });
+        let mut graph = builder.build();
+        graph.validate().unwrap();
+        let bytes = |all: &Buffers, id: TensorId| all[&graph.tensor(id).unwrap().uid].clone();
+        let [judged, all] = [fill_all(&graph, 3).unwrap(), fill(&graph, 3).unwrap()];
+        for id in [a, b] {
+            let bytes = bytes(&all, id);
+            let elements = bytes.chunks_exact(2).map(|two| [two[0], two[1]]);
+            let values: Vec<f64> = elements.map(|two| f16::from_le_bytes(two).into()).collect();
+            let count = values.len() as f64;
+            let moment = |power: i32| values.iter().map(|value| value.powi(power)).sum::<f64>() / count;
+            assert!(moment(1).abs() < 0.03, "mean {}", moment(1));
+            assert!((moment(2) - 1.0).abs() < 0.04, "variance {}", moment(2));
+            assert!((moment(4) - 3.0).abs() < 0.3, "fourth moment {}", moment(4));
+            // The last bit is set as often as not; inputs that are judged have zeros there.
+            let odd = bytes.chunks_exact(2).filter(|two| two[0] & 1 == 1).count() as f64;
+            assert!((odd / count - 0.5).abs() < 0.05, "{odd} of {count}");
+        }
+        assert_ne!(bytes(&all, a), bytes(&all, b));
+        assert_ne!(bytes(&all, b), bytes(&judged, b));
+        // What is written stays as the reference leaves it.
+        assert_eq!(bytes(&all, c), bytes(&judged, c));
+    }
+}
