@@ -1,7 +1,9 @@
-//! What a family of operations uses while it lowers an operation: the graph, the target, and the values of tensors so far.
+//! What a family of operations uses while it lowers an operation: the graph, the target, and the
+//! values of tensors so far.
 //!
-//! Inputs are values from the beginning. Each family defines the values of the tensors that it writes. Stored tensors are rounded, put into
-//! their memory order and returned. The file `dispatch` knows the families; this file knows none of them.
+//! Inputs are values from the beginning. Each family defines the values of the tensors that it
+//! writes. Stored tensors are rounded, put into their memory order and returned. The file
+//! `dispatch` knows the families; this file knows none of them.
 
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim};
@@ -241,7 +243,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         false
     }
 
-    /// Whether a tensor and what is computed element by element from it are stored in more than one order, or more than twice.
+    /// Whether a tensor and what is computed element by element from it are stored in more than one
+    /// order, or more than twice.
     fn is_stored_variously(&self, id: TensorId) -> bool {
         let mut orders = BTreeSet::new();
         let mut stored = 0_usize;
@@ -267,8 +270,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         orders.len() > 1 || stored > 2
     }
 
-    /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but
-    /// its own type if that is an integer type or one of few bits, because there the conversion is what the tensor is for.
+    /// The type in which a tensor's value is carried to its consumers: the compute type, so that it
+    /// is rounded only when stored; but its own type if that is an integer type or one of few bits,
+    /// because there the conversion is what the tensor is for.
     pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> DataType {
         let dtype = self.tensor(id).dtype;
         if dtype.is_integer() || dtype.is_code() {
@@ -337,7 +341,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
+    /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler
+    /// away.
     pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c>) -> Ssa<'c> {
         if self.quirks().avoids(quirk) {
             self.apart_from_contractions(ssa)
@@ -376,8 +381,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// Whether all tensors in memory lie in the order of their axes, and all tensors have all of these axes, counted from the last one, or
-    /// none of them: more than one element along them, stored.
+    /// Whether all tensors in memory lie in the order of their axes, and all tensors have all of
+    /// these axes, counted from the last one, or none of them: more than one element along them,
+    /// stored.
     pub(crate) fn is_row_major_and_whole(&self, from_the_right: &[usize]) -> bool {
         let is_scalar = |tensor: &&NormalTensor| tensor.dims.iter().all(|&dim| dim == 1);
         self.graph
@@ -394,7 +400,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
             })
     }
 
-    /// A value in another type and order, as one elementwise operation that fuses with what made it.
+    /// A value in another type and order, as one elementwise operation that fuses with what made
+    /// it.
     pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
         let at = &self.at;
         let rank = order.len();
@@ -424,7 +431,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
+    /// A value as an output of conversions only: used where a carried type differs from what an
+    /// operation produced.
     pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
             return value;
@@ -434,7 +442,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 }
 
-/// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
+/// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a
+/// tensor into this order, if it is one.
 fn turn(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
     let extent_of = |axis: &usize| tensor.dims[*axis];
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };

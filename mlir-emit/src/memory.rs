@@ -1,5 +1,5 @@
-//! Tensors between a buffer's memory and the values of a lowering. Elements with gaps are gathered and scattered. Elements of less than a
-//! byte are unpacked and packed.
+//! Tensors between a buffer's memory and the values of a lowering. Elements with gaps are gathered
+//! and scattered. Elements of less than a byte are unpacked and packed.
 
 use crate::kernel::Scatter;
 use crate::lowering::Lowering;

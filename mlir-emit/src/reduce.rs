@@ -1,4 +1,5 @@
-//! Reductions: combine elements along axes, in as many steps and dispatches as the compiler needs to get it right.
+//! Reductions: combine elements along axes, in as many steps and dispatches as the compiler needs
+//! to get it right.
 
 use crate::convert::convert;
 use crate::fused::is_repeated;
@@ -260,7 +261,8 @@ impl<'c> Lowering<'_, 'c> {
         reduced_value(ssa, stays, shape, reduced)
     }
 
-    /// An operand of a reduction that masks what is beyond its end: codes as the floats that they are ([`Quirk::MaskedCodes`]).
+    /// An operand of a reduction that masks what is beyond its end: codes as the floats that they
+    /// are ([`Quirk::MaskedCodes`]).
     fn decoded(&self, value: Value<'c>) -> Value<'c> {
         let Data::Tensor { ssa, order } = &value.data else {
             return value;
@@ -329,7 +331,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined: the last of the triple.
+    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are
+    /// combined: the last of the triple.
     pub(crate) fn reduce_carried(
         &self,
         operands: &[&Value<'c>],
@@ -437,11 +440,13 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-/// Whether the compiler may leave out parts of a reduction over loops of these extents ([`Quirk::LostSums`]).
+/// Whether the compiler may leave out parts of a reduction over loops of these extents
+/// ([`Quirk::LostSums`]).
 ///
-/// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs give the innermost one to several
-/// subgroups. If that is no multiple of a subgroup these can be more than the lanes that add their sums up, and the first one's sum is
-/// all that is taken. Whatever the operands' orders are, what stands before them or after the result may be fused.
+/// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs
+/// give the innermost one to several subgroups. If that is no multiple of a subgroup these can be
+/// more than the lanes that add their sums up, and the first one's sum is all that is taken.
+/// Whatever the operands' orders are, what stands before them or after the result may be fused.
 pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
     let Some(subgroup) = target.least_subgroup() else {
         return false;

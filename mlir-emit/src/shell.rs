@@ -1,16 +1,19 @@
 //! The function that the runtime calls, around the computation on tensors.
 //!
-//! It takes `!hal.buffer_view`s for inputs and outputs, numbers for scalars, the caller's workspace and two fences that may be null:
+//! It takes `!hal.buffer_view`s for inputs and outputs, numbers for scalars, the caller's workspace
+//! and two fences that may be null:
 //!
 //! ```text
 //! @main(inputs…, scalars…, outputs…, workspace: !hal.buffer, wait: !hal.fence, signal: !hal.fence)
 //! ```
 //!
-//! A scalar is passed as its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. The computation converts it inside its loops.
-//! So the bits reach the kernels unchanged, and a GPU's launch plan can pass others.
+//! A scalar is passed as its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. The
+//! computation converts it inside its loops. So the bits reach the kernels unchanged, and a GPU's
+//! launch plan can pass others.
 //!
-//! The order of the operations matters. `hal.tensor.alias` before `hal.tensor.transients` computes straight into the caller's buffers. In
-//! the other order, the results are allocated and copied. This part is the same for every graph, so it is plain text.
+//! The order of the operations matters. `hal.tensor.alias` before `hal.tensor.transients` computes
+//! straight into the caller's buffers. In the other order, the results are allocated and copied.
+//! This part is the same for every graph, so it is plain text.
 
 use crate::EmitError;
 use crate::ir::Emitter;
@@ -49,7 +52,8 @@ impl Argument {
     }
 }
 
-/// The arguments of the compiled function, in the order of the graph's slots. Workspace and fences follow them.
+/// The arguments of the compiled function, in the order of the graph's slots. Workspace and fences
+/// follow them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// All inputs, then all scalars, then all outputs.
@@ -74,7 +78,8 @@ impl Signature {
     }
 }
 
-/// The module's text: the computation with the functions that it calls, and the shell that calls it.
+/// The module's text: the computation with the functions that it calls, and the shell that calls
+/// it.
 pub(crate) fn module(functions: &[String], signature: &Signature) -> Result<String, EmitError> {
     let mut text = String::from("module @rotini {\n");
     for function in functions {

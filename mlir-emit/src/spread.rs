@@ -1,9 +1,11 @@
-//! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not at all (`Quirk::UnspreadReductions`).
+//! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not
+//! at all (`Quirk::UnspreadReductions`).
 //!
-//! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any other to one thread per result. That is
-//! slow. If several such reductions and their readers are one dispatch, IREE also unrolls them so far that it compiles for hours. So these
-//! reductions carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes and subgroups are powers of two whose
-//! product is the workgroup, and elements beyond the end are masked.
+//! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any
+//! other to one thread per result. That is slow. If several such reductions and their readers are
+//! one dispatch, IREE also unrolls them so far that it compiles for hours. So these reductions
+//! carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes and subgroups
+//! are powers of two whose product is the workgroup, and elements beyond the end are masked.
 
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
@@ -59,7 +61,8 @@ impl Cut {
 }
 
 impl Loops {
-    /// Whether IREE would not spread it well by itself. `merges`: whether the reduced loops become one in any case.
+    /// Whether IREE would not spread it well by itself. `merges`: whether the reduced loops become
+    /// one in any case.
     pub(crate) fn need_help(&self, target: &Target, merges: bool) -> bool {
         let Target::Rocm { .. } = target else { return false };
         let (Some(subgroup), Some(&last)) = (lanes(target), self.reduced.last()) else {
@@ -107,12 +110,14 @@ impl Loops {
         let mut kept = vec![Cut::WHOLE; self.kept.len()];
         let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
         let mut lanes_left = lanes;
-        // Lanes beside each other read what lies side by side. IREE has no reduction of 64 bits over lanes that are not neighbours.
+        // Lanes beside each other read what lies side by side. IREE has no reduction of 64 bits
+        // over lanes that are not neighbours.
         if !self.ends_reduced
             && !self.is_double
             && let (Some(cut), Some(&extent)) = (kept.last_mut(), self.kept.last())
         {
-            // None of them beyond the end: IREE fails to distribute what is masked along a loop that stays.
+            // None of them beyond the end: IREE fails to distribute what is masked along a loop
+            // that stays.
             cut.lanes = (1 << extent.trailing_zeros().min(32)).min(lanes_left);
             lanes_left /= cut.lanes;
         }
@@ -125,13 +130,15 @@ impl Loops {
                 // As in columns: whole tiles of several elements a lane do not always distribute.
                 if last.is_multiple_of(lanes * thread) { 1 } else { thread }
             }
-            // Sums of a lane side by side, which meet at the end: one alone would be off by as many roundings as there are rows.
+            // Sums of a lane side by side, which meet at the end: one alone would be off by as many
+            // roundings as there are rows.
             Some(&last) if !self.ends_reduced && !self.is_double => column_sums(last, lanes_left),
             _ => 1,
         };
         let subgroups = if self.ends_reduced {
             let innermost = self.reduced.last().map_or(1, |last| power(last.div_ceil(thread)));
-            // The compiler adds up the first of 16 subgroups alone if eight lanes lie along the innermost of several loops.
+            // The compiler adds up the first of 16 subgroups alone if eight lanes lie along the
+            // innermost of several loops.
             let is_lost = self.reduced.len() > 1 && innermost == 8 && quirks.avoids(Quirk::LostSums);
             let most = if is_lost { SUBGROUPS / 2 } else { SUBGROUPS };
             power(count.div_ceil(lanes_left * thread * TURNS)).min(most)
@@ -159,8 +166,8 @@ impl Loops {
     }
 }
 
-/// How many sums each lane has of a column. One tile has to be masked: IREE fails to distribute a sum of products in whole tiles of
-/// several sums.
+/// How many sums each lane has of a column. One tile has to be masked: IREE fails to distribute a
+/// sum of products in whole tiles of several sums.
 fn column_sums(length: u64, lanes: u64) -> u64 {
     let sums = power(length.div_ceil(lanes)).min(COLUMN_SUMS);
     let is_masked = |sums: &u64| !length.is_multiple_of(lanes * sums);

@@ -6,12 +6,14 @@ use rotini_schedule::gemm::{self, Problem, Schedule};
 use rotini_schedule::rows;
 use std::fmt;
 
-/// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much as the widest access of a GPU.
+/// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much
+/// as the widest access of a GPU.
 pub const GPU_ALIGNMENT: usize = 16;
 
 /// What a target's name ends with if schedules are the compiler's own choice.
 const UNSCHEDULED: &str = ":unscheduled";
-/// What stands in a target's name before the schedule that all products are to have which it fits, to try it.
+/// What stands in a target's name before the schedule that all products are to have which it fits,
+/// to try it.
 const CUT: &str = ":cut-";
 
 /// The machine that a kernel is compiled for.
@@ -21,11 +23,13 @@ pub enum Target {
     Cpu,
     /// All x86-64 processors from a level on.
     X86(Level),
-    /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
+    /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of
+    /// compute units.
     Rocm {
-        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules;
-        /// with `:cut-64x64_2x2_b1`, products have this schedule where it fits, and with `:cut-3` the fourth best by the
-        /// estimate, and rows that of `:cut-l64_w256_r3`, to try them.
+        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it,
+        /// the compiler chooses all schedules; with `:cut-64x64_2x2_b1`, products have this
+        /// schedule where it fits, and with `:cut-3` the fourth best by the estimate, and rows that
+        /// of `:cut-l64_w256_r3`, to try them.
         arch: String,
     },
     /// An NVIDIA GPU.
@@ -85,15 +89,17 @@ impl Level {
 /// The form in which a convolution reaches the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvStrategy {
-    /// One `linalg.generic` with the convolution's index maps. GPU code generation turns it into an implicit GEMM.
+    /// One `linalg.generic` with the convolution's index maps. GPU code generation turns it into an
+    /// implicit GEMM.
     Direct,
-    /// Operands are first copied to the layouts and extents that code generation for CPUs is fast for, then summed by a plain
-    /// convolution or matmul.
+    /// Operands are first copied to the layouts and extents that code generation for CPUs is fast
+    /// for, then summed by a plain convolution or matmul.
     Staged,
 }
 
 impl Target {
-    /// Reads `cpu`, a level of x86-64 (`x86-64-v3`), an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
+    /// Reads `cpu`, a level of x86-64 (`x86-64-v3`), an AMD architecture or product (`gfx942`,
+    /// `mi300x`) or an NVIDIA one (`sm_80`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Target> {
         let is_word = !text.is_empty()
@@ -126,7 +132,8 @@ impl Target {
         }
     }
 
-    /// The vector registers, if it is a CPU that multiplies and adds in one instruction and gathers: AVX2 or AVX-512.
+    /// The vector registers, if it is a CPU that multiplies and adds in one instruction and
+    /// gathers: AVX2 or AVX-512.
     pub(crate) fn registers(&self) -> Option<Registers> {
         const WIDE: Registers = Registers { lanes: 16, count: 32 };
         const NARROW: Registers = Registers { lanes: 8, count: 16 };
@@ -151,7 +158,8 @@ impl Target {
         }
     }
 
-    /// The alignment in bytes that the caller's pointers need. On the CPU none do: what is not aligned as the code wants it is copied.
+    /// The alignment in bytes that the caller's pointers need. On the CPU none do: what is not
+    /// aligned as the code wants it is copied.
     #[must_use]
     pub const fn pointer_alignment(&self) -> i64 {
         match self {
@@ -189,8 +197,8 @@ impl Target {
         name.split_once(CUT).map_or(name, |(name, _)| name)
     }
 
-    /// The schedule that a product is to have instead of the one that is estimated to be the fastest, if the target's name ends with one that
-    /// fits.
+    /// The schedule that a product is to have instead of the one that is estimated to be the
+    /// fastest, if the target's name ends with one that fits.
     pub(crate) fn cut(&self, machine: &Machine, problem: &Problem) -> Option<Schedule> {
         let Target::Rocm { arch } = self else { return None };
         let (_, word) = arch.split_once(CUT)?;
@@ -201,7 +209,8 @@ impl Target {
         Schedule::parse(word).filter(|schedule| schedule.fits(problem))
     }
 
-    /// The schedule that rows are to have instead of their own, if the target's name ends with one that fits.
+    /// The schedule that rows are to have instead of their own, if the target's name ends with one
+    /// that fits.
     pub(crate) fn cut_rows(&self, problem: &rows::Problem) -> Option<rows::Schedule> {
         let Target::Rocm { arch } = self else { return None };
         let (_, word) = arch.split_once(CUT)?;

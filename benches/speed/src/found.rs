@@ -1,8 +1,10 @@
-//! Finds schedules: of tables that were predicted with the closed form's first, second, … schedule of each product, the fastest of each graph;
-//! executes it strictly; and writes `mlir-emit/schedule/schedules/*.toml`.
+//! Finds schedules: of tables that were predicted with the closed form's first, second, … schedule
+//! of each product, the fastest of each graph; executes it strictly; and writes
+//! `mlir-emit/schedule/schedules/*.toml`.
 //!
-//! A graph counts if it has one product. An entry has to be predicted much faster than the closed form's choice, and the closed form, which
-//! shares nothing with the prediction, must not contradict it by more than it errs.
+//! A graph counts if it has one product. An entry has to be predicted much faster than the closed
+//! form's choice, and the closed form, which shares nothing with the prediction, must not
+//! contradict it by more than it errs.
 
 use crate::suites::Suite;
 use crate::table::Row;
@@ -20,13 +22,15 @@ use std::{fs, io};
 /// The machine whose file is written.
 const MACHINE: &str = "mi300x";
 
-/// How much faster than the closed form's choice a schedule is predicted: inside of what the model was held against, and outside.
+/// How much faster than the closed form's choice a schedule is predicted: inside of what the model
+/// was held against, and outside.
 const FASTER: [f64; 2] = [1.1, 1.25];
 
 /// How much slower the closed form may estimate it. It errs by about 12 %.
 const CONTRADICTION: f64 = 1.15;
 
-/// Operations of a graph above which it is not executed, and gets no entry: the emulator would take hours.
+/// Operations of a graph above which it is not executed, and gets no entry: the emulator would take
+/// hours.
 const MOST_OPERATIONS: f64 = 2e10;
 
 /// The first lines of the file.
@@ -47,8 +51,8 @@ struct Winner {
     bytes: Vec<u8>,
 }
 
-/// Writes into `file` the winners of tables by rank, the closed form's choice first, that are right. Entries of graphs that the tables
-/// do not have stay.
+/// Writes into `file` the winners of tables by rank, the closed form's choice first, that are
+/// right. Entries of graphs that the tables do not have stay.
 pub(crate) fn write(file: &Path, tables: &[Vec<Row>], suites: &[Suite], strictly: &Strictly<'_>) -> Result<()> {
     let old = match fs::read_to_string(file) {
         Ok(text) => Table::read(&text).with_context(|| file.display().to_string())?,
@@ -97,7 +101,8 @@ fn name(row: &Row) -> String {
     format!("{} {}", row.suite, row.graph)
 }
 
-/// The schedule with which a graph is predicted to be the fastest, if that is much faster than the first.
+/// The schedule with which a graph is predicted to be the fastest, if that is much faster than the
+/// first.
 fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Winner>> {
     let is_it = |other: &&Row| other.suite == row.suite && other.graph == row.graph;
     let ranked = tables.iter().enumerate();
@@ -127,7 +132,8 @@ fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Win
     let machine = Machine::of(MACHINE).context("an unknown machine")?;
     let first = estimated(machine, &problem).context("a product without schedules")?;
     let contradicts = estimate(machine, &problem, &schedule) > CONTRADICTION * estimate(machine, &problem, &first);
-    // What is copied before, and how a sum is shared, may differ with the schedule: the first has to be of the same product.
+    // What is copied before, and how a sum is shared, may differ with the schedule: the first has
+    // to be of the same product.
     let is_first = product(&bytes, &format!("{MACHINE}:cut-0"))? == Some((problem, first));
     let found = Found {
         graph: name(row),

@@ -7,7 +7,8 @@ use rotini_inspect::Emulator;
 use rotini_time::{MI300X, Parameters, Prediction, predict};
 use std::path::{Path, PathBuf};
 
-/// Bytes that no suite's graph exceeds, so that the emulator's memory is not asked for more than the machine has.
+/// Bytes that no suite's graph exceeds, so that the emulator's memory is not asked for more than
+/// the machine has.
 const MOST_BYTES: usize = 3 << 30;
 
 /// An emulated MI300X whose launches are sampled, and what brings graphs to it.
@@ -17,7 +18,8 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    /// Loads the emulator, which writes to `reports`, and the plugin, or finds the programs that stand for them.
+    /// Loads the emulator, which writes to `reports`, and the plugin, or finds the programs that
+    /// stand for them.
     pub(crate) fn new(args: &Args, [emulator, plugin]: [&Path; 2], reports: PathBuf) -> Result<Self> {
         if args.predecessor {
             return Ok(Self::Predecessor(Tools {
@@ -27,7 +29,8 @@ impl Machine {
                 scratch: reports.parent().context("reports in no directory")?.to_owned(),
             }));
         }
-        // SAFETY: the files are the emulator and the plugin that this workspace builds, or what the user named in their stead.
+        // SAFETY: the files are the emulator and the plugin that this workspace builds, or what the
+        // user named in their stead.
         let emulator = unsafe { Emulator::load(emulator, plugin, reports, MOST_BYTES) }?;
         Ok(Self::Plugin(emulator))
     }

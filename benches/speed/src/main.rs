@@ -1,7 +1,8 @@
-//! Predicts how long suites of graphs take on an MI300X, and fails if a suite got slower. It measures nothing.
+//! Predicts how long suites of graphs take on an MI300X, and fails if a suite got slower. It
+//! measures nothing.
 //!
-//! The plugin compiles each graph for the emulated MI300X; the emulator counts what a sample of each launch's workgroups does;
-//! `rotini-time` makes microseconds of it.
+//! The plugin compiles each graph for the emulated MI300X; the emulator counts what a sample of
+//! each launch's workgroups does; `rotini-time` makes microseconds of it.
 //!
 //! | Module | What it owns |
 //! |---|---|
@@ -67,7 +68,8 @@ struct Args {
     /// A directory that gets the graphs as files, for `rotini inspect`; nothing is predicted
     #[arg(long, conflicts_with_all = ["json", "kept", "from", "document"])]
     graphs: Option<PathBuf>,
-    /// A file that gets the schedules that are found: --from names tables that were predicted with `ROTINI_TARGET=mi300x:cut-0`, `cut-1`, …
+    /// A file that gets the schedules that are found: --from names tables that were predicted with
+    /// `ROTINI_TARGET=mi300x:cut-0`, `cut-1`, …
     #[arg(long, requires_all = ["from", "emulator", "plugin", "rotini"], conflicts_with_all = ["json", "kept", "document"])]
     schedules: Option<PathBuf>,
     /// The program rotini, which executes graphs strictly
@@ -157,7 +159,8 @@ fn write_graphs(args: &Args, directory: &Path) -> Result<()> {
 /// A suite and a graph of it.
 type Name = (String, String);
 
-/// Predicts the suites, and prints a row for each graph. And which graphs cannot be predicted; not those that the emulator has no memory for.
+/// Predicts the suites, and prints a row for each graph. And which graphs cannot be predicted; not
+/// those that the emulator has no memory for.
 fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
     let (Some(emulator), Some(plugin)) = (&args.emulator, &args.plugin) else {
         bail!("predictions need an emulator and a plugin");

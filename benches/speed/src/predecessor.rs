@@ -1,9 +1,11 @@
-//! Owns the form of rotini's predecessor, Fusilli (iree-org/fusilli): a graph in the torch dialect, all in the type of its buffers, compiled
-//! by the same compiler with its flags, and executed by IREE's own runtime on the emulated MI300X.
+//! Owns the form of rotini's predecessor, Fusilli (iree-org/fusilli): a graph in the torch dialect,
+//! all in the type of its buffers, compiled by the same compiler with its flags, and executed by
+//! IREE's own runtime on the emulated MI300X.
 //!
-//! As its files of expected text have it (`tests/lit`): tensors are arguments in the order of their memory; each node permutes its operands
-//! to logical order, and its result back. Its flag `--iree-torch-externalize-transients` is left out, so that no caller has to bring memory;
-//! it changes no kernel.
+//! As its files of expected text have it (`tests/lit`): tensors are arguments in the order of their
+//! memory; each node permutes its operands to logical order, and its result back. Its flag
+//! `--iree-torch-externalize-transients` is left out, so that no caller has to bring memory; it
+//! changes no kernel.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rotini_graph::{ConvGeometry, ConvMode, DataType, Graph, Op, PointwiseMode, TensorId, TensorKind};
@@ -38,7 +40,8 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// The launches of a graph in the predecessor's form. The environment says how they are sampled, but for `HIPEMU_REPORT`.
+    /// The launches of a graph in the predecessor's form. The environment says how they are
+    /// sampled, but for `HIPEMU_REPORT`.
     pub(crate) fn launches(&self, graph: &Graph) -> Result<Vec<Launch>> {
         let form = Form::of(graph)?;
         let [source, module, reports] = ["in.mlir", "out.vmfb", "reports"].map(|name| self.scratch.join(name));
@@ -327,7 +330,8 @@ impl Writer<'_> {
         ])
     }
 
-    /// One of the gradients with respect to x and w: of `[dy, x, w]` the one at `made` + 1 is the result.
+    /// One of the gradients with respect to x and w: of `[dy, x, w]` the one at `made` + 1 is the
+    /// result.
     fn backward(&mut self, [dy, x, w]: [TensorId; 3], made: usize, geometry: &ConvGeometry) -> Result<()> {
         let dy_value = self.operand(dy)?;
         let none = self.value("torch.constant.none");

@@ -15,7 +15,8 @@ pub struct Machine {
 
 /// The machines that schedules are chosen for. Any other is left to the compiler.
 ///
-/// Compute units: AMD's data sheets. Bytes and launches: published measurements on an MI300X, taken for the others too.
+/// Compute units: AMD's data sheets. Bytes and launches: published measurements on an MI300X, taken
+/// for the others too.
 pub const MACHINES: [Machine; 4] = [
     Machine {
         name: "mi300x",
@@ -44,8 +45,8 @@ pub const MACHINES: [Machine; 4] = [
 ];
 
 impl Machine {
-    /// The machine of a target's name: an architecture or a product, perhaps with features (`gfx942:xnack+`). An architecture stands
-    /// for the MI300X.
+    /// The machine of a target's name: an architecture or a product, perhaps with features
+    /// (`gfx942:xnack+`). An architecture stands for the MI300X.
     #[must_use]
     pub fn of(target: &str) -> Option<&'static Machine> {
         let name = target.split(':').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Gradients of attention by two kernels, without scores in memory: one for queries, one for keys and
-//! values. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
+//! Gradients of attention by two kernels, without scores in memory: one for queries, one for keys
+//! and values. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
@@ -11,8 +11,8 @@ use crate::value::{Ordered, Value, extent};
 use rotini_graph::{DataType, SdpaBackward};
 use rotini_schedule::{Machine, attention};
 
-/// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask or
-/// its gradient is asked for, or if scores in memory are estimated to be faster.
+/// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask
+/// or its gradient is asked for, or if scores in memory are estimated to be faster.
 pub(super) fn gradients<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,
@@ -133,8 +133,8 @@ fn on_cpu<'c>(
     ))
 }
 
-/// Returns the problems of both kernels, without the values that have a number for each query; `None`
-/// if a tensor's layout fits no kernel.
+/// Returns the problems of both kernels, without the values that have a number for each query;
+/// `None` if a tensor's layout fits no kernel.
 fn sides<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,

@@ -101,8 +101,8 @@ impl<'c> Code<'c> {
         });
     }
 
-    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition must be
-    /// uniform in a subgroup.
+    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition must
+    /// be uniform in a subgroup.
     pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
         self.replaced(condition, &[], || {
             body();

@@ -33,8 +33,8 @@ impl Place {
         }
     }
 
-    /// A buffer with its bytes for each tensor of the graph that is in one. Scalars lie in this process's memory, whatever the place is:
-    /// they are read on the host.
+    /// A buffer with its bytes for each tensor of the graph that is in one. Scalars lie in this
+    /// process's memory, whatever the place is: they are read on the host.
     ///
     /// # Errors
     ///
@@ -151,8 +151,8 @@ impl Buffer {
         base.wrapping_add(self.start).cast()
     }
 
-    /// Puts other bytes in place of these on the GPU, and returns memory with these, to be copied back by a stream. `None` for memory of this
-    /// process.
+    /// Puts other bytes in place of these on the GPU, and returns memory with these, to be copied
+    /// back by a stream. `None` for memory of this process.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! The file for spreadsheets and scripts: a line for each graph and engine, with units in the columns' names.
+//! The file for spreadsheets and scripts: a line for each graph and engine, with units in the
+//! columns' names.
 //!
-//! What was not measured is empty. Times of wrong results are there beside the outcome: who reads the file decides. Rates are empty where
-//! times are emulated.
+//! What was not measured is empty. Times of wrong results are there beside the outcome: who reads
+//! the file decides. Rates are empty where times are emulated.
 
 use crate::format;
 use crate::rate::{Rate, intensity, rate};
@@ -46,7 +47,8 @@ struct Line<'a> {
     host_p50_us: Option<f64>,
     host_p99_us: Option<f64>,
     workspace_bytes: Option<u64>,
-    /// On a GPU: whether executions were timed in captured graphs. If not, times have the host's calls in them.
+    /// On a GPU: whether executions were timed in captured graphs. If not, times have the host's
+    /// calls in them.
     captured: Option<bool>,
     error_tensor: Option<&'a str>,
     error_max_absolute: Option<f64>,
@@ -63,7 +65,8 @@ struct Line<'a> {
 /// All lines, with a header.
 ///
 /// # Errors
-/// If there is no memory for it: the columns are the same in each line, and nothing else can go wrong.
+/// If there is no memory for it: the columns are the same in each line, and nothing else can go
+/// wrong.
 pub fn csv(results: &Results) -> Result<String, ::csv::Error> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in &results.rows {

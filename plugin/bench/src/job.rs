@@ -20,7 +20,8 @@ pub(crate) struct Job<'a> {
     pub(crate) rotating: Vec<Vec<Vec<f64>>>,
     /// The bytes that came of the first execution, by engine.
     pub(crate) first: Vec<Vec<u8>>,
-    /// The engine whose first results take the reference's place, where the reference would take too long.
+    /// The engine whose first results take the reference's place, where the reference would take
+    /// too long.
     pub(crate) peer: Option<usize>,
 }
 

@@ -1,7 +1,8 @@
 //! Engines of hipDNN side by side: measured, judged and reported.
 //!
-//! What flows through: a [`Plan`] says which graphs run on which engines; [`run`](run()) starts a process for each engine, lets them take
-//! turns, and gives [`results::Results`]; the other modules write those for people and machines.
+//! What flows through: a [`Plan`] says which graphs run on which engines; [`run`](run()) starts a
+//! process for each engine, lets them take turns, and gives [`results::Results`]; the other modules
+//! write those for people and machines.
 //!
 //! | Module | What it owns |
 //! |---|---|

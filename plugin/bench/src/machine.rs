@@ -7,7 +7,8 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// What data sheets say of a GPU. Dense matrix operations per second of f16, bf16, f32, fp8; bytes per second; bytes of the last cache.
+/// What data sheets say of a GPU. Dense matrix operations per second of f16, bf16, f32, fp8; bytes
+/// per second; bytes of the last cache.
 struct Sheet {
     /// What its name contains.
     name: &'static str,
@@ -18,8 +19,9 @@ struct Sheet {
     cache: u64,
 }
 
-/// AMD: the data sheets of the Instinct series; single precision is the matrix units'. NVIDIA: those of H100 and H200, the SXM modules alone,
-/// whose siblings on PCIe are slower; single precision there is the vector units', since TF32 rounds operands.
+/// AMD: the data sheets of the Instinct series; single precision is the matrix units'. NVIDIA:
+/// those of H100 and H200, the SXM modules alone, whose siblings on PCIe are slower; single
+/// precision there is the vector units', since TF32 rounds operands.
 const SHEETS: [Sheet; 5] = [
     Sheet {
         name: "MI300X",
@@ -63,7 +65,8 @@ const SHEETS: [Sheet; 5] = [
     },
 ];
 
-/// Looks at the machine. `name` is what the device calls itself; `cores` are those that engines may use, empty for all.
+/// Looks at the machine. `name` is what the device calls itself; `cores` are those that engines may
+/// use, empty for all.
 #[must_use]
 pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize]) -> Machine {
     let mut facts = facts(cores);
@@ -125,7 +128,8 @@ pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize
     machine
 }
 
-/// What is known of a GPU of this name. NVL and PCIe cards have the names of the modules in theirs, and are others.
+/// What is known of a GPU of this name. NVL and PCIe cards have the names of the modules in theirs,
+/// and are others.
 fn sheet(name: &str) -> Option<&'static Sheet> {
     let is_module = !["NVL", "PCIe"].iter().any(|other| name.contains(other));
     SHEETS.iter().find(|sheet| is_module && name.contains(sheet.name))
@@ -176,7 +180,8 @@ fn facts(cores: &[usize]) -> Vec<(String, String)> {
     facts
 }
 
-/// What the driver's own tool says of clocks, power cap and versions; nothing where there is no such tool.
+/// What the driver's own tool says of clocks, power cap and versions; nothing where there is no
+/// such tool.
 fn gpu_facts(device: Device) -> Vec<(String, String)> {
     const FIELDS: &str = "driver_version,clocks.sm,clocks.mem,clocks.max.sm,power.limit,vbios_version";
     let run = |program: &str, arguments: &[&str]| {
@@ -243,8 +248,8 @@ fn on_all(threads: usize, work: fn() -> f64) -> f64 {
     })
 }
 
-/// Operations per second on one core, in f32: the best of some trials. How many sums hide the latency of a multiply and add, and still fit
-/// into the registers, depends on the processor.
+/// Operations per second on one core, in f32: the best of some trials. How many sums hide the
+/// latency of a multiply and add, and still fit into the registers, depends on the processor.
 fn multiply_and_add() -> f64 {
     const ROUNDS: u32 = 100_000;
     let trial = |work: fn(u32, f32, f32) -> f64| {
@@ -278,7 +283,8 @@ fn sums<const LANES: usize>(mut sums: [f32; LANES], rounds: u32, factor: f32, st
     2.0 * LANES as f64 * f64::from(rounds)
 }
 
-/// Bytes per second that one core reads and writes in memory beyond any cache: the best of some trials.
+/// Bytes per second that one core reads and writes in memory beyond any cache: the best of some
+/// trials.
 fn read_and_write() -> f64 {
     const BYTES: usize = 128 << 20;
     let from = vec![1_u64; BYTES / 8];

@@ -1,9 +1,11 @@
-//! The page in HTML: one file that needs no network and runs no script, so that it can be sent to a colleague and opened years later.
+//! The page in HTML: one file that needs no network and runs no script, so that it can be sent to a
+//! colleague and opened years later.
 //!
-//! HTML and SVG are written with `maud`, which escapes every text that it is given. The plots are our own few lines: the crates for plots
-//! that work without JavaScript (`plotters`, `poloto`) draw pictures of a fixed size, whose text is too small on a phone, and their
-//! marks carry neither titles nor classes. Here positions are percentages of the plot's width and lengths are pixels, so that a plot
-//! fits into any width while text and marks keep their size.
+//! HTML and SVG are written with `maud`, which escapes every text that it is given. The plots are
+//! our own few lines: the crates for plots that work without JavaScript (`plotters`, `poloto`) draw
+//! pictures of a fixed size, whose text is too small on a phone, and their marks carry neither
+//! titles nor classes. Here positions are percentages of the plot's width and lengths are pixels,
+//! so that a plot fits into any width while text and marks keep their size.
 
 mod axis;
 mod labels;
@@ -139,7 +141,8 @@ fn verdicts(results: &Results) -> Markup {
     }
 }
 
-/// The figure that matters most, large: the geometric mean with a word for those who do not read on, else how many graphs are right.
+/// The figure that matters most, large: the geometric mean with a word for those who do not read
+/// on, else how many graphs are right.
 fn figure(verdict: &Verdict) -> Markup {
     let mean = verdict.against.as_ref().and_then(|against| against.mean);
     let (figure, word) = match mean {

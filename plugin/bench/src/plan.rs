@@ -26,8 +26,8 @@ pub struct Plan {
     pub turn: f64,
     /// Whether buffers that do not fit into the last cache are measured too.
     pub rotate: bool,
-    /// The most operations that the reference is asked for. It does about 4 billion in a second on one core (convolutions and products of
-    /// BERT, f32 and f16, on the CPU).
+    /// The most operations that the reference is asked for. It does about 4 billion in a second on
+    /// one core (convolutions and products of BERT, f32 and f16, on the CPU).
     pub most_judged: f64,
     /// The arguments that repeat the run.
     pub command: Vec<String>,

@@ -1,6 +1,7 @@
 //! What a run found: the types behind the JSON file, the table, the page and `--compare`.
 //!
-//! Times are in microseconds and sizes in bytes unless a field says otherwise. What was not measured is absent, never zero.
+//! Times are in microseconds and sizes in bytes unless a field says otherwise. What was not
+//! measured is absent, never zero.
 
 use crate::protocol::Values;
 use rotini_workloads::Published;
@@ -41,7 +42,8 @@ pub enum Clock {
     Cpu,
     /// Events of a real GPU.
     Gpu,
-    /// The emulated MI300: how long the emulator took. It says nothing about speed and is not shown as speed.
+    /// The emulated MI300: how long the emulator took. It says nothing about speed and is not shown
+    /// as speed.
     Emulated,
 }
 
@@ -52,7 +54,8 @@ pub struct Machine {
     pub device: String,
     /// Where times come from.
     pub clock: Clock,
-    /// Facts as name and value, in order: processor, cores, memory, load before the run, kernel, GPU clocks, power cap, driver, ROCm.
+    /// Facts as name and value, in order: processor, cores, memory, load before the run, kernel,
+    /// GPU clocks, power cap, driver, ROCm.
     pub facts: Vec<(String, String)>,
     /// The most that the device can do, for the roofline. Absent where it is not known.
     pub peaks: Vec<Peak>,
@@ -140,7 +143,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether times belong to results that may be relied on, or at least are not known to be wrong.
+    /// Whether times belong to results that may be relied on, or at least are not known to be
+    /// wrong.
     #[must_use]
     pub fn times_count(&self) -> bool {
         matches!(self, Self::Right | Self::Unjudged(_))
@@ -183,7 +187,8 @@ pub struct Measurement {
     pub host_p99: Option<f64>,
     /// Workspace in bytes.
     pub workspace: Option<u64>,
-    /// On a GPU, whether the executions were timed in captured graphs: if not, times have the host's calls in them.
+    /// On a GPU, whether the executions were timed in captured graphs: if not, times have the
+    /// host's calls in them.
     #[serde(default)]
     pub captured: Option<bool>,
     /// What the GPU's sensors said in the last of its turns with the same buffers, if turns were

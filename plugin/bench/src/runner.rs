@@ -1,4 +1,5 @@
-//! An engine of a run with its processes: one that executes, and one that finds what the other has left on disk.
+//! An engine of a run with its processes: one that executes, and one that finds what the other has
+//! left on disk.
 
 use crate::client::EngineSpec;
 use crate::plan::{Plan, RunError};
@@ -16,7 +17,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) facts: Engine,
     /// What executes; none if the engine takes no part.
     pub(crate) session: Option<Session<'a>>,
-    /// What has never made the contexts that it is asked for: they come from what the other has left on disk.
+    /// What has never made the contexts that it is asked for: they come from what the other has
+    /// left on disk.
     second: Option<Session<'a>>,
 }
 

@@ -13,7 +13,8 @@ pub(crate) struct GraphFile {
     pub(crate) path: String,
     /// The file's name without directory and extension.
     pub(crate) name: String,
-    /// The bytes, or why they could not be read: one bad file does not keep the others from being looked at.
+    /// The bytes, or why they could not be read: one bad file does not keep the others from being
+    /// looked at.
     pub(crate) bytes: Result<Vec<u8>>,
 }
 

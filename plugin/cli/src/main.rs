@@ -10,8 +10,8 @@
 //! | `input`, `samples` | graphs from files, graphs built in code |
 //! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
 //!
-//! `run` and `demo` go through the C ABI of the shared library. The other commands call the same code as a library, because the ABI has
-//! no words for what they show.
+//! `run` and `demo` go through the C ABI of the shared library. The other commands call the same
+//! code as a library, because the ABI has no words for what they show.
 
 mod args;
 mod commands;

@@ -32,8 +32,9 @@ impl<'a> Memory<'a> {
         let mut times = Vec::new();
         for _ in 0..repeat {
             let (result, time) = timed(|| -> Result<()> {
-                // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all` over the tensor's span, and a workspace
-                // of the size that the context tells; all are where the plugin's device works, by `Twin::place`, and outlive the work.
+                // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all`
+                // over the tensor's span, and a workspace of the size that the context tells; all
+                // are where the plugin's device works, by `Twin::place`, and outlive the work.
                 unsafe { context.execute(workspace, &buffers) }?;
                 Ok(self.place.finish()?)
             });
@@ -118,7 +119,8 @@ mod tests {
     }
 
     fn flip(buffer: &mut Buffer, offset: isize) {
-        // SAFETY: the offsets of the test below are within the buffer and its guards, which are one allocation.
+        // SAFETY: the offsets of the test below are within the buffer and its guards, which are one
+        // allocation.
         unsafe { *buffer.pointer().cast::<u8>().offset(offset) ^= 0x40 };
     }
 

@@ -32,7 +32,8 @@ pub(crate) enum Origin {
     Cache,
 }
 
-/// What is known about one graph's execution. Times are in microseconds, sizes in bytes; what was not reached is absent.
+/// What is known about one graph's execution. Times are in microseconds, sizes in bytes; what was
+/// not reached is absent.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     /// How it turned out.

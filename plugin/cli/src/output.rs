@@ -1,4 +1,5 @@
-//! What goes to stdout and stderr. Colours reach terminals alone, and only where `NO_COLOR` does not forbid them.
+//! What goes to stdout and stderr. Colours reach terminals alone, and only where `NO_COLOR` does
+//! not forbid them.
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;

@@ -10,7 +10,8 @@ use std::time::Duration;
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A line for `count` graphs, one after the other; nothing where log messages or JSON would mix with it.
+    /// A line for `count` graphs, one after the other; nothing where log messages or JSON would mix
+    /// with it.
     pub(crate) fn new(count: usize, output: &Output) -> Result<Self> {
         Self::with_template(count, "{spinner} [{pos}/{len}] {prefix}: {wide_msg}", output)
     }

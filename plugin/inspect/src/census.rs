@@ -1,4 +1,5 @@
-//! Owns counts of instructions by class and width: of a whole kernel, and of the loop in which it spends its time.
+//! Owns counts of instructions by class and width: of a whole kernel, and of the loop in which it
+//! spends its time.
 
 use crate::{
     class::Class,
@@ -11,8 +12,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Census(pub BTreeMap<Class, u64>);
 
-/// Clocks for which the instructions of one wave occupy each unit at its full rate, without conflicts. LDS and the address unit serve four
-/// SIMDs, so theirs are multiplied by four: what is largest bounds a compute unit whose SIMDs all have such waves.
+/// Clocks for which the instructions of one wave occupy each unit at its full rate, without
+/// conflicts. LDS and the address unit serve four SIMDs, so theirs are multiplied by four: what is
+/// largest bounds a compute unit whose SIMDs all have such waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
     /// The matrix unit
@@ -120,7 +122,8 @@ impl Census {
 pub struct Code {
     /// All of it
     pub all: Census,
-    /// Its hottest loop: the innermost one with the most matrix instructions, else with the most instructions
+    /// Its hottest loop: the innermost one with the most matrix instructions, else with the most
+    /// instructions
     pub hottest: Option<Census>,
 }
 

@@ -1,5 +1,5 @@
-//! Looks into what was compiled for an MI300: the machine code of its kernels, how the compiler configured them, and what an emulator counts
-//! of their launches.
+//! Looks into what was compiled for an MI300: the machine code of its kernels, how the compiler
+//! configured them, and what an emulator counts of their launches.
 //!
 //! | Module | What it owns |
 //! |---|---|

@@ -53,8 +53,8 @@ pub(crate) fn name(opcode: u32) -> Option<&'static str> {
     })
 }
 
-/// Operations of a wave's matrix instruction, as its name says: a multiply-add is two. `v_mfma_f32_32x32x4_2b_f16` does two blocks of
-/// 32 × 32 × 4.
+/// Operations of a wave's matrix instruction, as its name says: a multiply-add is two.
+/// `v_mfma_f32_32x32x4_2b_f16` does two blocks of 32 × 32 × 4.
 pub(crate) fn operations(name: &str) -> u64 {
     let number = |text: &str| text.parse::<u64>().ok();
     let mut parts = name.split('_');
@@ -77,7 +77,8 @@ pub(crate) fn clocks(name: &str) -> u64 {
 mod tests {
     use super::{clocks, operations};
 
-    /// Clocks are those that AMD's public tables have for a SIMD (ROCm/rocm-libraries, `shared/origami`).
+    /// Clocks are those that AMD's public tables have for a SIMD (ROCm/rocm-libraries,
+    /// `shared/origami`).
     #[test]
     fn operations_and_clocks_are_those_of_the_shape() {
         for (name, made, taken) in [

@@ -1,4 +1,5 @@
-//! Owns code objects: the kernels of an ELF file for gfx942, as its metadata and its symbols have them.
+//! Owns code objects: the kernels of an ELF file for gfx942, as its metadata and its symbols have
+//! them.
 //!
 //! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5).
 
@@ -207,7 +208,8 @@ fn kernel(file: &ElfFile64<'_>, entry: &Value) -> Result<Kernel, ObjectError> {
 mod tests {
     use super::Needs;
 
-    /// By AMD's figures: 512 vector registers of a SIMD's lane, 64 KiB of LDS and 32 waves of a compute unit.
+    /// By AMD's figures: 512 vector registers of a SIMD's lane, 64 KiB of LDS and 32 waves of a
+    /// compute unit.
     #[test]
     fn occupancy_is_what_the_scarcest_allows() {
         let waves = |lanes, vector_registers, lds_bytes| {

@@ -1,7 +1,8 @@
-//! Graphs that people bring: command lines of MIOpenDriver, hipDNN's JSON, logs, and suites of known networks.
+//! Graphs that people bring: command lines of MIOpenDriver, hipDNN's JSON, logs, and suites of
+//! known networks.
 //!
-//! What flows through: a text goes in, [`Workload`]s come out. Nothing is guessed: an option that changes what is computed and that
-//! cannot be said as a graph is an error that names the option.
+//! What flows through: a text goes in, [`Workload`]s come out. Nothing is guessed: an option that
+//! changes what is computed and that cannot be said as a graph is an error that names the option.
 
 pub mod blocks;
 mod json;

@@ -1,7 +1,8 @@
 //! Command lines of MIOpenDriver, and those that `MIOPEN_ENABLE_LOGGING_CMD` logs.
 //!
-//! For example, `MIOpenDriver convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1` is one convolution. Without `-F 1` it is three
-//! graphs: the output and both gradients. Options and defaults are those of `driver/` in ROCm/MIOpen.
+//! For example, `MIOpenDriver convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1` is
+//! one convolution. Without `-F 1` it is three graphs: the output and both gradients. Options and
+//! defaults are those of `driver/` in ROCm/MIOpen.
 //!
 //! | Module | What it has |
 //! |---|---|
@@ -53,7 +54,8 @@ const WITHOUT_GRAPH: [&str; 22] = [
 ///
 /// # Errors
 ///
-/// [`WorkloadError::Line`]: an option that is not known, a value that is none, or something that a graph cannot say.
+/// [`WorkloadError::Line`]: an option that is not known, a value that is none, or something that a
+/// graph cannot say.
 pub fn from_miopen(line: &str) -> Result<Vec<Workload>, WorkloadError> {
     let fail = |what: String| WorkloadError::Line {
         line: line.chars().take(MOST_SHOWN).collect(),
@@ -78,11 +80,13 @@ pub fn from_miopen(line: &str) -> Result<Vec<Workload>, WorkloadError> {
 /// What a message repeats of a line.
 const MOST_SHOWN: usize = 300;
 
-/// The driver's name and its arguments, without what stands before them. `None` if quotes do not match.
+/// The driver's name and its arguments, without what stands before them. `None` if quotes do not
+/// match.
 fn command(line: &str) -> Option<Vec<String>> {
     /// How the program is called.
     const PROGRAM: &str = "MIOpenDriver";
-    // Behind the last mention of the program, if it is mentioned: before it are prefixes of logs, settings, directories.
+    // Behind the last mention of the program, if it is mentioned: before it are prefixes of logs,
+    // settings, directories.
     let rest = match line.rfind(PROGRAM) {
         Some(at) => line.get(at + PROGRAM.len()..)?.trim_start_matches(".exe"),
         None => line,

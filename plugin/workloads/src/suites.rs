@@ -169,7 +169,8 @@ fn quick(options: &SuiteOptions) -> Option<Vec<Graph>> {
     Some(graphs)
 }
 
-/// The distinct convolutions of ResNet-50: channels, filters, extent of the input, filter, stride, whether a residual is added.
+/// The distinct convolutions of ResNet-50: channels, filters, extent of the input, filter, stride,
+/// whether a residual is added.
 const RESNET50: [(i64, i64, i64, i64, i64, bool); 23] = [
     (3, 64, 224, 7, 2, false),
     (64, 64, 56, 1, 1, false),

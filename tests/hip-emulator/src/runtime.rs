@@ -28,8 +28,8 @@ static RUNTIME: OnceLock<Option<&'static Runtime>> = OnceLock::new();
 ///
 /// # Errors
 ///
-/// `hipErrorNotInitialized` if the set-up is wrong, with a message on stderr, and `hipErrorNoDevice`
-/// if there is no device.
+/// `hipErrorNotInitialized` if the set-up is wrong, with a message on stderr, and
+/// `hipErrorNoDevice` if there is no device.
 pub(crate) fn get() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.get() {
         Some(runtime) => *runtime,

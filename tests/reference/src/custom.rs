@@ -37,7 +37,7 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
         ("gelu", &[x], &[y]) => {
             let (y, mut value) = element_wise(&in_f32, PointwiseMode::GeluFwd, x, None, y)?;
             if let Some(errors) = &mut value.errors {
-                // The body computes x / 2 · (1 + erf) in f32: near erf = -1 it is off by steps of 1.
+                // The body computes x / 2 · (1 + erf) in f32: steps of 1 near erf = -1.
                 let x = in_f32.floats(x)?;
                 for (error, x) in errors.iter_mut().zip(x.numbers.iter()) {
                     *error += 4.0 * f64::from(f32::EPSILON) * x.abs();

@@ -1,7 +1,7 @@
 //! The sources that a verdict depends on, besides the compiler's input.
 //!
-//! Only the code of Rust sources counts: comments, documentation, blanks, unit tests and the order of a
-//! file's items void no verdict.
+//! Only the code of Rust sources counts: comments, documentation, blanks, unit tests and the order
+//! of a file's items void no verdict.
 
 use super::field::field;
 use anyhow::{Context as _, Result, ensure};

@@ -8,8 +8,8 @@
 //! graphs, from the seed `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make
 //! it compile alone, with these flags added: for another CPU, say.
 //!
-//! `ROTINI_QUIRKS_REPORTS` names a directory that gets a report of each quirk whose guard fails, for
-//! the compiler's authors (`scripts/quirks --report`).
+//! `ROTINI_QUIRKS_REPORTS` names a directory that gets a report of each quirk whose guard fails,
+//! for the compiler's authors (`scripts/quirks --report`).
 //!
 //! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
 //!

@@ -1,6 +1,6 @@
 //! What the emitter schedules compiles as it is, with fallback flags at most. Example: the compiler
-//! rejects one of rotini's kernels. Then the plugin compiles the graph without schedules. The result is
-//! right, only slower, so no other test tells.
+//! rejects one of rotini's kernels. Then the plugin compiles the graph without schedules. The
+//! result is right, only slower, so no other test tells.
 
 use iree_sys::compiler::{Program, find_program};
 use rayon::prelude::*;

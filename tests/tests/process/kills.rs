@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Usually, and in a full run.
 const KILLS: [usize; 2] = [40, 300];
 const AT_ONCE: usize = 5;
-/// One in this many processes compiles in workers, with the real compiler. The others are given what
-/// it made before.
+/// One in this many processes compiles in workers, with the real compiler. The others are given
+/// what it made before.
 const WORKERS: usize = 15;
 const GRAPHS: i64 = 24;
 /// Room for half of the graphs, roughly.

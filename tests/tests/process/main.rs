@@ -147,7 +147,8 @@ fn directory() -> PathBuf {
     std::env::var_os("ROTINI_TEST_DIRECTORY").unwrap().into()
 }
 
-/// Sends a process's compilations through a program that counts them, and misbehaves if the environment says so.
+/// Sends a process's compilations through a program that counts them, and misbehaves if the
+/// environment says so.
 fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Command {
     let real = iree_sys::compiler::find_program().unwrap();
     command

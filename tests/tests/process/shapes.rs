@@ -152,10 +152,10 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
 /// would be all that this does: each is lowered, cached and loaded on its own nevertheless.
 /// Executed, the others are refused by the code.
 ///
-/// The longest execution is printed and not judged, because the machine has its part in it. What would
-/// make it long is judged: a context that starts anew when it is full no longer has the set that is
-/// used all the time, here; one that ends code under its lock, in `rotini_plugin::context`; one
-/// that compiles under it, below.
+/// The longest execution is printed and not judged, because the machine has its part in it. What
+/// would make it long is judged: a context that starts anew when it is full no longer has the set
+/// that is used all the time, here; one that ends code under its lock, in `rotini_plugin::context`;
+/// one that compiles under it, below.
 #[test]
 fn a_full_context_keeps_what_is_used() {
     let Some(sets) = part() else {

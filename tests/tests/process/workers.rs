@@ -285,8 +285,8 @@ fn forbid_programs() {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Where no program can be started at all, what is not cached cannot be had, which is an error and no
-/// fault of the graph's. The compiler does not come into this process for that.
+/// Where no program can be started at all, what is not cached cannot be had, which is an error and
+/// no fault of the graph's. The compiler does not come into this process for that.
 #[test]
 fn a_sandbox_without_programs_is_told() {
     let Some(part) = part() else {

@@ -40,8 +40,8 @@ impl Backward {
         }
     }
 
-    /// Returns the rows of a head that it has gradients of, and which rows of the other side belong to
-    /// each.
+    /// Returns the rows of a head that it has gradients of, and which rows of the other side belong
+    /// to each.
     pub(super) fn own(&self) -> (i64, Visible) {
         let extents = [self.of.queries, self.keys];
         match self.side {

@@ -9,7 +9,8 @@ use crate::mlir::{Attribute, Context, Float, Type};
 const OVERFLOW: &str = "a sum of products that cannot be counted";
 
 impl Panels {
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
@@ -225,7 +226,8 @@ impl<'c> Writer<'_, 'c> {
                         .map(|(row, column)| self.lanes.out(self.buffers[OUT], row, column))
                         .collect()
                 });
-                // A block by itself, and then the blocks' sums: fewer roundings than one long sum has.
+                // A block by itself, and then the blocks' sums: fewer roundings than one long sum
+                // has.
                 let sums = self.products((&own(LEFT), base[RIGHT]), columns, terms, &zeros);
                 let both = sums.into_iter().zip(so_far);
                 both.map(|(sum, so_far)| sum + so_far).collect()
@@ -236,8 +238,8 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at these
-    /// places of the left tensor. `right`: where the columns begin in the right one.
+    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at
+    /// these places of the left tensor. `right`: where the columns begin in the right one.
     fn products(
         &self,
         (rows, right): (&[Int<'c>], Int<'c>),

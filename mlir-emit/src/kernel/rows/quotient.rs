@@ -1,12 +1,13 @@
-//! Divisions of a row's elements by a value of the row, where the quotient is only rounded to 16 bits.
+//! Divisions of a row's elements by a value of the row, where the quotient is only rounded to 16
+//! bits.
 //!
 //! ```text
 //! x / d = (x p) (1 / (d p))        p: a power of two that makes d p about 1
 //! ```
 //!
-//! Example: the last step of a softmax, exp(x - max) / sum. A division takes eleven instructions for each element, the products two. The
-//! compiler moves p and 1 / (d p), which are the same for a row, in front of its elements. The result is within two units in the last place of
-//! f32.
+//! Example: the last step of a softmax, exp(x - max) / sum. A division takes eleven instructions
+//! for each element, the products two. The compiler moves p and 1 / (d p), which are the same for a
+//! row, in front of its elements. The result is within two units in the last place of f32.
 
 use super::problem::{Kind, Rows, Step};
 use crate::kernel::code::{Code, Ssa};
@@ -89,8 +90,9 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
         let value = [("value", Attribute::text(&format!("{bits} : i32")))];
         code.one("arith.constant", &[], word, &value)
     };
-    // The divisor times this power is from 1/2 to 1, so that no product is larger than the quotient; from 1 to 4 if the divisor is 2^126 or more, and
-    // below 1/2 if it is subnormal. Zero, infinities and NaN stay.
+    // The divisor times this power is from 1/2 to 1, so that no product is larger than the
+    // quotient; from 1 to 4 if the divisor is 2^126 or more, and below 1/2 if it is subnormal.
+    // Zero, infinities and NaN stay.
     let bits = divisor.bitcast(word);
     let exponent = bits & number(EXPONENT);
     let power = number(GREATEST) - exponent;

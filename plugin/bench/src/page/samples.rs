@@ -1,4 +1,5 @@
-//! The samples behind the medians: a strip for each engine and kind of buffers, folded away for each graph.
+//! The samples behind the medians: a strip for each engine and kind of buffers, folded away for
+//! each graph.
 
 use super::axis::{Axis, anchor, percent, short};
 use super::marks::{colour, key, name};

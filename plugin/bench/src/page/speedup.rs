@@ -1,4 +1,5 @@
-//! The chart of speed-ups: a line for each graph, a mark for each other engine with its interval, the largest first.
+//! The chart of speed-ups: a line for each graph, a mark for each other engine with its interval,
+//! the largest first.
 
 use super::axis::{Axis, anchor, percent, short};
 use super::marks::{colour, key, mark, name};
@@ -132,7 +133,8 @@ fn strip<'a>(line: &Line<'_>, axis: &Axis, ticks: &[f64], first: &str, label: &i
     }
 }
 
-/// The end of a whisker: higher than a mark, so that it shows where the interval is narrower than the mark.
+/// The end of a whisker: higher than a mark, so that it shows where the interval is narrower than
+/// the mark.
 fn cap(engine: usize, x: f64, y: &str) -> Markup {
     html! { use class={ "cap " (colour(engine)) } href="#cap" x=(percent(x)) y=(y) {} }
 }

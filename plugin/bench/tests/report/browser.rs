@@ -1,8 +1,9 @@
 //! The page in a real browser: headless Chromium, as `scripts/setup --test` installs it.
 //!
-//! Chromium's own options are enough, and no driver is needed: a page of the test puts the page under test into frames of the widths of a
-//! phone and of a desktop, measures it and leaves what it found as text, which `--dump-dom` prints. The page under test is unchanged.
-//! A window of Chromium is never as narrow as a phone; a frame can be.
+//! Chromium's own options are enough, and no driver is needed: a page of the test puts the page
+//! under test into frames of the widths of a phone and of a desktop, measures it and leaves what it
+//! found as text, which `--dump-dom` prints. The page under test is unchanged. A window of Chromium
+//! is never as narrow as a phone; a frame can be.
 
 use crate::generated::results;
 use rotini_bench::page::page;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What is measured in each frame. Text that hangs over the edge of an SVG counts, as far as it makes the page scroll.
+/// What is measured in each frame. Text that hangs over the edge of an SVG counts, as far as it
+/// makes the page scroll.
 const MEASURE: &str = include_str!("browser.js");
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +53,8 @@ fn chromium() -> Option<PathBuf> {
 
 /// What Chromium prints about a file: its standard output, and what it logs.
 fn browse(chromium: &Path, file: &Path, options: &[&str]) -> (String, String) {
-    /// Times that it is started: in a machine without a display one of its processes crashes now and then, whatever the page is.
+    /// Times that it is started: in a machine without a display one of its processes crashes now
+    /// and then, whatever the page is.
     const TRIES: usize = 3;
     let mut log = String::new();
     for _ in 0..TRIES {
@@ -88,7 +91,8 @@ fn browse(chromium: &Path, file: &Path, options: &[&str]) -> (String, String) {
     panic!("Chromium failed {TRIES} times:\n{log}")
 }
 
-/// The page in frames of such widths, measured. Also fails on anything that the page writes to the console.
+/// The page in frames of such widths, measured. Also fails on anything that the page writes to the
+/// console.
 fn measure(chromium: &Path, name: &str, results: &Results, widths: &[u32]) -> Vec<Measured> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let page = page(results);

@@ -46,7 +46,8 @@ fn each_graph_and_engine_has_a_line_with_its_figures() {
         assert_eq!(line["outcome"], outcome);
         assert_eq!(line["gb_per_s"].is_empty(), outcome != "right");
     }
-    // 7.55 GFLOP and 36.2 MB, against 5.3 TB/s and 1307 TFLOP/s: at 209 operations per byte, the memory is the limit.
+    // 7.55 GFLOP and 36.2 MB, against 5.3 TB/s and 1307 TFLOP/s: at 209 operations per byte, the
+    // memory is the limit.
     let seconds = number(&lines[0]["rotating_us"]) * 1e-6;
     assert!((number(&lines[0]["tflop_per_s"]) - 7.55e-3 / seconds).abs() < 1e-6);
     assert!((number(&lines[0]["gb_per_s"]) - 36.2e-3 / seconds).abs() < 1e-6);

@@ -136,8 +136,9 @@ fn verdicts_count_and_say_how_sure_they_are() {
     results.rows[8].comparisons.clear();
     let page = page(&results);
     let verdict = section(&page, "verdict");
-    // The logarithms, by hand: the mean is ln 2 · (8 - 1) / 11 = 0.441; half the widths of the intervals are 8 × 0.0500 and 3 × 0.1003,
-    // the root of the sum of their squares is 0.2241, and an eleventh of that 0.0204.
+    // The logarithms, by hand: the mean is ln 2 · (8 - 1) / 11 = 0.441; half the widths of the
+    // intervals are 8 × 0.0500 and 3 × 0.1003, the root of the sum of their squares is 0.2241, and
+    // an eleventh of that 0.0204.
     let wanted = "faster on 8 of 11 graphs, slower on 1, no difference on 2; geometric mean 1.55 ×, 95 % interval 1.52–1.59; \
         1 graph cannot be compared.";
     let verdict = verdict.replace('\u{a0}', " ");

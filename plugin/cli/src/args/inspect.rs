@@ -16,8 +16,8 @@ pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
-    /// Also executes the graph on the emulated GPU: exact counts and predicted times; with =sample only what predictions need, for
-    /// graphs of any size
+    /// Also executes the graph on the emulated GPU: exact counts and predicted times; with =sample
+    /// only what predictions need, for graphs of any size
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) emulate: Option<Emulate>,
 
@@ -32,7 +32,8 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 
-    /// Tells what differs between two graphs, or between two documents that --json wrote with other versions or settings
+    /// Tells what differs between two graphs, or between two documents that --json wrote with other
+    /// versions or settings
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graph", "page"])]
     pub(crate) diff: Option<Vec<PathBuf>>,
 }

@@ -115,7 +115,8 @@ fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
     config.compile_workers = jobs.get();
     let mut runtime = Runtime::new(config)?;
     if let Some(directory) = &args.into {
-        // Complete without any other directory, however large, and for whoever runs the image that it becomes part of.
+        // Complete without any other directory, however large, and for whoever runs the image that
+        // it becomes part of.
         let cache = CacheConfig {
             dir: Some(directory.clone()),
             system_dirs: Vec::new(),
@@ -237,7 +238,8 @@ fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: Op
     })
 }
 
-/// Looks whether all that was compiled is in the directory. To a cache, not being able to write is no error; here it is.
+/// Looks whether all that was compiled is in the directory. To a cache, not being able to write is
+/// no error; here it is.
 fn confirm(runtime: &Runtime, graphs: &mut [GraphResult]) -> Result<()> {
     let directory = runtime.cache.dir().context("there is no directory")?;
     let stored: HashSet<String> = admin::list(directory)?

@@ -1,4 +1,5 @@
-//! `rotini completions` and `rotini man`: the command line, described to shells and readers of manuals.
+//! `rotini completions` and `rotini man`: the command line, described to shells and readers of
+//! manuals.
 
 use super::answer::Answer;
 use crate::args::{Args, Completions, Man};

@@ -1,4 +1,5 @@
-//! `rotini doctor`: what was found where, and for what is not as it should be, the one thing to do next.
+//! `rotini doctor`: what was found where, and for what is not as it should be, the one thing to do
+//! next.
 
 use super::answer::Answer;
 use crate::args::Doctor;
@@ -111,7 +112,8 @@ fn plugin(args: &Doctor, output: &Output) -> Finding {
     }
 }
 
-/// Compiles a function that does nothing: that shows whether the way of calling the compiler works here, or what took its place.
+/// Compiles a function that does nothing: that shows whether the way of calling the compiler works
+/// here, or what took its place.
 fn compiler(runtime: &Runtime) -> Finding {
     const ITEM: &str = "IREE compiler";
     let install = format!("python3 -m pip install {PACKAGE}");

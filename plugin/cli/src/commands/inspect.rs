@@ -1,4 +1,5 @@
-//! `rotini inspect`: what a graph's kernels for an MI300 are made of, and what they are predicted to take there.
+//! `rotini inspect`: what a graph's kernels for an MI300 are made of, and what they are predicted
+//! to take there.
 //!
 //! | Module | What it owns |
 //! |---|---|

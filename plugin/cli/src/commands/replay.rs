@@ -23,7 +23,8 @@ struct Document {
     /// The compiler's build, and whether it is the one that failed.
     compiler: String,
     same_compiler: bool,
-    /// Whether the graph is lowered to the same module today; absent where there is no graph or it is declined now.
+    /// Whether the graph is lowered to the same module today; absent where there is no graph or it
+    /// is declined now.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_module: Option<bool>,
     /// The error that was recorded.

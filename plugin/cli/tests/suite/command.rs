@@ -1,4 +1,5 @@
-//! The command as scripts see it: exit codes and JSON, for graphs that are right, declined and malformed.
+//! The command as scripts see it: exit codes and JSON, for graphs that are right, declined and
+//! malformed.
 
 use crate::bench::{Bench, ENVIRONMENT, Finished, OK, USAGE, WRONG, has_compiler, plugin};
 use std::ffi::OsStr;
@@ -247,7 +248,8 @@ fn doctor_says_for_each_finding_that_is_not_right_what_to_do() {
     );
     assert!(next("shipped cache").contains("directory"));
     assert!(next("setting").contains("variable"));
-    // The package that it names is the one that is built and tested with, that the wheel brings, and that the README says.
+    // The package that it names is the one that is built and tested with, that the wheel brings,
+    // and that the README says.
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (file, text) in [
         ("scripts/setup", "'iree-base-compiler==3.13.0 "),

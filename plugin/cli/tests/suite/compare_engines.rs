@@ -147,7 +147,8 @@ fn a_run_writes_its_files_and_two_runs_are_compared() {
         directory.join("results.json")
     };
     let [fast, slow] = [results("none", "a"), results("slow", "b")];
-    // The labels of the engines hold their settings: what is compared is one engine before and after.
+    // The labels of the engines hold their settings: what is compared is one engine before and
+    // after.
     let text = std::fs::read_to_string(&slow)
         .unwrap()
         .replace("FAULTY_ENGINE=slow", "FAULTY_ENGINE=none");

@@ -1,4 +1,5 @@
-//! `rotini selftest`: on the plugin, on engines that are wrong or crash, and cut off at several places.
+//! `rotini selftest`: on the plugin, on engines that are wrong or crash, and cut off at several
+//! places.
 
 use super::bench::{Bench, ENVIRONMENT, OK, WRONG, built_library, has_worker, plugin};
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! The names and numbers of the schema's enums.
 //!
-//! hipDNN writes those that it has a table of names for by name, in upper or in lower case, and the others as numbers.
+//! hipDNN writes those that it has a table of names for by name, in upper or in lower case, and the
+//! others as numbers.
 
 use super::fields::{Field, Fields, Made, shown};
 use rotini_graph::{
@@ -76,7 +77,8 @@ impl Named for PointwiseMode {
     }
 }
 
-/// What files of hipDNN call types that its table (`json/Common.hpp`) names otherwise: its golden data has "float16".
+/// What files of hipDNN call types that its table (`json/Common.hpp`) names otherwise: its golden
+/// data has "float16".
 const OTHER_TYPES: &[(&str, &str)] = &[
     ("FLOAT16", "HALF"),
     ("FLOAT32", "FLOAT"),

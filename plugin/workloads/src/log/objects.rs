@@ -26,7 +26,8 @@ impl Objects {
         let mut rest = line;
         loop {
             let mut open = match self.open.take() {
-                // An object's first line may end behind its brace; then the next one has its first key.
+                // An object's first line may end behind its brace; then the next one has its first
+                // key.
                 Some(open) if open.text.trim_end() == "{" && !rest.trim_start().starts_with('"') => continue,
                 Some(open) => open,
                 None => match begin(rest) {

@@ -9,8 +9,8 @@ pub(super) type Made<T> = Result<T, String>;
 /// An option: its long name, its letter, its value where the line has none.
 type Declared = (&'static str, char, &'static str);
 
-/// What does not change what is computed: how often, whether it is checked, what is printed, where data comes from. Values are not
-/// looked at.
+/// What does not change what is computed: how often, whether it is checked, what is printed, where
+/// data comes from. Values are not looked at.
 const NO_MATTER: [&str; 26] = [
     "iter",
     "verify",

@@ -1,7 +1,7 @@
 //! The suite `bare`: convolutions with nothing before or behind them, and their gradients.
 //!
-//! Programs that call MIOpen's interface send such graphs. Fused layers do not stand for them: the compiler treats a sum that is stored in another
-//! way than one that a bias is added to.
+//! Programs that call MIOpen's interface send such graphs. Fused layers do not stand for them: the
+//! compiler treats a sum that is stored in another way than one that a bias is added to.
 
 use crate::blocks::{Convolution, Direction, Epilogue, Layout};
 use rotini_graph::{DataType, Graph};
@@ -30,7 +30,8 @@ const SHAPES: [(i64, i64, i64, i64, i64, i64); 17] = [
 /// Images, unless the user says how many.
 const BATCHES: [i64; 4] = [1, 2, 8, 32];
 
-/// The shapes for a number of images each (1, 2, 8 and 32 if none is chosen), in each layout and direction.
+/// The shapes for a number of images each (1, 2, 8 and 32 if none is chosen), in each layout and
+/// direction.
 pub(super) fn bare(
     dtype: DataType,
     batch: Option<i64>,

@@ -1,9 +1,12 @@
-//! Convolutions of MIOpen's performance database for MI300X in f16, with the best time of any of its solvers.
+//! Convolutions of MIOpen's performance database for MI300X in f16, with the best time of any of
+//! its solvers.
 //!
-//! `miopen.csv` has 400 of the database's entries, drawn so that every direction, size of filter, stride, grouping and order of magnitude
-//! of the time has as many as there are. Columns: `direction` (F: forward, B: gradient of the input, W: gradient of the filters), the
-//! extents by their usual letters, `stride` and `padding` as HxW, `groups`, the fastest `solver`, and its time in `microseconds`. The
-//! database (ROCm/MIOpen, `src/kernels/gfx942130.db`) was filled by AMD on an MI300X; the times are NCHW's.
+//! `miopen.csv` has 400 of the database's entries, drawn so that every direction, size of filter,
+//! stride, grouping and order of magnitude of the time has as many as there are. Columns:
+//! `direction` (F: forward, B: gradient of the input, W: gradient of the filters), the extents by
+//! their usual letters, `stride` and `padding` as HxW, `groups`, the fastest `solver`, and its time
+//! in `microseconds`. The database (ROCm/MIOpen, `src/kernels/gfx942130.db`) was filled by AMD on
+//! an MI300X; the times are NCHW's.
 
 use super::SuiteOptions;
 use crate::blocks::{Convolution, Direction, Epilogue, Layout};

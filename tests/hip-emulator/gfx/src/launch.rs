@@ -62,8 +62,8 @@ impl Launch<'_> {
     ///
     /// # Errors
     ///
-    /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction trapped.
-    /// If several workgroups trap, one is reported; what others stored stays.
+    /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction
+    /// trapped. If several workgroups trap, one is reported; what others stored stays.
     pub fn run(&self) -> Result<Report, Fault> {
         let start = Instant::now();
         let program = self.kernel.program()?;

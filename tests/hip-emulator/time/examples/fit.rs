@@ -1,4 +1,5 @@
-//! Fits the parameters of the model on each half of the shape families: `cargo run --release -p rotini-time --example fit -- TABLE`.
+//! Fits the parameters of the model on each half of the shape families:
+//! `cargo run --release -p rotini-time --example fit -- TABLE`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

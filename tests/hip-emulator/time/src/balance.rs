@@ -1,7 +1,7 @@
 //! Owns how workgroups with different work spread over the compute units.
 //!
-//! Workgroups go to the dies in turn, and on a die, in order, to the compute unit that has room first. A workgroup that is alone on
-//! its unit runs faster than one beside others.
+//! Workgroups go to the dies in turn, and on a die, in order, to the compute unit that has room
+//! first. A workgroup that is alone on its unit runs faster than one beside others.
 //!
 //! The work of a few workgroups is known. If it follows from one axis of the grid, such as the tile
 //! of a causal mask, that axis is found, and with it which die gets which work: where eight tiles
@@ -24,7 +24,8 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// The work of a launch whose workgroups differ, and are few enough for their differences to matter.
+    /// The work of a launch whose workgroups differ, and are few enough for their differences to
+    /// matter.
     pub(crate) fn of(known: &'a [(u64, f32)], workgroups: u64) -> Option<Self> {
         (!known.is_empty() && workgroups <= MANY).then(|| Self {
             known,
@@ -50,8 +51,8 @@ impl<'a> Work<'a> {
         nearest.map_or(1.0, |&(_, work)| f64::from(work))
     }
 
-    /// How much longer the launch takes than one of the same workgroups with equal work of 1. `clocks[k]` is what a workgroup of work 1
-    /// takes where k + 1 run at once.
+    /// How much longer the launch takes than one of the same workgroups with equal work of 1.
+    /// `clocks[k]` is what a workgroup of work 1 takes where k + 1 run at once.
     pub(crate) fn stretch(&self, machine: &Machine, clocks: &[f64]) -> f64 {
         let dies = u64::from(machine.dies);
         let units = (machine.units / machine.dies) as usize;

@@ -2,8 +2,8 @@
 
 use crate::Operands;
 
-/// Clocks of a vector instruction: 64 lanes on 16 lanes' hardware take 4; products of 32 bits and transcendental functions have a
-/// quarter of that rate, shifts of 64 bits half.
+/// Clocks of a vector instruction: 64 lanes on 16 lanes' hardware take 4; products of 32 bits and
+/// transcendental functions have a quarter of that rate, shifts of 64 bits half.
 #[must_use]
 pub fn vector(mnemonic: &str) -> u8 {
     const QUARTER: &[&str] = &[
@@ -38,9 +38,10 @@ pub fn is_packed(mnemonic: &str) -> bool {
     PACKED.iter().any(|name| mnemonic.starts_with(name))
 }
 
-/// Clocks of a matrix instruction with so many operations (a multiply-add is two), from the operations that a SIMD's matrix unit does
-/// a clock. Source: AMD's peaks (f16 1307, f8 and i8 2615, f32 and f64 163 T a second at 2.1 GHz on 304 compute units of four SIMDs),
-/// which agree with the tables of ROCm/rocm-libraries `shared/origami`.
+/// Clocks of a matrix instruction of `operations` (a multiply-add is two), from the
+/// operations that a SIMD's matrix unit does a clock. Source: AMD's peaks (f16 1307, f8 and i8
+/// 2615, f32 and f64 163 T a second at 2.1 GHz on 304 compute units of four SIMDs), which agree
+/// with the tables of ROCm/rocm-libraries `shared/origami`.
 #[must_use]
 pub fn matrix(mnemonic: &str, operations: u64) -> u16 {
     let name = mnemonic.strip_suffix("_1k").unwrap_or(mnemonic);

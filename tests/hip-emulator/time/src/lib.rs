@@ -1,4 +1,5 @@
-//! Predicts how long kernels take on an MI300 from what the emulator counted. Nothing here is a measurement.
+//! Predicts how long kernels take on an MI300 from what the emulator counted. Nothing here is a
+//! measurement.
 //!
 //! | Module | Owns |
 //! |---|---|

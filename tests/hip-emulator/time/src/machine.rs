@@ -25,7 +25,8 @@ pub struct Machine {
     pub peak_memory: f64,
     /// f16 operations a picosecond of the matrix units (TFLOP/s), as the data sheet has it
     pub peak_f16: f64,
-    /// Operations a picosecond (TFLOP/s) that the vendor's best kernels sustain at the machine's power limit: bf16, f16, and 8 bits
+    /// Operations a picosecond (TFLOP/s) that the vendor's best kernels sustain at the machine's
+    /// power limit: bf16, f16, and 8 bits
     pub sustained: [f64; 3],
     /// Clocks in GHz at which they do
     pub sustained_clocks: [f64; 3],
@@ -49,12 +50,13 @@ const POWER: f64 = 1.58;
 /// [`Machine::stretch`] gives these for shares of 0.46, 0.51, 1.01 and 0.74. This is their mean.
 const VECTOR: f64 = 0.68;
 
-/// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of hand-written kernels, tuned for the one size at
-/// which it was measured.
+/// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of
+/// hand-written kernels, tuned for the one size at which it was measured.
 const REACHED: f64 = 0.85;
 
-/// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight dies (published: 15 read, 17 in
-/// Origami's tables). [`crate::Parameters::bandwidth`] is the share of it that was fitted.
+/// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight
+/// dies (published: 15 read, 17 in Origami's tables). [`crate::Parameters::bandwidth`] is the share
+/// of it that was fitted.
 const DIE: f64 = 2100.0;
 
 /// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X".
@@ -92,7 +94,8 @@ pub const MI300A: Machine = Machine {
     ..MI300X
 };
 
-/// 4 dies of 20 compute units, HBM3 5.3 TB/s: IREE's and LLVM's tables of targets (80 compute units). The clock is taken to be the MI300X's.
+/// 4 dies of 20 compute units, HBM3 5.3 TB/s: IREE's and LLVM's tables of targets (80 compute
+/// units). The clock is taken to be the MI300X's.
 pub const MI308X: Machine = Machine {
     name: "mi308x",
     dies: 4,
@@ -126,8 +129,8 @@ const fn scaled(share: f64) -> [f64; 3] {
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
 impl Machine {
-    /// Operations a picosecond (TFLOP/s) that no kernel exceeds for long, for operands of a type. f32 and f64 draw less power: theirs is the
-    /// data sheet's rate.
+    /// Operations a picosecond (TFLOP/s) that no kernel exceeds for long, for operands of a type.
+    /// f32 and f64 draw less power: theirs is the data sheet's rate.
     #[must_use]
     pub fn ceiling(&self, operands: Operands) -> f64 {
         let [bf16, f16, byte] = self.sustained;
@@ -179,8 +182,8 @@ impl Machine {
         drawn.max(1.0).powf(1.0 / POWER)
     }
 
-    /// Operations a picosecond (TFLOP/s) of products whose operands have so many bits, as the data sheet has it: twice the rate of f16 for
-    /// eight bits, an eighth of it for f32 and f64.
+    /// Operations a picosecond (TFLOP/s) of products whose operands have `bits` bits, as the data
+    /// sheet has it: twice the rate of f16 for eight bits, an eighth of it for f32 and f64.
     #[must_use]
     pub fn peak(&self, bits: u32) -> f64 {
         match bits {
@@ -190,7 +193,7 @@ impl Machine {
         }
     }
 
-    /// Microseconds that so many bytes and operations take at least, at the data sheet's rates.
+    /// The fewest microseconds for these bytes and operations, at the data sheet's rates.
     #[must_use]
     pub fn least(&self, bytes: f64, operations: f64, bits: u32) -> f64 {
         (bytes / (1e3 * self.peak_memory)).max(operations / (1e6 * self.peak(bits)))

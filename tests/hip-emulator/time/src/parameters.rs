@@ -1,4 +1,5 @@
-//! Owns what was fitted to kernels measured on an MI300X; everything else in the model is a published constant.
+//! Owns what was fitted to kernels measured on an MI300X; everything else in the model is a
+//! published constant.
 
 /// The fitted parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -7,9 +8,11 @@ pub struct Parameters {
     pub near: f64,
     /// Clocks from there on to Infinity Cache and memory
     pub far: f64,
-    /// What is had of the second-level caches' bandwidth, as a share of the machine's constant; at most 1
+    /// What is had of the second-level caches' bandwidth, as a share of the machine's constant; at
+    /// most 1
     pub bandwidth: f64,
-    /// How much longer a clock takes if all matrix units are always busy, below the machine's power limit
+    /// How much longer a clock takes if all matrix units are always busy, below the machine's power
+    /// limit
     pub slowdown: f64,
     /// Microseconds that every kernel takes
     pub floor: f64,
@@ -17,7 +20,8 @@ pub struct Parameters {
     pub store: f64,
 }
 
-/// Which half of the shape families a set of parameters was fitted on. Families alternate in the order of the table.
+/// Which half of the shape families a set of parameters was fitted on. Families alternate in the
+/// order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// The first, third, fifth, ... family
@@ -27,7 +31,8 @@ pub enum Half {
 }
 
 impl Parameters {
-    /// The parameters that were fitted on the tuned kernels of a half. The other half, and all default configurations, were not looked at.
+    /// The parameters that were fitted on the tuned kernels of a half. The other half, and all
+    /// default configurations, were not looked at.
     #[must_use]
     pub const fn fitted_on(half: Half) -> Self {
         match half {

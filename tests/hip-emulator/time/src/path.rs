@@ -2,7 +2,8 @@
 
 use crate::RecordError;
 
-/// A straight run of instructions; after it, the last `back` entries of the path are repeated `times` times more.
+/// A straight run of instructions; after it, the last `back` entries of the path are repeated
+/// `times` times more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First instruction
@@ -25,7 +26,8 @@ const LONGEST: usize = 12;
 const MOST: u64 = 1 << 22;
 
 impl Path {
-    /// The way that leads through `runs` (first instruction, the one after the last), with loops found.
+    /// The way that leads through `runs` (first instruction, the one after the last), with loops
+    /// found.
     #[must_use]
     pub fn of(runs: &[(u32, u32)]) -> Self {
         let mut path = Vec::new();

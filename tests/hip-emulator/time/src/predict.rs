@@ -8,10 +8,11 @@ use crate::balance::Work;
 use crate::traffic::Traffic;
 use crate::{Caches, Machine, Operands, Parameters, Record, Residence, Step, clocks, unit};
 
-/// Clocks between two workgroups that the dispatcher gives to one die. Source: the time of one-wave workgroups by the ten thousand.
+/// Clocks between two workgroups that the dispatcher gives to one die. Source: the time of one-wave
+/// workgroups by the ten thousand.
 const DISPATCH: f64 = 8.4;
-/// Bytes of a die's second-level cache. The table's kernels whose footprint fits in it were measured as if the launch before had left
-/// their operands there.
+/// Bytes of a die's second-level cache. The table's kernels whose footprint fits in it were
+/// measured as if the launch before had left their operands there.
 const NEAR_CACHE: u64 = 4 << 20;
 /// Bytes a clock that a compute unit gets at most.
 const WIDEST: f64 = 64.0;
@@ -75,10 +76,11 @@ impl fmt::Display for Predicted {
     }
 }
 
-/// Microseconds between the end of a launch and the start of the next one, which depends on it. An assumption: events around
-/// dependent launches on an MI300X show 1 to 3.
+/// Microseconds between the end of a launch and the start of the next one, which depends on it. An
+/// assumption: events around dependent launches on an MI300X show 1 to 3.
 const GAP: f64 = 1.25;
-/// The shortest time of any graph, in microseconds: the shortest that anybody published of an MI300X (iree-turbine #1160).
+/// The shortest time of any graph, in microseconds: the shortest that anybody published of an
+/// MI300X (iree-turbine #1160).
 const SHORTEST_PUBLISHED: f64 = 2.78;
 
 impl Predicted {
@@ -98,8 +100,8 @@ pub struct Prediction {
     pub time: Predicted,
     /// The time right after the same launch, for comparison with published measurements
     pub warm: Predicted,
-    /// The interval of `time`: nine of ten kernels that were compared with hardware lie in it; twice as wide, as a guess, where the
-    /// prediction is extrapolated
+    /// The interval of `time`: nine of ten kernels that were compared with hardware lie in it;
+    /// twice as wide, as a guess, where the prediction is extrapolated
     pub interval: [Predicted; 2],
     /// What takes the largest share, and the share
     pub bound: (Bound, f64),
@@ -109,7 +111,8 @@ pub struct Prediction {
     pub rate: f64,
     /// Workgroups that a compute unit holds at once
     pub resident: u64,
-    /// Why the prediction is extrapolated, that is, why no kernel like this was compared with hardware; empty if it is not
+    /// Why the prediction is extrapolated, that is, why no kernel like this was compared with
+    /// hardware; empty if it is not
     pub outside: Vec<&'static str>,
 }
 
@@ -174,7 +177,8 @@ struct Timed {
 }
 
 impl Timed {
-    /// What takes the largest share, and the share. If that is less than half of the time, the rest of it is spent waiting.
+    /// What takes the largest share, and the share. If that is less than half of the time, the rest
+    /// of it is spent waiting.
     fn bound(&self) -> (Bound, f64) {
         let largest = |a: (Bound, f64), b: (Bound, f64)| if b.1 > a.1 { b } else { a };
         match self.shares.into_iter().fold((Bound::Latency, 0.0), largest) {
@@ -302,8 +306,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Share of the compute units that have a workgroup, in the mean over the rounds of the busiest
-    /// unit. Units without one draw no power for arithmetic, and leave their share of the caches and
-    /// of memory to the others.
+    /// unit. Units without one draw no power for arithmetic, and leave their share of the caches
+    /// and of memory to the others.
     fn occupied(&self) -> f64 {
         self.record.workgroups as f64 / (self.groups as f64 * f64::from(self.machine.units))
     }
@@ -356,8 +360,8 @@ const BUSIEST: f64 = 0.45;
 /// Microseconds below which launches were measured too slow by up to a factor of two.
 const SHORTEST: f64 = 10.0;
 
-/// How a launch differs from the kernels that were compared with hardware: convolutions and products on matrix units, channels
-/// innermost, bf16, on an MI300X.
+/// How a launch differs from the kernels that were compared with hardware: convolutions and
+/// products on matrix units, channels innermost, bf16, on an MI300X.
 fn outside(launch: &Launch<'_>, timed: &Timed) -> Vec<&'static str> {
     let has = |wanted: fn(Step) -> bool| launch.steps().any(wanted);
     let count = |wanted: fn(Step) -> bool| launch.steps().filter(|&step| wanted(step)).count();

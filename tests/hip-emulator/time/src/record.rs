@@ -1,4 +1,5 @@
-//! Owns the record of a launch: what the emulator counted on a sample of workgroups, and the way of one wave.
+//! Owns the record of a launch: what the emulator counted on a sample of workgroups, and the way of
+//! one wave.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +28,15 @@ pub struct Record {
     pub scratch: u32,
     /// Workgroups that were run
     pub sampled: u64,
-    /// Bytes that all workgroups touch, by the sample's lines of 128 bytes: at most the allocations that they lie in
+    /// Bytes that all workgroups touch, by the sample's lines of 128 bytes: at most the allocations
+    /// that they lie in
     pub footprint: u64,
     /// The kernel's instructions
     pub instructions: Vec<Instruction>,
     /// How one wave went through them
     pub path: Path,
-    /// Work of some workgroups, by number, relative to the one whose path is kept; empty if all have the same
+    /// Work of some workgroups, by number, relative to the one whose path is kept; empty if all
+    /// have the same
     pub work: Vec<(u64, f32)>,
 }
 
@@ -60,7 +63,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`RecordError`]: sizes of 0, work of workgroups that the launch does not have, and a path that leaves the kernel.
+    /// [`RecordError`]: sizes of 0, work of workgroups that the launch does not have, and a path
+    /// that leaves the kernel.
     pub fn check(&self) -> Result<(), RecordError> {
         for (name, value) in [
             ("workgroups", self.workgroups),

@@ -16,8 +16,9 @@ pub struct Residence {
 }
 
 impl Residence {
-    /// Workgroups that fit: four SIMDs with 512 vector registers a lane in blocks of 8, 800 scalar registers and 8 waves each; 64 KiB of
-    /// LDS in blocks of 512 bytes; barriers for 16 workgroups of more than one wave.
+    /// Workgroups that fit: four SIMDs with 512 vector registers a lane in blocks of 8, 800 scalar
+    /// registers and 8 waves each; 64 KiB of LDS in blocks of 512 bytes; barriers for 16 workgroups
+    /// of more than one wave.
     ///
     /// A damaged code object may claim any figure: more than there is counts as all of it.
     #[must_use]

@@ -1,4 +1,5 @@
-//! Owns the instructions of a record: what each occupies, in a text form of a few characters an instruction.
+//! Owns the instructions of a record: what each occupies, in a text form of a few characters an
+//! instruction.
 
 use std::{fmt, str::FromStr};
 
@@ -33,10 +34,11 @@ impl Operands {
     }
 }
 
-/// What an instruction of a kernel occupies. Figures of memory are means over its executions in the sample.
+/// What an instruction of a kernel occupies. Figures of memory are means over its executions in the
+/// sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Vector arithmetic that occupies its SIMD for so many clocks
+    /// Vector arithmetic that occupies its SIMD for this many clocks
     Valu(u8),
     /// An exponential: 16 clocks of its SIMD
     Exp,
@@ -120,7 +122,8 @@ pub enum Step {
 pub struct Instruction {
     /// What it occupies
     pub step: Step,
-    /// The result it reads was made by the matrix instruction so many instructions before; 0: by none nearby
+    /// The result it reads was made by the matrix instruction this many instructions before; 0: by
+    /// none nearby
     pub after: u8,
 }
 

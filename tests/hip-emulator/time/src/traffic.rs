@@ -5,7 +5,8 @@ use crate::{Machine, Record, Step};
 /// Whether the launch's operands are in Infinity Cache when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caches {
-    /// No: other buffers were used since. hipDNN's users rotate buffers, and a network has other layers in between
+    /// No: other buffers were used since. hipDNN's users rotate buffers, and a network has other
+    /// layers in between
     Cold,
     /// Yes, as far as they fit: the same launch ran just before, as in most published measurements
     Warm,
@@ -42,7 +43,8 @@ impl Traffic {
         }
     }
 
-    /// Share of the reads that are the first of their line. The others find it in Infinity Cache, where another die's read brought it.
+    /// Share of the reads that are the first of their line. The others find it in Infinity Cache,
+    /// where another die's read brought it.
     fn first(&self) -> f64 {
         let first = (self.footprint - self.written).clamp(0.0, self.read);
         if self.read > 0.0 { first / self.read } else { 0.0 }

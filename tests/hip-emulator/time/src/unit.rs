@@ -1,4 +1,5 @@
-//! One compute unit, event by event: resident workgroups run the way of the recorded wave, and wait for each other and for memory.
+//! One compute unit, event by event: resident workgroups run the way of the recorded wave, and wait
+//! for each other and for memory.
 
 use std::{cmp::Reverse, collections::BinaryHeap, collections::VecDeque};
 
@@ -10,8 +11,8 @@ pub(crate) struct Unit {
     /// Clocks from the first-level cache to the second, and from there on
     pub(crate) near: f64,
     pub(crate) far: f64,
-    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to memory. What is read and written beyond the
-    /// cache shares one way
+    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to
+    /// memory. What is read and written beyond the cache shares one way
     pub(crate) cache_rate: f64,
     pub(crate) far_rate: f64,
     pub(crate) store_rate: f64,
@@ -56,7 +57,8 @@ pub(crate) struct Busy {
     /// drawn
     pub(crate) average_matrix: f64,
     pub(crate) average_vector: f64,
-    /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the ways to caches and memory
+    /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the
+    /// ways to caches and memory
     pub(crate) matrix: f64,
     pub(crate) vector: f64,
     pub(crate) lds: f64,
@@ -99,12 +101,14 @@ impl Server {
     }
 }
 
-/// How much of a load's next miss has come together: a load finds all of its lines, or misses some at once.
+/// How much of a load's next miss has come together: a load finds all of its lines, or misses some
+/// at once.
 #[derive(Clone, Copy, Default)]
 struct Due(f64);
 
 impl Due {
-    /// Lines that this execution of a load misses, of so many in the mean, in the share of executions that miss any.
+    /// Lines that this execution of a load misses, for a given mean, in the share of
+    /// executions that miss any.
     fn take(&mut self, mean: f32, share: f32) -> f64 {
         if mean <= 0.0 {
             return 0.0;
@@ -134,7 +138,8 @@ struct Simulation<'a> {
     waves: Vec<Wave>,
     groups: Vec<Group>,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Of each instruction: lines that the first-level cache and that the second-level cache does not have
+    /// Of each instruction: lines that the first-level cache and that the second-level cache does
+    /// not have
     due: Vec<[Due; 2]>,
     load: [u32; fixed::SIMDS],
     vector: [Server; fixed::SIMDS],
@@ -189,7 +194,7 @@ pub(crate) fn run(
 }
 
 impl Simulation<'_> {
-    /// A workgroup begins, in the place of one that has ended.
+    /// A workgroup begins where another has ended.
     fn begin(&mut self, time: f64, place: Option<usize>) {
         if self.left == 0 {
             return;

@@ -1,8 +1,9 @@
 //! Holds the model against kernels that others measured on an MI300X, and fails above the bars.
 //!
-//! Tuned kernels are in two halves by shape family. Each half is predicted with the parameters that were fitted on the other.
-//! Default configurations were never fitted. Of these the table has products only: with padding, IREE of the day made another
-//! kernel than 3.8.0 makes, which nobody named.
+//! Tuned kernels are in two halves by shape family. Each half is predicted with the parameters that
+//! were fitted on the other. Default configurations were never fitted. Of these the table has
+//! products only: with padding, IREE of the day made another kernel than 3.8.0 makes, which nobody
+//! named.
 
 #![allow(
     clippy::unwrap_used,
@@ -141,10 +142,12 @@ fn the_faster_of_two_is_chosen() {
     assert!(pairs >= 30 && 10 * right >= 9 * pairs, "{right} of {pairs}");
 }
 
-/// Bar: of 20 shapes with 12 candidates each, the tuned one is among the best three of 18. The candidates are the configurations that were
-/// tuned for other products of the table. Nobody measured them here, but the tuned one was the fastest of all that its tuners tried. Of
-/// products that differ in their two to four rows alone, the one that was measured fastest stands for all: for three of the others it is
-/// known that its configuration is better than theirs, which the model says too.
+/// Bar: of 20 shapes with 12 candidates each, the tuned one is among the best three of 18. The
+/// candidates are the configurations that were tuned for other products of the table. Nobody
+/// measured them here, but the tuned one was the fastest of all that its tuners tried. Of products
+/// that differ in their two to four rows alone, the one that was measured fastest stands for all:
+/// for three of the others it is known that its configuration is better than theirs, which the
+/// model says too.
 #[test]
 fn the_tuned_candidate_is_among_the_best_three() {
     let measured = table();

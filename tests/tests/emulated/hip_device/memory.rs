@@ -173,8 +173,8 @@ fn in_place(subject: &Subject) -> Result<(), HostError> {
 
 const MIB: i64 = 1 << 20;
 
-/// Idle workspace of rotini that does not fit is freed before an execution fails for want of memory,
-/// and when code is retired.
+/// Idle workspace of rotini that does not fit is freed before an execution fails for want of
+/// memory, and when code is retired.
 #[test]
 fn idle_memory_is_given_back() {
     alone(&[], || {

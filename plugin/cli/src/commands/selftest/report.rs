@@ -1,4 +1,5 @@
-//! What a run of `rotini selftest` comes to: a page, a JSON document, and some lines on the terminal.
+//! What a run of `rotini selftest` comes to: a page, a JSON document, and some lines on the
+//! terminal.
 
 use super::describe;
 use super::items::Part;

@@ -68,8 +68,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Goes on with the file of an earlier run if that was of the same files, device and seed; else begins a new one. A last line that was
-    /// cut off is left out.
+    /// Goes on with the file of an earlier run if that was of the same files, device and seed; else
+    /// begins a new one. A last line that was cut off is left out.
     pub(super) fn open(path: &Path, header: &Header) -> Result<Self> {
         let mut found: Vec<Found> = Vec::new();
         if let Ok(file) = File::open(path) {
