@@ -87,8 +87,8 @@ impl<'c> Tile<'_, 'c> {
             end = number.is_below(queries).select(end.min(keys), 0);
         }
         let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer), place);
-        let scale = [("value", Attribute::float(of.scale, self.lanes.float))];
-        let scale = code.one("arith.constant", &[], self.lanes.float, &scale);
+        let scale = Attribute::float(of.scale, self.lanes.float);
+        let scale = code.literal(scale, self.lanes.float);
         let greatest = self.number(1, 1.into(), query);
         code.each([from, end, 1.into()], |key| {
             let k = of.k.strides.place([batch, head_of_keys, key]);

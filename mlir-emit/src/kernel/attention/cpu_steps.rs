@@ -24,7 +24,7 @@ impl<'c> Tile<'_, 'c> {
         let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
         let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
         let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
-        let lanes = code.one("arith.constant", &[], words, &[("value", numbers)]);
+        let lanes = code.literal(numbers, words);
         let all = |number: Int<'c>| code.word(number).broadcast(words);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
