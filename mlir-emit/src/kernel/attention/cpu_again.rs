@@ -106,7 +106,7 @@ impl<'c> Tile<'_, 'c> {
                 let [of_batch, of_head, _, of_key] = mask.strides;
                 let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
                 let parts = parts.map(|(number, stride)| number * stride);
-                let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                let place = Int::sum(parts);
                 score = score + load(3, place);
             }
             let weight = (score - greatest).exp();

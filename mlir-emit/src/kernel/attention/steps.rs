@@ -262,7 +262,7 @@ impl<'c> Lanes<'_, 'c> {
                     let [of_batch, of_head, of_query, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
                     let parts = parts.map(|(number, stride)| number * stride);
-                    let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                    let place = Int::sum(parts);
                     let element = element(code.context(), mask.dtype);
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
                     let added = added.broadcast(element.vector(&[RUN]));
