@@ -12,7 +12,8 @@
 //! | `custom` | operations whose body the caller wrote |
 //! | `lowering`, `memory` | what a family may use while it lowers; tensors between buffers and values |
 //! | `step`, `reduce`, `lanes`, `merged`, `spread`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
-//! | `value`, `convert`, `narrow`, `packing`, `ir` | tensors in memory order, conversions, types of few bits, building blocks |
+//! | `value`, `convert`, `narrow`, `packing` | tensors in memory order, conversions, types of few bits |
+//! | `ir` | the builder of operations, for structured operations and for kernels: nothing of it fails |
 //! | `mlir` | types, values and operations of MLIR as data, and their text; it needs nothing of LLVM |
 //! | `quirks` | the compiler's defects that are avoided |
 //! | `shell` | the exported function around the computation |

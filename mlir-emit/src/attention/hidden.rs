@@ -294,7 +294,7 @@ fn places<'c>(body: &Emitter<'c>) -> [Ssa<'c>; 4] {
 }
 
 /// Returns `number`, or the result of `again` if it is NaN.
-fn mended<'c>(body: &Emitter<'c>, number: Ssa<'c>, again: impl for<'i> FnOnce(&Emitter<'c>) -> Ssa<'c>) -> Ssa<'c> {
+fn mended<'c>(body: &Emitter<'c>, number: Ssa<'c>, again: impl FnOnce(&Emitter<'c>) -> Ssa<'c>) -> Ssa<'c> {
     let is_nan = body.compare_floats(F::UnorderedNotEqual, number, number);
     body.replaced(is_nan, number, again)
 }

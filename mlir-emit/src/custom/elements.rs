@@ -91,7 +91,7 @@ pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa
     } else {
         Attribute::integer(bits.cast_signed(), ty)
     };
-    at.one("arith.constant", &[], ty, &[("value", value)])
+    at.literal(value, ty)
 }
 
 /// The magnitude of x with the sign of another f32. It is taken from an integer, or the code

@@ -57,7 +57,11 @@ impl<'c> Code<'c> {
 
     /// Appends a constant of an integer or index type.
     pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Value<'c> {
-        let value = Attribute::integer(value, r#type);
+        self.literal(Attribute::integer(value, r#type), r#type)
+    }
+
+    /// Appends a constant that is written out.
+    pub(crate) fn literal(&self, value: Attribute, r#type: Type<'c>) -> Value<'c> {
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 

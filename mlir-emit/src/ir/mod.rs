@@ -144,7 +144,7 @@ impl<'c> Emitter<'c> {
     /// A constant of a floating-point type, rounded to it.
     pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Value<'c> {
         let value = Attribute::float(value, r#type);
-        self.one("arith.constant", &[], r#type, &[("value", value)])
+        self.literal(value, r#type)
     }
 
     /// A zero of a type of [`Emitter::element_type`]; of a code, its least one.

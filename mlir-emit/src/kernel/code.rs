@@ -7,7 +7,7 @@ use crate::ir::FloatPredicate;
 use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
 use crate::mlir::{Attribute, Block, Context, Type, Value, verified};
-use rotini_schedule::gemm::LANES;
+use rotini_schedule::gemm::{INTRINSIC, LANES};
 
 /// The operation that calls a kernel.
 pub(super) const DISPATCH: &str = "flow.dispatch";
@@ -54,10 +54,27 @@ impl<'c> Code<'c> {
         match number {
             Int::Known(value) => {
                 let attribute = Attribute::integer(value, word);
-                self.one("arith.constant", &[], word, &[("value", attribute)])
+                self.literal(attribute, word)
             }
             Int::Made(value) => value.index_cast(word),
         }
+    }
+
+    /// Appends a matrix instruction (MFMA): each lane has a quarter of the terms of a row and of a
+    /// column.
+    pub(super) fn mfma(&self, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Ssa<'c> {
+        let number = |value: i64| Attribute::text(&format!("{value} : i32"));
+        let (terms, _) = a.r#type().as_vector();
+        let attributes = [
+            ("m", number(INTRINSIC.cast_signed())),
+            ("n", number(INTRINSIC.cast_signed())),
+            ("k", number(4 * terms.iter().product::<i64>())),
+            ("blocks", number(1)),
+            ("cbsz", number(0)),
+            ("abid", number(0)),
+            ("blgp", Attribute::text("#rocdl.mfma_perm_b<none>")),
+        ];
+        self.one("amdgpu.mfma", &[a, b, sums], sums.r#type(), &attributes)
     }
 
     /// Loads a vector or one element from a buffer of device memory. The address is the sum of a
@@ -110,13 +127,13 @@ impl<'c> Code<'c> {
         let (_, element) = vector.as_vector();
         let zero = if element.is_integer() { "0" } else { "0.0" };
         let value = Attribute::text(&format!("dense<{zero}> : {vector}"));
-        self.one("arith.constant", &[], vector, &[("value", value)])
+        self.literal(value, vector)
     }
 
     /// A number of a floating type, as MLIR writes it.
     pub(super) fn float(&self, number: &str, float: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("{number} : {float}"));
-        self.one("arith.constant", &[], float, &[("value", value)])
+        self.literal(value, float)
     }
 
     /// Limits floats to at most `limit` if `is_above`, else to at least `limit`. NaN stays NaN,

@@ -142,7 +142,7 @@ impl<'c> Writer<'_, 'c> {
             .map(|lane| if lane < count { "true" } else { "false" })
             .collect();
         let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
-        self.code.one("arith.constant", &[], truths, &[("value", value)])
+        self.code.literal(value, truths)
     }
 
     /// Loads `count` elements from `place` on, at most as many as a vector has lanes.
@@ -188,7 +188,7 @@ impl<'c> Writer<'_, 'c> {
                 let words = Type::integer(code.context(), 32).vector(&[lanes]);
                 let places: Vec<String> = (0..lanes).map(|lane| (lane * stride).to_string()).collect();
                 let value = Attribute::text(&format!("dense<[{}]> : {words}", places.join(", ")));
-                let places = code.one("arith.constant", &[], words, &[("value", value)]);
+                let places = code.literal(value, words);
                 let operands = [
                     self.x,
                     code.index(place),

@@ -124,7 +124,7 @@ struct Lanes<'c> {
 impl<'c> Writer<'_, 'c> {
     fn constant(&self, text: &str, r#type: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("dense<{text}> : {}", r#type));
-        self.code.one("arith.constant", &[], r#type, &[("value", value)])
+        self.code.literal(value, r#type)
     }
 
     fn words(&self) -> Type<'c> {

@@ -87,8 +87,8 @@ impl<'c> Tile<'_, 'c> {
             end = number.is_below(queries).select(end.min(keys), 0);
         }
         let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer), place);
-        let scale = [("value", Attribute::float(of.scale, self.lanes.float))];
-        let scale = code.one("arith.constant", &[], self.lanes.float, &scale);
+        let scale = Attribute::float(of.scale, self.lanes.float);
+        let scale = code.literal(scale, self.lanes.float);
         let greatest = self.number(1, 1.into(), query);
         code.each([from, end, 1.into()], |key| {
             let k = of.k.strides.place([batch, head_of_keys, key]);
@@ -106,7 +106,7 @@ impl<'c> Tile<'_, 'c> {
                 let [of_batch, of_head, _, of_key] = mask.strides;
                 let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
                 let parts = parts.map(|(number, stride)| number * stride);
-                let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                let place = Int::sum(parts);
                 score = score + load(3, place);
             }
             let weight = (score - greatest).exp();

@@ -97,14 +97,14 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// A number for all rows.
     pub(super) fn all(&self, number: &str) -> Ssa<'c> {
-        let value = [("value", Attribute::text(&format!("dense<{number}> : {}", self.vector)))];
-        self.code.one("arith.constant", &[], self.vector, &value)
+        let value = Attribute::text(&format!("dense<{number}> : {}", self.vector));
+        self.code.literal(value, self.vector)
     }
 
     /// The factor on scores, for all rows.
     pub(super) fn scale(&self, scale: f64) -> Ssa<'c> {
-        let scale = [("value", Attribute::float(scale, self.float))];
-        let scale = self.code.one("arith.constant", &[], self.float, &scale);
+        let scale = Attribute::float(scale, self.float);
+        let scale = self.code.literal(scale, self.float);
         scale.broadcast(self.vector)
     }
 

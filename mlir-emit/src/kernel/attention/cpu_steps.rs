@@ -24,7 +24,7 @@ impl<'c> Tile<'_, 'c> {
         let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
         let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
         let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
-        let lanes = code.one("arith.constant", &[], words, &[("value", numbers)]);
+        let lanes = code.literal(numbers, words);
         let all = |number: Int<'c>| code.word(number).broadcast(words);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
@@ -117,16 +117,12 @@ impl<'c> Tile<'_, 'c> {
         let mut sums = sums.into_iter();
         for next in 0..keys {
             let key = key + next;
-            let added = match of.mask {
-                None => None,
-                Some(mask) => {
-                    let [of_batch, of_head, _, of_key] = mask.strides;
-                    let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| number * stride);
-                    let parts = parts.into_iter().collect::<Vec<_>>();
-                    Some(self.lanes.broadcast(self.buffer(3), Int::sum(parts)))
-                }
-            };
+            let added = of.mask.map(|mask| {
+                let [of_batch, of_head, _, of_key] = mask.strides;
+                let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
+                let place = Int::sum(parts.map(|(number, stride)| number * stride));
+                self.lanes.broadcast(self.buffer(3), place)
+            });
             for (vector, greatest) in (0..).zip(&mut greatest) {
                 let sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
                 let mut score = sum * scale;

@@ -7,7 +7,6 @@ use super::{GREATEST, MISSING, SIXTEEN, product};
 use crate::counts::unsigned;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::matrix;
 use crate::kernel::places::BEYOND;
 use crate::mlir::Attribute;
 use std::f64::consts::LOG2_E;
@@ -208,7 +207,7 @@ impl<'c> Lanes<'_, 'c> {
                         let (Some(&factor), Some(sum)) = (factor, sum) else {
                             unreachable!("{MISSING}");
                         };
-                        *sum = matrix(code, [own, factor], *sum);
+                        *sum = code.mfma([own, factor], *sum);
                     }
                 }
             }
@@ -223,7 +222,7 @@ impl<'c> Lanes<'_, 'c> {
         let run = tile.float.vector(&[RUN]);
         let zeros = code.zeros(run);
         let scale = Attribute::float(self.scale * LOG2_E, tile.float);
-        let scale = code.one("arith.constant", &[], tile.float, &[("value", scale)]);
+        let scale = code.literal(scale, tile.float);
         let scale = scale.broadcast(run);
         let mut numbers = vec![[Vec::new(), Vec::new()]; self.factors[0].len()];
         for block in 0..BLOCKS {

@@ -179,7 +179,7 @@ impl Gradients {
             lanes.mended(&sums, [batch, own_head], streamed_heads)
         };
         let scale = Attribute::float(of.scale, float);
-        let scale = code.one("arith.constant", &[], float, &[("value", scale)]);
+        let scale = code.literal(scale, float);
         for (number, (dtype, strides, _)) in self.problem.stored().into_iter().enumerate() {
             let to = code.argument(stored + number);
             for (block, sums) in (0..).zip(lanes.apart(&sums)) {

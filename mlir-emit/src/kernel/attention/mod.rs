@@ -46,7 +46,6 @@ pub(crate) use prefill::Prefill;
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::RUN;
-use super::gemm::matrix;
 use super::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::Type;
@@ -260,7 +259,7 @@ fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> S
     for (&a, &b) in a.iter().zip(b) {
         for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
             let factors = [code.shuffle([a, a], &half), code.shuffle([b, b], &half)];
-            sums = matrix(code, factors, sums);
+            sums = code.mfma(factors, sums);
         }
     }
     sums

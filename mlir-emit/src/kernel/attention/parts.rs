@@ -6,7 +6,7 @@ use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_quer
 use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, Written, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::{element, matrix};
+use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::f64::consts::LOG2_E;
@@ -278,7 +278,7 @@ impl<'c> Lanes<'_, 'c> {
             let weights = weights.truncf(self.half.vector(&[RUN]));
             for (column, sum) in (0..).zip(&mut weighted) {
                 let own = gathered(code, values, self.width(), column);
-                *sum = matrix(code, [own, weights], *sum);
+                *sum = code.mfma([own, weights], *sum);
             }
         }
         Sums {
@@ -296,11 +296,11 @@ impl<'c> Lanes<'_, 'c> {
         for (&keys, &q) in keys.iter().zip(q) {
             for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
                 let factors = [code.shuffle([keys, keys], &half), code.shuffle([q, q], &half)];
-                sum = matrix(code, factors, sum);
+                sum = code.mfma(factors, sum);
             }
         }
         let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float);
-        let scale = code.one("arith.constant", &[], self.float, &[("value", scale)]);
+        let scale = code.literal(scale, self.float);
         let scale = scale.broadcast(run);
         let scores = sum * scale;
         let visible = &self.decode.of.visible;

@@ -10,7 +10,7 @@ use crate::counts::unsigned;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::{element, matrix};
+use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::Attribute;
@@ -100,7 +100,7 @@ impl<'c> Lanes<'_, 'c> {
                 let own = gathered(code, &rows, values.width(), column);
                 for (weights, sums) in weights.iter().zip(&mut sums) {
                     let (weights, sum) = (weights[number], &mut sums.weighted[at]);
-                    *sum = matrix(code, [own, weights], *sum);
+                    *sum = code.mfma([own, weights], *sum);
                 }
             }
         }
@@ -184,7 +184,7 @@ impl<'c> Lanes<'_, 'c> {
         let run = self.tile.float.vector(&[RUN]);
         let zeros = code.zeros(run);
         let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float);
-        let scale = code.one("arith.constant", &[], self.tile.float, &[("value", scale)]);
+        let scale = code.literal(scale, self.tile.float);
         let scale = scale.broadcast(run);
         let blocks = unsigned(BLOCKS);
         let mut scores = vec![Vec::new(); q.len()];
@@ -262,7 +262,7 @@ impl<'c> Lanes<'_, 'c> {
                     let [of_batch, of_head, of_query, of_key] = mask.strides;
                     let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
                     let parts = parts.map(|(number, stride)| number * stride);
-                    let place = Int::sum(parts.into_iter().collect::<Vec<_>>());
+                    let place = Int::sum(parts);
                     let element = element(code.context(), mask.dtype);
                     let added = code.load(*buffer, (place, Int::Known(0)), element);
                     let added = added.broadcast(element.vector(&[RUN]));

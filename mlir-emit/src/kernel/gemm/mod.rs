@@ -10,7 +10,7 @@ use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
 use crate::counts::signed;
 use crate::kernel::problem::bytes;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 
@@ -279,20 +279,4 @@ impl<'c> Kernel<'_, 'c> {
             epilogue.write(code, (sum, extent.copied().unwrap_or(1)), &spot, buffers);
         }
     }
-}
-
-/// One matrix instruction: each lane has a quarter of the terms of a row and of a column.
-pub(super) fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Ssa<'c> {
-    let number = |value: i64| Attribute::text(&format!("{value} : i32"));
-    let (terms, _) = a.r#type().as_vector();
-    let attributes = [
-        ("m", number(INTRINSIC.cast_signed())),
-        ("n", number(INTRINSIC.cast_signed())),
-        ("k", number(4 * terms.iter().product::<i64>())),
-        ("blocks", number(1)),
-        ("cbsz", number(0)),
-        ("abid", number(0)),
-        ("blgp", Attribute::text("#rocdl.mfma_perm_b<none>")),
-    ];
-    code.one("amdgpu.mfma", &[a, b, sums], sums.r#type(), &attributes)
 }

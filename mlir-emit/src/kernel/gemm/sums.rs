@@ -15,7 +15,7 @@
 //! Odd and even steps have separate registers. A loop over single steps would have to move values
 //! that are still being loaded from one set of registers to another, and so would wait for them.
 
-use super::{Kernel, element, matrix};
+use super::{Kernel, element};
 use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
@@ -264,7 +264,7 @@ impl<'c> Steps<'_, 'c> {
                     } else {
                         [a, b]
                     };
-                    *sum = matrix(code, factors, *sum);
+                    *sum = code.mfma(factors, *sum);
                 }
             }
         }

@@ -58,7 +58,7 @@ impl<'c> Lanes<'_, 'c> {
 
     fn constant(&self, text: &str, r#type: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("dense<{text}> : {}", r#type));
-        self.code.one("arith.constant", &[], r#type, &[("value", value)])
+        self.code.literal(value, r#type)
     }
 
     fn splat(&self, number: i64) -> Ssa<'c> {

@@ -160,8 +160,8 @@ impl<'c> Writer<'_, 'c> {
             .r#type();
         let constant = |element: Type<'c>, text: &str| {
             let vector = element.vector(&[self.lanes]);
-            let value = [("value", Attribute::text(&one_for_all(text, Some(vector))))];
-            code.one("arith.constant", &[], vector, &value)
+            let value = Attribute::text(&one_for_all(text, Some(vector)));
+            code.literal(value, vector)
         };
         let nothing = constant(single, start);
         let keeps = self
@@ -276,7 +276,7 @@ impl<'c> Writer<'_, 'c> {
                     .collect();
                 let truths = Type::integer(code.context(), 1).vector(&[self.lanes]);
                 let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
-                Some(code.one("arith.constant", &[], truths, &[("value", value)]))
+                Some(code.literal(value, truths))
             };
             rest.push(Spot {
                 place: place.into(),

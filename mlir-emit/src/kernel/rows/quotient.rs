@@ -87,8 +87,8 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
     const LEAST: u32 = 0x0080_0000;
     let (word, float) = (Type::integer(code.context(), 32), divisor.r#type());
     let number = |bits: u32| {
-        let value = [("value", Attribute::text(&format!("{bits} : i32")))];
-        code.one("arith.constant", &[], word, &value)
+        let value = Attribute::text(&format!("{bits} : i32"));
+        code.literal(value, word)
     };
     // The divisor times this power is from 1/2 to 1, so that no product is larger than the
     // quotient; from 1 to 4 if the divisor is 2^126 or more, and below 1/2 if it is subnormal.

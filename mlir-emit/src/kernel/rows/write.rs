@@ -297,8 +297,8 @@ impl<'c> Writer<'_, 'c> {
             .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
             .r#type();
         let vector = element.vector(&[RUN]);
-        let value = [("value", Attribute::text(&one_for_all(start, Some(vector))))];
-        let nothing = code.one("arith.constant", &[], vector, &value);
+        let value = Attribute::text(&one_for_all(start, Some(vector)));
+        let nothing = code.literal(value, vector);
         let add = |found: Ssa<'c>, run: &mut Run<'c>| {
             let read = self.element(source, run);
             let read = self.if_there(read, nothing, &run.exists);

@@ -114,7 +114,7 @@ impl<'c> Writer<'_, 'c> {
             Int::Made(value) => value,
             Int::Known(known) => {
                 let known = Attribute::text(if known == 0 { "false" } else { "true" });
-                code.one("arith.constant", &[], bit, &[("value", known)])
+                code.literal(known, bit)
             }
         };
         let exists = exists.iter().map(truth).collect::<Vec<_>>();
