@@ -223,7 +223,7 @@ mod tests {
         let row = Int::Known(13);
         assert!(matches!((row ^ (row / 8)) % 8, Int::Known(4)));
         assert!(names(|row| (row * 1 + 0) / 1).is_empty());
-        assert!(names(|row| row * 0 + 7 * Int::Known(2)).is_empty());
+        assert!(names(|row| row * Int::Known(0) + 7 * Int::Known(2)).is_empty());
     }
 
     #[test]
