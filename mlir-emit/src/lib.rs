@@ -225,7 +225,7 @@ fn lowered<'c>(
             at.run("func.return", &values);
         }
     });
-    let texts = kernel::place(context, &mut block.operations, kernels, target)?;
+    let texts = kernel::write_kernels(context, &mut block.operations, kernels, target)?;
     verified(context, &block)?;
     Ok((texts, block, results))
 }

@@ -96,14 +96,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
     /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
     /// is one.
     pub(crate) fn in_order(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
-        let turn = self.target.machine().and_then(|_| turn(tensor, order));
-        let Some(turn) = turn.filter(Transpose::is_possible) else {
+        let transpose = self.target.machine().and_then(|_| as_transpose(tensor, order));
+        let Some(transpose) = transpose.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
         };
         Ordered {
             ssa: self
                 .kernels
-                .transpose(self.at.context(), (&turn, &extents(&tensor.dims, order))),
+                .transpose(self.at.context(), (&transpose, &extents(&tensor.dims, order))),
             order: order.to_vec(),
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
@@ -444,7 +444,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a
 /// tensor into this order, if it is one.
-fn turn(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
+fn as_transpose(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
     let extent_of = |axis: &usize| tensor.dims[*axis];
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
     let (from, to) = (wide(&tensor.order), wide(order));

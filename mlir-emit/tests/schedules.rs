@@ -322,6 +322,13 @@ fn gradients_of_attention_have_no_scores_in_memory() {
         }
         assert!(!emitted.contains(scores), "{emitted}");
     }
+    // MLIR reads no float without a point: the kernel would be rejected.
+    let unscaled = attention_gradients([6, 6], |_, op| op.attn_scale_value = Some(0.0));
+    let emitted = lowered(unscaled, &mi300x).mlir;
+    assert!(
+        emitted.contains("@gradients_of_") && !emitted.contains("= 0e0"),
+        "{emitted}"
+    );
     // What the kernels do not do is not ignored.
     let masked = attention_gradients([6, 6], |b, op| {
         op.attn_mask = Some(b.buffer("mask", F16, &[2, 6, 100, 60]));

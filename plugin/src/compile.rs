@@ -1,8 +1,9 @@
 //! From a graph to its compiled code: the keys that it is found under, and the compiler if it is
 //! not found.
 //!
-//! A compilation runs on a separate thread, tries fallback flags if the compiler crashes or rejects
-//! the module, and keeps a reproducer of what does not compile.
+//! A compilation runs on a separate thread. If the compiler crashes or rejects the module, it tries
+//! fallback flags and then, for a graph with schedules, the graph without them. It keeps a
+//! reproducer of what does not compile.
 
 use crate::error::Error;
 use crate::own_thread::on_own_thread;

@@ -3,7 +3,7 @@
 //! The module of a report is the guard's, lowered without the quirk's workaround: nothing of it is
 //! kept in the repository.
 
-use crate::cases;
+use crate::cases::Case;
 use anyhow::{Context as _, Result};
 use rotini_emit::{Backend, Description, Effect, Guard, Quirks, Target, emit_avoiding};
 
@@ -43,17 +43,16 @@ pub struct Reproducer {
 ///
 /// # Errors
 ///
-/// If the guard is no case of the suite, or cannot be lowered.
-pub fn reproducer(one: &Description) -> Result<Option<Reproducer>> {
+/// If the guard is none of `cases`, or cannot be lowered.
+pub fn reproducer(one: &Description, cases: &[Case]) -> Result<Option<Reproducer>> {
     let (backend, case, added) = match one.guard {
         Guard::Case(backend, case) => (backend, case, &[][..]),
         Guard::Compiled(backend, case, flags) => (backend, case, flags),
         Guard::None(_) => return Ok(None),
     };
     let target = target(backend);
-    let mut all = cases::all_graphs()?.into_iter();
-    let guard = all.find(|one| one.name == case).context("a guard that is no case")?;
-    let mut graph = guard.graph;
+    let guard = cases.iter().find(|one| one.name == case);
+    let mut graph = guard.context("a guard that is no case")?.graph.clone();
     graph.validate()?;
     let quirks = Quirks::of(&target).without(one.quirk);
     let emitted = emit_avoiding(&graph.normalise().0, &target, quirks)?;
@@ -66,18 +65,19 @@ pub fn reproducer(one: &Description) -> Result<Option<Reproducer>> {
     }))
 }
 
-/// Returns the report of a quirk in Markdown. `seen`: what the guard said when it failed.
+/// Returns the report of a quirk in Markdown. `cases`: those of the conformance suite; `seen`: what
+/// the guard said when it failed.
 ///
 /// # Errors
 ///
 /// As [`reproducer`], and if the quirk has no guard.
-pub fn report(one: &Description, seen: &str) -> Result<String> {
+pub fn report(one: &Description, cases: &[Case], seen: &str) -> Result<String> {
     let Reproducer {
         backend,
         case,
         flags,
         mlir,
-    } = reproducer(one)?.context("it has no guard")?;
+    } = reproducer(one, cases)?.context("it has no guard")?;
     let backends: Vec<&str> = one.backends.iter().map(|backend| backend.name()).collect();
     let expected = match one.effect {
         Effect::Wrong => "The results are those of the operations in float64, within the rounding of their types.",
@@ -116,8 +116,9 @@ mod tests {
 
     #[test]
     fn every_quirk_with_a_guard_has_a_report() {
+        let cases = crate::cases::all_graphs().unwrap();
         for one in REGISTER {
-            let report = report(one, "the compiler | says no");
+            let report = report(one, &cases, "the compiler | says no");
             if matches!(one.guard, Guard::None(_)) {
                 assert!(report.is_err());
                 continue;

@@ -77,9 +77,9 @@ impl<'c> Code<'c> {
         self.one("amdgpu.mfma", &[a, b, sums], sums.r#type(), &attributes)
     }
 
-    /// Loads a vector or one element from a buffer of device memory. The address is the sum of a
-    /// place for each lane and one that all lanes share. Beyond the buffer's end the hardware reads
-    /// zeros.
+    /// Loads a vector or one element from a buffer of device memory. Both places, that of the lane
+    /// and the one that all lanes share, are counted in the buffer's elements. Beyond the buffer's
+    /// end the hardware reads zeros.
     pub(super) fn load(&self, buffer: Ssa<'c>, (lane, shared): (Int<'c>, Int<'c>), result: Type<'c>) -> Ssa<'c> {
         let operands = [buffer, self.word(lane), self.word(shared)];
         self.one("amdgpu.raw_buffer_load", &operands, result, &bounded(3))
@@ -130,8 +130,13 @@ impl<'c> Code<'c> {
         self.literal(value, vector)
     }
 
-    /// A number of a floating type, as MLIR writes it.
-    pub(super) fn float(&self, number: &str, float: Type<'c>) -> Ssa<'c> {
+    /// Returns a constant of a floating type.
+    pub(super) fn float(&self, number: f64, float: Type<'c>) -> Ssa<'c> {
+        self.literal(Attribute::float(number, float), float)
+    }
+
+    /// Returns a constant of a floating type that is written as MLIR writes it, with a point.
+    pub(super) fn float_text(&self, number: &str, float: Type<'c>) -> Ssa<'c> {
         let value = Attribute::text(&format!("{number} : {float}"));
         self.literal(value, float)
     }

@@ -169,7 +169,7 @@ impl CpuMatmul {
                 let pairs = totals.iter().zip(sums);
                 pairs.map(|(&total, sum)| total + sum.extf(wide)).collect()
             };
-            let none = vec![code.float("0.0", wide); zeros.len()];
+            let none = vec![code.float_text("0.0", wide); zeros.len()];
             let totals = code.repeat([0.into(), whole.into(), TURN.into()], &none, |first, totals| {
                 let end = (first + TURN).min(whole);
                 so_far(totals, turn([first, end]))

@@ -176,7 +176,7 @@ impl<'a, 'c> Elements<'a, 'c> {
     }
 
     fn zero(&self) -> Ssa<'c> {
-        self.code.float("0.0", self.element)
+        self.code.float_text("0.0", self.element)
     }
 
     fn is_inside(&mut self, number: usize, further: i64) -> Int<'c> {

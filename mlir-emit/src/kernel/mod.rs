@@ -2,20 +2,21 @@
 //! to the compiler: for AMD GPUs and for CPUs.
 //!
 //! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums.
-//! When all of a graph is lowered, [`place`] finds the elementwise consumers of the sums, writes
-//! one kernel for the product and these consumers, and replaces both by a dispatch of it. The
-//! compiler does not change these kernels.
+//! When all of a graph is lowered, [`write_kernels`] finds the elementwise consumers of the sums,
+//! writes one kernel for the product and these consumers, and replaces both by a dispatch of it.
+//! The compiler does not change these kernels.
 //!
 //! | File | Owns |
 //! |---|---|
 //! | `problem` | what a product is |
 //! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
-//! | `gemm`, `reader`, `places`, `merged` | the kernel |
+//! | `gemm` | the kernel of a product: loops over tiles, matrix instructions |
+//! | `reader`, `places`, `merged` | its operands: from memory to swizzled LDS, their addresses, axes that are contiguous |
 //! | `depthwise`, `depthwise_wgrad` | products without matrix instructions, with short and with long sums |
 //! | `split_k` | the second kernel of a split-K product: it adds the partial sums and applies the epilogue |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `scatter` | stores into buffers with gaps, in place |
-//! | `transpose` | transposes: copies in another memory order |
+//! | `transpose` | transposes of elements of 16 bits; others are left to the compiler |
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
 //! | `cpu_matmul`, `cpu_few_rows` | products on CPUs whose operands need no packing |
 //! | `panels` | products on CPUs of tensors that are read by strides: convolutions and their gradients |
@@ -290,7 +291,7 @@ struct Whole<'c> {
 }
 
 /// Replaces products by calls of kernels. Returns the kernels' text.
-pub(crate) fn place(
+pub(crate) fn write_kernels(
     context: &Context,
     operations: &mut Vec<Operation>,
     kernels: &Kernels,

@@ -69,8 +69,8 @@ pub(super) fn terms(bytes: i64) -> i64 {
     STEP_BYTES.cast_signed() / bytes
 }
 
-/// Where a chunk of a row is in LDS: the element's number in the tile.
-pub(super) fn place<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
+/// Returns the element of the LDS tile at which a chunk of a row begins: chunks are XOR-swizzled.
+pub(super) fn swizzled<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
     let swizzle = (row ^ (row / 8)) % 8;
     let moved = chunk ^ swizzle;
     row * terms(bytes) + moved * (CHUNK / bytes)
@@ -189,7 +189,7 @@ impl<'c> Reader<'c> {
                 blocks.push(Block {
                     row: place_of(row),
                     term: chunk * depth,
-                    places: vec![place(row, chunk, bytes)],
+                    places: vec![swizzled(row, chunk, bytes)],
                 });
             }
         } else {
@@ -206,7 +206,7 @@ impl<'c> Reader<'c> {
                 let (chunk, within) = (term / (CHUNK / bytes), term % (CHUNK / bytes));
                 let places = (0..width).map(|next| {
                     let row = row + next;
-                    place(row, chunk, bytes) + within
+                    swizzled(row, chunk, bytes) + within
                 });
                 blocks.push(Block {
                     row: place_of_row.clone(),

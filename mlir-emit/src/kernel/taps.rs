@@ -215,7 +215,7 @@ impl<'c> Writer<'_, 'c> {
         let (code, of) = (self.code, self.of);
         let wide = Type::float(code.context(), Float::F64);
         let taps = of.window[1];
-        let none = (0..taps).map(|_| code.float("0.0", wide)).collect::<Vec<_>>();
+        let none = (0..taps).map(|_| code.float_text("0.0", wide)).collect::<Vec<_>>();
         let zeros = (0..taps).map(|_| code.zeros(self.vector)).collect::<Vec<_>>();
         // In any order, else the lanes are added one after the other.
         let added = [

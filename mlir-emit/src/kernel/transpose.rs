@@ -1,4 +1,5 @@
-//! A transpose: an axis becomes the innermost one, and may be padded with zeros.
+//! A transpose of elements of 16 bits: an axis becomes the innermost one, and may be padded with
+//! zeros.
 //!
 //! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions,
 //! transposes them in registers, and stores each position's channels at once. A workgroup has

@@ -8,8 +8,8 @@
 //! graphs, from the seed `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make
 //! it compile alone, with these flags added: for another CPU, say.
 //!
-//! `ROTINI_QUIRKS_REPORTS` names a directory that gets a report of each quirk whose guard fails,
-//! for the compiler's authors (`scripts/quirks --report`).
+//! `ROTINI_TEST_QUIRK_REPORTS` names a directory that gets a report of each quirk whose guard
+//! fails, for the compiler's authors (`scripts/quirks --report`).
 //!
 //! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
 //!
@@ -325,13 +325,13 @@ fn a_guard_fails_without_its_quirk() {
     assert!(passes.is_empty(), "{}", passes.join("\n"));
 }
 
-/// Writes the report of a quirk to the directory that `ROTINI_QUIRKS_REPORTS` names, if it does.
+/// Writes the report of a quirk if `ROTINI_TEST_QUIRK_REPORTS` names a directory.
 fn write_report(one: &Description, seen: &str) -> Result<()> {
-    let Some(directory) = std::env::var_os("ROTINI_QUIRKS_REPORTS") else {
+    let Some(directory) = std::env::var_os("ROTINI_TEST_QUIRK_REPORTS") else {
         return Ok(());
     };
     let file = std::path::PathBuf::from(directory).join(format!("{}.md", one.quirk.name()));
-    Ok(std::fs::write(file, report(one, seen)?)?)
+    Ok(std::fs::write(file, report(one, &cases::all_graphs()?, seen)?)?)
 }
 
 /// Tells which cases fail without a quirk.

@@ -37,7 +37,7 @@ impl<'c> Tile<'_, 'c> {
             self.write(greatest, 1, 1.into(), vector);
             code.each([0.into(), self.lanes.count.into(), 1.into()], |lane| {
                 let flag = self.number(1, 0.into(), (vector, lane));
-                let half = code.float("0.5", self.lanes.float);
+                let half = code.float_text("0.5", self.lanes.float);
                 let is_meant = code.compare_floats(FloatPredicate::Greater, flag, half);
                 code.when(Int::Made(is_meant), || {
                     self.sum_again((vector, lane), ends);
@@ -71,7 +71,7 @@ impl<'c> Tile<'_, 'c> {
         let [of_key, of_value] = of.columns;
         let (vector, lane) = query;
         let number = self.lanes.first + Int::Known(vector * self.lanes.count) + lane;
-        let zero = code.float("0.0", self.lanes.float);
+        let zero = code.float_text("0.0", self.lanes.float);
         let columns = [0.into(), of_value.into(), 1.into()];
         code.each(columns, |column| {
             self.set_number(zero, column, query);

@@ -101,7 +101,7 @@ impl<'c> Lanes<'_, 'c> {
         let (code, tile) = (self.tile.code, self.tile);
         let again = tile.again();
         let streamed = self.streamed.copied.each_ref().map(Copied::matrix);
-        let scale = code.float(&format!("{:e}", self.scale * LOG2_E), tile.float);
+        let scale = code.float(self.scale * LOG2_E, tile.float);
         let mut all = Vec::new();
         for ((number, block), &[from, end]) in (0..).zip(self.apart(sums)).zip(&self.seen) {
             let row = tile.row(number);
@@ -283,9 +283,9 @@ impl<'c> Lanes<'_, 'c> {
 /// are 0, not exp(-∞ + ∞), where a row's statistic and scores are -∞.
 fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Ssa<'c> {
     let code = tile.code;
-    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float);
+    let factor = code.float(-LOG2_E, tile.float);
     let subtracted = statistic * factor;
-    code.limited(subtracted, code.float(GREATEST, tile.float), true)
+    code.limited(subtracted, code.float_text(GREATEST, tile.float), true)
 }
 
 /// Gathers the numbers of the lane's four rows of a block from the 16 lanes that each hold the

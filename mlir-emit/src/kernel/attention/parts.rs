@@ -212,8 +212,8 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let sums = Sums {
             // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float(LEAST, self.float),
-            total: code.float("0.0", self.float),
+            greatest: code.float_text(LEAST, self.float),
+            total: code.float_text("0.0", self.float),
             weighted: vec![code.zeros(self.float.vector(&[RUN])); unsigned(self.width())],
         };
         let first = self.load(start);
@@ -310,7 +310,7 @@ impl<'c> Lanes<'_, 'c> {
         let [from, end] = self.own;
         let first = Int::sum([key, Int::Known(block * SIXTEEN), self.quarter * RUN]) - from;
         let count = from.is_below(end).select(end - from, 0);
-        let hidden = code.float(HIDDEN, self.float);
+        let hidden = code.float_text(HIDDEN, self.float);
         let all: Vec<_> = (0..RUN)
             .map(|number| {
                 let score = code.extract(scores, number, self.float);
@@ -344,7 +344,7 @@ impl<'c> Lanes<'_, 'c> {
             matrix(of.v, of_values_buffer, of_value),
         );
         let exists = self.column.is_below(self.decode.columns_of_group());
-        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float);
+        let scale = code.float(of.scale * LOG2_E, self.float);
         // If the sum of weights is NaN, a visible score is NaN.
         let is_meant = exists & again.is_number(sums.total);
         again.mended(&sums.weighted, is_meant, || {

@@ -49,8 +49,8 @@ impl<'c> Lanes<'_, 'c> {
         let width = unsigned(values.width());
         let none = Sums {
             // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float(LEAST, float),
-            total: code.float("0.0", float),
+            greatest: code.float_text(LEAST, float),
+            total: code.float_text("0.0", float),
             weighted: vec![code.zeros(float.vector(&[RUN])); width],
         };
         let flat = |sums: &[Sums<'c>]| -> Vec<Ssa<'c>> {
@@ -159,7 +159,7 @@ impl<'c> Lanes<'_, 'c> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN]);
         let all = |number: &str| {
-            let number = code.float(number, float);
+            let number = code.float_text(number, float);
             number.broadcast(run)
         };
         if dtype != DataType::F32 {
@@ -250,7 +250,7 @@ impl<'c> Lanes<'_, 'c> {
         let (query, columns) = (tile.row(block), values.columns);
         // If the sum of weights is NaN, a visible score is NaN.
         let is_meant = tile.exists(query) & again.is_number(total);
-        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float);
+        let scale = code.float(of.scale * LOG2_E, tile.float);
         again.mended(&sums.weighted, is_meant, || {
             let q = self.q.row([batch, head, query]);
             let [from, end] = seen;
@@ -287,7 +287,7 @@ impl<'c> Lanes<'_, 'c> {
     ) {
         let (code, tile) = (self.tile.code, self.tile);
         let of = &self.prefill.of;
-        let zero = code.float("0.0", tile.float);
+        let zero = code.float_text("0.0", tile.float);
         let seen = tile.seen();
         for ((block, sums), seen) in (0..).zip(sums).zip(seen) {
             let total = of_query(code, "arith.addf", sums.total);

@@ -59,7 +59,7 @@ impl Decode {
         for &other in greatest.iter().skip(1) {
             most = most.maxnumf(other);
         }
-        let (mut total, mut sum) = (code.float("0.0", float), code.zeros(own));
+        let (mut total, mut sum) = (code.float_text("0.0", float), code.zeros(own));
         for (&greatest, &(found, own_sum)) in greatest.iter().zip(&loaded) {
             let factor = greatest - most;
             let factor = factor.exp2();
@@ -69,7 +69,7 @@ impl Decode {
             sum = own_sum.fma(factor, sum);
         }
         // Where there are no weights, the output is zero.
-        let zero = code.float("0.0", float);
+        let zero = code.float_text("0.0", float);
         let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
         let divisor = total.broadcast(own);
         let quotient = sum / divisor;

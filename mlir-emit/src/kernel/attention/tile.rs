@@ -232,7 +232,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let masked = || {
             // Without it the compiler makes the branch a selection, and every step compares.
             code.schedule_barrier();
-            let others: Vec<_> = others.iter().map(|other| code.float(other, self.float)).collect();
+            let others: Vec<_> = others.iter().map(|other| code.float_text(other, self.float)).collect();
             let mut all = Vec::new();
             for (numbers, &[from, end]) in numbers.iter().zip(seen) {
                 let count = from.is_below(end).select(end - from, 0);

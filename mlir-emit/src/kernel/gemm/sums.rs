@@ -21,7 +21,7 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::problem::Factor;
 use crate::kernel::problem::bytes;
-use crate::kernel::reader::{Reader, place, terms};
+use crate::kernel::reader::{Reader, swizzled, terms};
 use crate::mlir::{Float, Type};
 use rotini_schedule::gemm::INTRINSIC;
 
@@ -102,7 +102,7 @@ impl<'c> Kernel<'_, 'c> {
         let count = self.instructions()[side];
         let half = |half: i64| {
             let chunk = quarter + 4 * half;
-            let rows = (0..count).map(|index| place(first + index * sixteen, chunk, bytes));
+            let rows = (0..count).map(|index| swizzled(first + index * sixteen, chunk, bytes));
             rows.collect::<Vec<_>>()
         };
         [half(0), half(1)]
@@ -142,7 +142,7 @@ impl<'c> Steps<'_, 'c> {
         let odd = self.load(first + step);
         if share.count == 2 {
             code.barrier();
-            let (sums, _) = self.turn(&zeros, 0, &odd, None);
+            let (sums, _) = self.step_of_pair(&zeros, 0, &odd, None);
             return self.multiply(&sums, 1);
         }
         let even = self.load(first + 2 * step);
@@ -166,23 +166,23 @@ impl<'c> Steps<'_, 'c> {
         };
         let carried = code.repeat(bounds, &[zeros, odd, even].concat(), |place, carried| {
             let [sums, odd, even] = apart(carried);
-            let (sums, odd) = self.turn(&sums, 0, &odd, Some(place));
-            let (sums, even) = self.turn(&sums, 1, &even, Some(place + step));
+            let (sums, odd) = self.step_of_pair(&sums, 0, &odd, Some(place));
+            let (sums, even) = self.step_of_pair(&sums, 1, &even, Some(place + step));
             [sums, odd, even].concat()
         });
         let [sums, odd, even] = apart(&carried);
-        let (sums, odd) = self.turn(&sums, 0, &odd, single);
-        let (sums, _) = self.turn(&sums, 1, &even, None);
+        let (sums, odd) = self.step_of_pair(&sums, 0, &odd, single);
+        let (sums, _) = self.step_of_pair(&sums, 1, &even, None);
         if single.is_none() {
             return self.multiply(&sums, 0);
         }
-        let (sums, _) = self.turn(&sums, 0, &odd, None);
+        let (sums, _) = self.step_of_pair(&sums, 0, &odd, None);
         self.multiply(&sums, 1)
     }
 
     /// Adds the products of the step in one buffer, and begins the loads of the step from `next`
     /// on. `copies` are stored to the other buffer, and the new loads take their registers.
-    fn turn(
+    fn step_of_pair(
         &self,
         sums: &[Ssa<'c>],
         buffer: i64,

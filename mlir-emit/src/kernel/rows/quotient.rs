@@ -99,7 +99,7 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
     let power = power.maxsi(number(LEAST));
     let power = power.bitcast(float);
     let scaled = divisor * power;
-    let reciprocal = code.float("1.0", float) / scaled;
+    let reciprocal = code.float_text("1.0", float) / scaled;
     let all = |factor: Ssa<'c>| factor.broadcast(elements.r#type());
     let scaled = elements * all(power);
     scaled * all(reciprocal)

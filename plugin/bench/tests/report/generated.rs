@@ -1,4 +1,5 @@
-//! Runs that look like real ones: 12 graphs and 3 engines, one of which was wrong once, crashed once and declined once.
+//! Runs that look like real ones: 12 graphs and 3 engines, one of which was wrong once, crashed
+//! once and declined once.
 
 use rotini_bench::Values;
 use rotini_bench::results::{
@@ -6,7 +7,8 @@ use rotini_bench::results::{
 };
 use rotini_workloads::Published;
 
-/// Name, what it does, type, operations, bytes, and how many times the first engine's time the others take.
+/// Name, what it does, type, operations, bytes, and how many times the first engine's time the
+/// others take.
 type Graph = (&'static str, &'static str, &'static str, Option<f64>, u64, [f64; 2]);
 
 const GRAPHS: [Graph; 12] = [

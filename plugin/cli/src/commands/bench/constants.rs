@@ -21,10 +21,10 @@ pub(super) fn show(results: &Results, output: &Output) -> Result<()> {
 }
 
 /// The columns of constants.
-pub(in super::super) const COLUMNS: [&str; 4] = ["constant", "measured", "MI300X, model", ""];
+pub(crate) const COLUMNS: [&str; 4] = ["constant", "measured", "MI300X, model", ""];
 
 /// A table of constants; `None` without any.
-pub(in super::super) fn table(constants: &[Constant]) -> Option<Table> {
+pub(crate) fn table(constants: &[Constant]) -> Option<Table> {
     if constants.is_empty() {
         return None;
     }
@@ -37,7 +37,7 @@ pub(in super::super) fn table(constants: &[Constant]) -> Option<Table> {
 
 /// A quantity as it was measured, and as the model of an MI300X has it.
 #[derive(Debug, PartialEq, Serialize)]
-pub(in super::super) struct Constant {
+pub(crate) struct Constant {
     name: String,
     measured: f64,
     model: Option<f64>,
@@ -46,7 +46,7 @@ pub(in super::super) struct Constant {
 
 impl Constant {
     /// Name, measured and modelled value, unit.
-    pub(in super::super) fn cells(&self) -> [String; 4] {
+    pub(crate) fn cells(&self) -> [String; 4] {
         let number = |value: f64| rotini_bench::format::significant(value, 3);
         [
             self.name.clone(),
@@ -58,7 +58,7 @@ impl Constant {
 }
 
 /// Returns the constants that a run on a GPU measured with its first engine.
-pub(in super::super) fn constants(results: &Results) -> Vec<Constant> {
+pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     if results.machine.clock != Clock::Gpu {
         return Vec::new();
     }
@@ -152,7 +152,7 @@ fn rotating(row: &Row) -> Option<&Times> {
 }
 
 #[cfg(test)]
-pub(in super::super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use rotini_bench::Values;
     use rotini_bench::results::{Load, Machine, Measurement, Outcome, VERSION};
@@ -187,7 +187,7 @@ pub(in super::super) mod tests {
     }
 
     /// Times as a device would have whose constants are known.
-    pub(in super::super::super) fn of_a_device() -> Results {
+    pub(crate) fn of_a_device() -> Results {
         Results {
             version: VERSION,
             started: String::new(),

@@ -21,7 +21,7 @@ impl Observer for Until {
 }
 
 /// The suite `quick` on rotini and on what the installed ROCm has, within about this time.
-pub(in super::super) fn quick(
+pub(crate) fn quick(
     launch: &Launch,
     own: &EngineSpec,
     rocm: Option<&Path>,
@@ -50,12 +50,7 @@ pub(in super::super) fn quick(
 }
 
 /// The suite `constants` on rotini, within about this time. Results of large graphs are not judged.
-pub(in super::super) fn measure_constants(
-    launch: &Launch,
-    own: &EngineSpec,
-    limit: Duration,
-    seed: u64,
-) -> Result<Results> {
+pub(crate) fn measure_constants(launch: &Launch, own: &EngineSpec, limit: Duration, seed: u64) -> Result<Results> {
     let turns = Turns::CONSTANTS;
     let plan = Plan {
         workloads: suite(super::constants::SUITE, &SuiteOptions::default())?,
