@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use rotini_emit::{EmitError, Target, emit};
 use rotini_plugin::pipeline::check;
 use rotini_tests::cases;
-use rotini_tests::random::recipe;
+use rotini_tests::random::{Settings, recipe};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const TARGETS: [&str; 7] = [
     "mi300x:unscheduled",
     "sm_80",
 ];
-/// Random graphs, those of the seeds 0 and on.
+/// Random graphs, from the seed 0 on, if `ROTINI_GRAPHS` and `ROTINI_SEED` say nothing else.
 const RANDOM: u64 = 2000;
 /// Graphs that differ are listed up to this number.
 const LISTED: usize = 40;
@@ -56,7 +56,8 @@ fn lines() -> Result<BTreeMap<String, String>> {
     let targets = TARGETS.map(|name| Target::parse(name).context(name));
     let targets = targets.into_iter().collect::<Result<Vec<_>>>()?;
     let cases = cases::all().into_par_iter().map(|case| (case.name.clone(), case.graph));
-    let random = (0..RANDOM).into_par_iter();
+    let Settings { seed, count } = Settings::from_environment([RANDOM, RANDOM]);
+    let random = (seed..seed + count).into_par_iter();
     let random = random.map(|seed| (format!("seed {seed}"), recipe(seed).graph()));
     let line = |(name, graph)| {
         let bytes = rotini_wire::encode(&graph);

@@ -84,7 +84,9 @@ pub fn report(one: &Description, cases: &[Case], seen: &str) -> Result<String> {
         Effect::Crash | Effect::Rejected => "The module compiles.",
         Effect::Slow => "The module compiles within seconds.",
     };
-    let summary = one.what.split_inclusive(['.', ':']).next().unwrap_or(one.what);
+    // The first sentence, or what stands before its colon.
+    let ends = [". ", ": "].map(|end| one.what.find(end).unwrap_or(one.what.len()));
+    let summary = one.what.get(..ends[0].min(ends[1])).unwrap_or(one.what);
     Ok(format!(
         "# [{}] {}: {}\n\n\
         {}\n\n\
@@ -99,7 +101,7 @@ pub fn report(one: &Description, cases: &[Case], seen: &str) -> Result<String> {
         `module.mlir`:\n\n```mlir\n{}\n```\n",
         backend.name(),
         one.effect.name(),
-        summary.trim_end_matches(['.', ':']),
+        summary.trim_end_matches('.'),
         one.what,
         one.seen_on.join(", "),
         backends.join(", "),
