@@ -2,7 +2,7 @@
 //!
 //! `ROTINI_PLUGIN_RPATH`: where libraries that the plugin opens by name are looked for first, such
 //! as `$ORIGIN/../..`. CMake sets it to the library directory that the plugin is installed below.
-//! Without it there is none.
+//! If it is not set, the library has no run path.
 
 use std::env;
 
