@@ -3,7 +3,7 @@
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
-use crate::ir::{Loop, MISSING, affine_map, dim};
+use crate::ir::{IndexMap, Input, Loop, MISSING};
 use crate::kernel::{Axis, Factor, Product, Strides};
 use crate::lowering::Lowering;
 use crate::math::multiply_add;
@@ -66,7 +66,7 @@ pub(crate) fn contract<'c>(
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
-    let input = |operand: &Ordered<'c>, swap: usize| -> (Ssa<'c>, DataType, String) {
+    let input = |operand: &Ordered<'c>, swap: usize| -> Input<'c> {
         // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
         // matrix's.
         let mut dims = operand.dims.clone();
@@ -95,7 +95,7 @@ pub(crate) fn contract<'c>(
     };
     let inputs = [input(&a, column), input(&b, row)];
     let init = at.zeros(&extents(out, order), compute);
-    let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
+    let map = IndexMap::select(rank + 1, 0..rank);
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
         let [x, y, so_far] = elements else {
             unreachable!("{MISSING}");

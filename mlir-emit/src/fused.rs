@@ -39,16 +39,13 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
         };
         match owner.name() {
             "linalg.generic" => {
-                let text = |name: &str| owner.attribute(name);
-                let (Some(maps), Some(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
-                    return true;
-                };
+                let structure = owner.structure();
+                let structure = structure.unwrap_or_else(|| unreachable!("a linalg.generic without loops"));
                 // A reduction has a separate loop nest.
-                if kinds.contains("reduction") {
+                if structure.reduces() {
                     continue;
                 }
-                let maps: Vec<Vec<usize>> = maps.split("affine_map<").skip(1).map(results).collect();
-                let Some((written, read)) = maps.split_last() else {
+                let (Some(written), Some(read)) = (structure.written.selected(), structure.selected()) else {
                     return true;
                 };
                 let loops: Option<Vec<usize>> =
@@ -77,11 +74,4 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
         }
     }
     false
-}
-
-/// The loops that the results of `(d0, d1) -> (d1)>, …` name.
-fn results(map: &str) -> Vec<usize> {
-    let named = map.split_once("-> (").and_then(|(_, rest)| rest.split_once(')'));
-    let names = named.map_or("", |(names, _)| names).split(", ");
-    names.filter_map(|name| name.strip_prefix('d')?.parse().ok()).collect()
 }

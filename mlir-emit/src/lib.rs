@@ -69,7 +69,7 @@ pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
 use ir::Emitter;
-use kernel::Kernels;
+use kernel::{Kernels, WrittenKernels, has_kernels, write_kernels};
 use mlir::{Block, Context, Region, Type, Value, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
@@ -110,13 +110,9 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     let signature = signature(graph)?;
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
-    functions.extend(computation(
-        &context,
-        graph,
-        (target, quirks),
-        &Kernels::default(),
-        &signature,
-    )?);
+    let lowered = Lowered::new(&context, graph, (target, quirks), &signature)?;
+    functions.extend(lowered.kernels.texts);
+    functions.push(function_text(&context, "compute", &lowered.results, &lowered.block));
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph, quirks),
@@ -132,15 +128,9 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
 /// As [`emit`].
 pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Schedule)>, EmitError> {
     check(graph, target)?;
-    let (context, kernels) = (Context::new(), Kernels::default());
-    computation(
-        &context,
-        graph,
-        (target, Quirks::of(target)),
-        &kernels,
-        &signature(graph)?,
-    )?;
-    Ok(kernels.products())
+    let context = Context::new();
+    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    Ok(lowered.kernels.products)
 }
 
 /// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
@@ -157,14 +147,8 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
     }
     check(graph, target)?;
     let context = Context::new();
-    let (_, block, _) = lowered(
-        &context,
-        graph,
-        (target, Quirks::of(target)),
-        &Kernels::default(),
-        &signature(graph)?,
-    )?;
-    let bound = workspace::bound(&context, &block.operations, target);
+    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    let bound = workspace::bound(&context, &lowered.block.operations, target);
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
 }
 
@@ -184,7 +168,7 @@ fn write_as_one_dispatch<'c>(
         let values = dispatch::run(graph, target, at, &kernels, arguments);
         at.run("flow.return", &values);
     });
-    if !kernels.is_empty() {
+    if has_kernels(&dispatch) {
         return false;
     }
     // Neither extents nor a workload are given.
@@ -195,37 +179,35 @@ fn write_as_one_dispatch<'c>(
     true
 }
 
-/// The text of the function `@compute`, behind those of the kernels that it dispatches.
-fn computation(
-    context: &Context,
-    graph: &NormalGraph,
-    target: (&Target, Quirks),
-    kernels: &Kernels,
-    signature: &Signature,
-) -> Result<Vec<String>, EmitError> {
-    let (mut texts, block, results) = lowered(context, graph, target, kernels, signature)?;
-    texts.push(function_text(context, "compute", &results, &block));
-    Ok(texts)
+/// A graph as the function `@compute`.
+struct Lowered<'c> {
+    /// What the function dispatches.
+    kernels: WrittenKernels,
+    block: Block,
+    results: Vec<Type<'c>>,
 }
 
-/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of
-/// its results.
-fn lowered<'c>(
-    context: &'c Context,
-    graph: &NormalGraph,
-    (target, quirks): (&Target, Quirks),
-    kernels: &Kernels,
-    signature: &Signature,
-) -> Result<(Vec<String>, Block, Vec<Type<'c>>), EmitError> {
-    let at = Emitter::new(context, quirks);
-    let (arguments, results) = shell::function_types(&at, signature);
-    let mut block = context.block(&arguments, |arguments| {
-        if !write_as_one_dispatch(at, graph, target, (arguments, &results)) {
-            let values = dispatch::run(graph, target, at, kernels, arguments);
-            at.run("func.return", &values);
-        }
-    });
-    let texts = kernel::write_kernels(context, &mut block.operations, kernels, target)?;
-    verified(context, &block)?;
-    Ok((texts, block, results))
+impl<'c> Lowered<'c> {
+    fn new(
+        context: &'c Context,
+        graph: &NormalGraph,
+        (target, quirks): (&Target, Quirks),
+        signature: &Signature,
+    ) -> Result<Self, EmitError> {
+        let (at, kernels) = (Emitter::new(context, quirks), Kernels::default());
+        let (arguments, results) = shell::function_types(&at, signature);
+        let mut block = context.block(&arguments, |arguments| {
+            if !write_as_one_dispatch(at, graph, target, (arguments, &results)) {
+                let values = dispatch::run(graph, target, at, &kernels, arguments);
+                at.run("func.return", &values);
+            }
+        });
+        let kernels = write_kernels(context, &mut block.operations, &kernels, target)?;
+        verified(context, &block)?;
+        Ok(Lowered {
+            kernels,
+            block,
+            results,
+        })
+    }
 }

@@ -6,8 +6,8 @@
 //! `dispatch` knows the families; this file knows none of them.
 
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, affine_map, dim};
-use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose, fitted};
+use crate::ir::{Emitter, IndexMap, Loop};
+use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose, append_product, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -52,14 +52,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return None;
         }
         if product.is_direct {
-            return Some(self.kernels.append(self.at.context(), product));
+            return Some(append_product(self.at.context(), product));
         }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
         let schedule = tried.or_else(|| gemm::choose(machine, &problem))?;
         product.schedule = fitted(&product, schedule);
         product.name = format!("{}_{}", product.name, product.schedule.word());
-        Some(self.kernels.append(self.at.context(), product))
+        Some(append_product(self.at.context(), product))
     }
 
     /// Whether rotini has a kernel for a product on a CPU.
@@ -408,12 +408,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let results = value
             .order
             .iter()
-            .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
+            .map(|axis| order.iter().position(|candidate| candidate == axis))
             .collect::<Option<Vec<_>>>()
             .unwrap_or_else(|| unreachable!("orders over different axes"));
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let identity = IndexMap::identity(rank);
         let init = at.empty(&extents(&value.dims, &order), dtype);
-        let inputs = [(value.ssa, value.dtype, affine_map(rank, &results))];
+        let inputs = [(value.ssa, value.dtype, IndexMap::select(rank, results))];
         let ssa = at.generic(
             &vec![Loop::Parallel; rank],
             &inputs,

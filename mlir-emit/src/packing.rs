@@ -1,7 +1,7 @@
 //! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where
 //! it is written.
 
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::{Emitter, IndexMap, Loop, MISSING};
 use crate::mlir::Value as Ssa;
 use crate::narrow::Bits;
 use crate::value::reshape;
@@ -185,7 +185,7 @@ fn repack<'c>(
     let (new, old) = (groups.len(), groups.len() + 1);
     let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
     let init = at.zeros(&shape, dtype);
-    let map = |piece: usize| affine_map(old + 1, &(0..new).chain([piece]).map(dim).collect::<Vec<_>>());
+    let map = |piece: usize| IndexMap::select(old + 1, (0..new).chain([piece]));
     let mut loops = vec![Loop::Parallel; old];
     loops.push(Loop::Reduction);
     let inputs = [(tensor, DataType::U8, map(old))];

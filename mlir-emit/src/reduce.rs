@@ -3,8 +3,8 @@
 
 use crate::convert::convert;
 use crate::fused::is_repeated;
-use crate::ir::{Loop, affine_map, dim, only};
-use crate::kernel::{ROWS, has_rows, has_rows_on_cpus};
+use crate::ir::{IndexMap, Loop, Writer, only};
+use crate::kernel::{has_rows, has_rows_on_cpus};
 use crate::lanes::Rows;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -154,15 +154,15 @@ impl<'c> Lowering<'_, 'c> {
         let positions = shape.order.iter().enumerate();
         let loops = kinds(shape.order, reduced);
         let stays = positions.filter(|(_, axis)| !reduced.contains(axis));
-        let (kept, results): (Vec<usize>, Vec<String>) = stays.map(|(position, &axis)| (axis, dim(position))).unzip();
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let (kept, results): (Vec<usize>, Vec<usize>) = stays.map(|(position, &axis)| (axis, position)).unzip();
+        let identity = IndexMap::identity(rank);
         let init = at.filled(&extents(shape.dims, &kept), shape.dtype, start);
         let element = at.element_type(shape.dtype);
         let ssa = at.structured(
-            &[(ROWS, "unit".to_owned())],
+            Writer::Rows,
             &loops,
             &[(elements.ssa, element, identity)],
-            (init, element, affine_map(rank, &results)),
+            (init, element, IndexMap::select(rank, results)),
             |inner, elements| {
                 let &[element, found] = elements else {
                     unreachable!("a reduction of nothing");
@@ -360,9 +360,9 @@ impl<'c> Lowering<'_, 'c> {
         let read = self.operands(&operands, shape.dims, shape.order);
         let results = extents(shape.dims, &kept);
         let init = at.filled(&results, carried, start);
-        let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
-        let ssa = at.configured(
-            how,
+        let map = IndexMap::select(order.len(), 0..kept.len());
+        let ssa = at.written_by(
+            how.map_or(Writer::Compiler, Writer::Configured),
             &loops,
             &inputs(&read, &order),
             (init, carried, map),

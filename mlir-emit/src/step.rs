@@ -5,7 +5,7 @@
 //! other.
 
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, IndexMap, Input, Loop};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -79,7 +79,7 @@ impl<'c> Lowering<'_, 'c> {
         let rank = shape.order.len();
         let read = self.operands(operands, shape.dims, shape.order);
         let init = at.empty(&extents(shape.dims, shape.order), shape.dtype);
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let identity = IndexMap::identity(rank);
         let loops = vec![Loop::Parallel; rank];
         let ssa = at.generic(
             &loops,
@@ -155,9 +155,7 @@ pub(crate) fn count(dims: &[i64], axes: &[usize]) -> i64 {
     })
 }
 
-pub(crate) type Inputs<'c> = Vec<(Ssa<'c>, DataType, String)>;
-
-pub(crate) fn inputs<'c>(operands: &[Operand<'c>], order: &[usize]) -> Inputs<'c> {
+pub(crate) fn inputs<'c>(operands: &[Operand<'c>], order: &[usize]) -> Vec<Input<'c>> {
     let mut inputs = Vec::new();
     for operand in operands {
         inputs.extend(operand.input(order));

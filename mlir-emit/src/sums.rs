@@ -6,7 +6,7 @@
 //! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim, only};
+use crate::ir::{Emitter, IndexMap, Loop, MISSING, only};
 use crate::mlir::Value as Ssa;
 use crate::step::Combiner;
 use crate::target::Target;
@@ -92,7 +92,7 @@ pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from:
         return ssa;
     }
     let rank = extents.len();
-    let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+    let identity = IndexMap::identity(rank);
     at.generic(
         &vec![Loop::Parallel; rank],
         &[(ssa, from, identity.clone())],
@@ -117,7 +117,7 @@ pub(crate) fn blocks<'c>(
             .map(|axis| if axis == 0 { vec![0, 1] } else { vec![axis + 1] })
             .collect();
         let ssa = at.barrier(ssa);
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let identity = IndexMap::identity(rank);
         let inputs = (0..count)
             .map(|block| {
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
@@ -147,15 +147,14 @@ pub(crate) fn blocks<'c>(
     }
     let mut loops = vec![Loop::Parallel; rank];
     loops.push(Loop::Reduction);
-    let kept: Vec<String> = (0..rank).map(dim).collect();
-    let read = affine_map(rank + 1, &[&[dim(rank)], kept.as_slice()].concat());
+    let read = IndexMap::select(rank + 1, [rank].into_iter().chain(0..rank));
     let sum = at.generic(
         &loops,
         &[(at.barrier(ssa), compute, read)],
         (
             at.zeros(results, DataType::F64),
             DataType::F64,
-            affine_map(rank + 1, &kept),
+            IndexMap::select(rank + 1, 0..rank),
         ),
         |body, elements| {
             let &[element, sum] = elements else {

@@ -3,7 +3,7 @@
 //! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride
 //! 0, or broadcast) are not among them: index maps leave them out, so no repetition is ever copied.
 
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, IndexMap, Input, Loop};
 use crate::mlir::{Attribute, Value as Ssa};
 use crate::quirks::Quirk;
 use rotini_graph::{DataType, Scalar};
@@ -143,7 +143,7 @@ impl<'c> Value<'c> {
         let operand = Operand::new(at, self, &self.dims);
         let shape = extents(&self.dims, order);
         let init = at.empty(&shape, self.dtype);
-        let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
+        let identity = IndexMap::identity(order.len());
         let loops = vec![Loop::Parallel; order.len()];
         let inputs: Vec<_> = operand.input(order).into_iter().collect();
         at.generic(&loops, &inputs, (init, self.dtype, identity), |body, elements| {
@@ -215,16 +215,16 @@ impl<'c> Operand<'c> {
 
     /// The operand with its index map, for an iteration whose loops are the logical axes `order`;
     /// `None` for one value.
-    pub(crate) fn input(&self, order: &[usize]) -> Option<(Ssa<'c>, DataType, String)> {
+    pub(crate) fn input(&self, order: &[usize]) -> Option<Input<'c>> {
         let Source::Tensor { ssa, axes } = &self.source else {
             return None;
         };
         let results = axes
             .iter()
-            .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
+            .map(|axis| order.iter().position(|candidate| candidate == axis))
             .collect::<Option<Vec<_>>>()
             .unwrap_or_else(|| unreachable!("an operand with an axis that its iteration lacks"));
-        Some((*ssa, self.dtype, affine_map(order.len(), &results)))
+        Some((*ssa, self.dtype, IndexMap::select(order.len(), results)))
     }
 
     /// The operand's element inside the body: the one that was read, or the one value.

@@ -3,7 +3,7 @@
 
 use crate::Unsupported;
 use crate::convert::convert;
-use crate::ir::{Emitter, IntegerPredicate, Loop, MISSING, affine_map, dim};
+use crate::ir::{Emitter, IndexMap, Input, IntegerPredicate, Loop, MISSING};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -235,9 +235,6 @@ pub(crate) struct Fold<'l, 'g, 'c> {
     pub(crate) compute: DataType,
 }
 
-/// A tensor with its type and the map by which the loops of a fold read it.
-pub(crate) type Input<'c> = (Ssa<'c>, DataType, String);
-
 impl<'c> Fold<'_, '_, 'c> {
     /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of
     /// `beside`, which is shaped like the result, and from the old value.
@@ -258,10 +255,7 @@ impl<'c> Fold<'_, '_, 'c> {
         let in_thread = is_found && at.quirks().avoids(Quirk::ConstantFolds);
         let reduced = if in_thread { 0 } else { self.over.len() };
         let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
-        let map = |loops_read: &[usize]| {
-            let results: Vec<_> = loops_read.iter().copied().map(dim).collect();
-            affine_map(loops.len(), &results)
-        };
+        let map = |numbers: &[usize]| IndexMap::select(loops.len(), numbers.iter().copied());
         // In this order the compiler knows it for pooling, and has fast code for CPUs.
         let mut inputs: Vec<_> = windowed.into_iter().collect();
         if !in_thread {

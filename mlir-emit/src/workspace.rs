@@ -329,24 +329,14 @@ impl<'a> Kernels<'a> {
 /// Whether the reader's index map for what it reads is a selection of axes; if `in_order`, all of
 /// the reader's axes in their order.
 fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
-    let maps = reader.attribute("indexing_maps").unwrap_or_default();
-    let mut maps = maps
-        .split("affine_map<")
-        .skip(1)
-        .filter_map(|map| map.split_once(" -> ("));
-    let Some((from, to)) = one.operand.and_then(|operand| maps.nth(operand)) else {
-        return false;
-    };
-    let to = to.split(')').next().unwrap_or_default();
-    let is_axis = |text: &str| {
-        text.strip_prefix('d')
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    if in_order {
-        from.trim_start_matches('(').trim_end_matches(')') == to
-    } else {
-        to.is_empty() || to.split(", ").all(is_axis)
-    }
+    let map = one.operand.and_then(|operand| reader.maps().get(operand));
+    map.is_some_and(|map| {
+        if in_order {
+            map.is_identity()
+        } else {
+            map.selected().is_some()
+        }
+    })
 }
 
 /// The tensors that an operation's body reads by itself.
@@ -458,6 +448,5 @@ fn is_contraction(context: &Context, operation: &Operation) -> bool {
 
 /// Whether the operation makes elements from elements.
 fn is_elementwise(operation: &Operation) -> bool {
-    let iterators = operation.attribute("iterator_types");
-    operation.name() == "linalg.generic" && iterators.is_some_and(|iterators| !iterators.contains("reduction"))
+    operation.structure().is_some_and(|structure| !structure.reduces())
 }

@@ -2,9 +2,9 @@
 //! them.
 
 use super::axes::{HEAD, KEY, QUERY};
-use crate::ir::{Emitter, MISSING, affine_map, dim};
+use crate::ir::{Emitter, IndexMap, MISSING};
 use crate::lowering::Lowering;
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Attribute, Value as Ssa};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
@@ -48,7 +48,7 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
     let heads = vec![HEAD_OF_KEYS, GROUP];
     let mut operands = Vec::new();
     let mut maps = Vec::new();
-    let mut add = |(ssa, map): (Ssa<'c>, String)| {
+    let mut add = |(ssa, map): (Ssa<'c>, IndexMap)| {
         operands.push(ssa);
         maps.push(map);
     };
@@ -89,7 +89,7 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
         "iree_linalg_ext.online_attention",
         &operands,
         &types,
-        &[("indexing_maps", at.attribute(&format!("[{}]", maps.join(", "))))],
+        &[("indexing_maps", Attribute::Maps(maps))],
         vec![block.into()],
     );
     let (&[weighted, greatest, total], [wide, row, _]) = (sums.as_slice(), results.as_slice()) else {
@@ -158,11 +158,8 @@ impl Iteration {
         Iteration { extents, loops }
     }
 
-    fn map(&self, loops: &[usize]) -> String {
-        affine_map(
-            self.loops.len(),
-            &loops.iter().map(|&index| dim(index)).collect::<Vec<_>>(),
-        )
+    fn map(&self, loops: &[usize]) -> IndexMap {
+        IndexMap::select(self.loops.len(), loops.iter().copied())
     }
 
     /// The extents of a tensor each of whose axes is these axes of the iteration.
@@ -194,7 +191,7 @@ impl Iteration {
     }
 
     /// A tensor as an operand, with its index map.
-    fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, String) {
+    fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, IndexMap) {
         let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
             Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype),

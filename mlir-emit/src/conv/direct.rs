@@ -5,7 +5,7 @@
 //! [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::{Affine, Emitter, IndexMap, Loop, MISSING};
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
 use crate::narrow::multiplied;
@@ -81,49 +81,49 @@ pub(super) fn lower<'c>(
         );
     }
 
-    let positions: Vec<String> = output
+    let positions: Vec<Affine> = output
         .iter()
         .zip(&window)
         .zip(shape.geometry.stride.iter().zip(&shape.geometry.dilation))
-        .map(|((&o, &r), (stride, dilation))| format!("d{o} * {stride} + d{r} * {dilation}"))
+        .map(|((&o, &r), (stride, dilation))| Affine::Loop(o) * *stride + Affine::Loop(r) * *dilation)
         .collect();
-    let group = group.map(dim);
-    let taps: Vec<String> = window.iter().copied().map(dim).collect();
-    let (x_map, w_map): (Vec<String>, Vec<String>) = match channel_order {
+    let group = group.map(Affine::Loop);
+    let taps: Vec<Affine> = window.iter().copied().map(Affine::Loop).collect();
+    let (x_map, w_map): (Vec<Affine>, Vec<Affine>) = match channel_order {
         ChannelOrder::First => (
-            [dim(n)]
+            [Affine::Loop(n)]
                 .into_iter()
                 .chain(group.clone())
-                .chain([dim(channel)])
+                .chain([Affine::Loop(channel)])
                 .chain(positions)
                 .collect(),
             group
                 .into_iter()
-                .chain([dim(filter), dim(channel)])
+                .chain([Affine::Loop(filter), Affine::Loop(channel)])
                 .chain(taps)
                 .collect(),
         ),
         ChannelOrder::Last => (
-            [dim(n)]
+            [Affine::Loop(n)]
                 .into_iter()
                 .chain(positions)
                 .chain(group.clone())
-                .chain([dim(channel)])
+                .chain([Affine::Loop(channel)])
                 .collect(),
             group
                 .into_iter()
-                .chain([dim(filter)])
+                .chain([Affine::Loop(filter)])
                 .chain(taps)
-                .chain([dim(channel)])
+                .chain([Affine::Loop(channel)])
                 .collect(),
         ),
     };
     let rank = loops.len();
-    let y_map = affine_map(rank, &(0..result_rank).map(dim).collect::<Vec<_>>());
+    let y_map = IndexMap::select(rank, 0..result_rank);
     let init = at.zeros(&result_shape, compute);
     let inputs = [
-        (multiplied(at, x_ssa, x.dtype), x.dtype, affine_map(rank, &x_map)),
-        (multiplied(at, w_ssa, w.dtype), w.dtype, affine_map(rank, &w_map)),
+        (multiplied(at, x_ssa, x.dtype), x.dtype, IndexMap::new(rank, x_map)),
+        (multiplied(at, w_ssa, w.dtype), w.dtype, IndexMap::new(rank, w_map)),
     ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
         let [x_element, w_element, sum] = elements else {

@@ -3,7 +3,7 @@
 
 use super::shape::split_axis;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::{Affine, Emitter, IndexMap, Loop, MISSING};
 use crate::math::multiply_add;
 use crate::mlir::{Attribute, Value as Ssa};
 use crate::narrow::multiplied;
@@ -118,11 +118,7 @@ impl<'c> Tensor<'c> {
         }
         let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
         let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry))];
-        let init = (
-            at.empty(&extents(axes), dtype),
-            dtype,
-            leading(loops.len(), loops.len()),
-        );
+        let init = (at.empty(&extents(axes), dtype), dtype, IndexMap::identity(loops.len()));
         let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |body, elements| {
             let element = elements[0];
             convert(body, element, self.dtype, dtype)
@@ -136,15 +132,15 @@ impl<'c> Tensor<'c> {
 
     /// The index map with which these loops read the tensor. Where there is a loop over taps, the
     /// spatial axis moves with it.
-    fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> String {
-        let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
+    fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> IndexMap {
+        let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(Affine::Loop);
         let position = |axis: Axis| match axis {
             Axis::Spatial(spatial) => {
                 let Some(tap) = index(Axis::Tap(spatial)) else {
                     return index(axis);
                 };
                 let (stride, dilation) = (geometry.stride.get(spatial)?, geometry.dilation.get(spatial)?);
-                Some(format!("{} * {stride} + {tap} * {dilation}", index(axis)?))
+                Some(index(axis)? * *stride + tap * *dilation)
             }
             _ => index(axis),
         };
@@ -153,9 +149,9 @@ impl<'c> Tensor<'c> {
             .iter()
             .map(|&(axis, _)| position(axis))
             .collect::<Option<Vec<_>>>();
-        affine_map(
+        IndexMap::new(
             loops.len(),
-            &positions.unwrap_or_else(|| unreachable!("an axis without a loop")),
+            positions.unwrap_or_else(|| unreachable!("an axis without a loop")),
         )
     }
 
@@ -276,11 +272,6 @@ fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static 
     ]
 }
 
-/// The index map of the first `rank` loops.
-fn leading(loops: usize, rank: usize) -> String {
-    affine_map(loops, &(0..rank).map(dim).collect::<Vec<_>>())
-}
-
 /// The sum over the axes `reduced` of x times w, for each element of `result`.
 pub(super) fn sum<'c>(
     at: &Emitter<'c>,
@@ -302,7 +293,7 @@ pub(super) fn sum<'c>(
     let init = (
         at.zeros(&extents(result), compute),
         compute,
-        leading(loops.len(), result.len()),
+        IndexMap::select(loops.len(), 0..result.len()),
     );
     let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
         let [x_element, w_element, sum] = elements else {

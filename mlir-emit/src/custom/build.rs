@@ -6,7 +6,7 @@ use super::elements::{
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::convert::integer_to_float;
-use crate::ir::{Emitter, affine_map, dim, first};
+use crate::ir::{Affine, Emitter, IndexMap, Writer, first};
 use crate::math::Math;
 use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
 use crate::quirks::{Quirk, Quirks};
@@ -351,12 +351,12 @@ impl<'c> Builder<'_, 'c> {
         body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
     ) -> Ssa<'c> {
         let at = &self.at;
-        let text = |places: &[Place]| {
+        let map = |places: &[Place]| {
             let results = places.iter().map(|place| match place {
-                Place::Loop(index) => dim(*index),
-                Place::Fixed(index) => index.to_string(),
+                Place::Loop(index) => Affine::Loop(*index),
+                Place::Fixed(index) => Affine::Constant(*index),
             });
-            affine_map(loops.len(), &results.collect::<Vec<_>>())
+            IndexMap::new(loops.len(), results.collect())
         };
         let kinds: Vec<crate::ir::Loop> = loops
             .iter()
@@ -367,10 +367,10 @@ impl<'c> Builder<'_, 'c> {
             .collect();
         let read: Vec<_> = inputs
             .iter()
-            .map(|(ssa, places, element)| (*ssa, scalar_type(at, *element), text(places)))
+            .map(|(ssa, places, element)| (*ssa, scalar_type(at, *element), map(places)))
             .collect();
-        let written = (init, scalar_type(at, element), text(init_map));
-        at.structured(&[], &kinds, &read, written, body)
+        let written = (init, scalar_type(at, element), map(init_map));
+        at.structured(Writer::Compiler, &kinds, &read, written, body)
     }
 
     /// A number, as this target makes it right.

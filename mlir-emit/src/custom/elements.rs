@@ -87,7 +87,7 @@ pub(super) fn neutral(combiner: &str, element: Element) -> u64 {
 pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
     let ty = scalar_type(at, element);
     let value = if element.is_float() {
-        at.attribute(&format!("0x{bits:X} : {}", element.name()))
+        Attribute::scalar(format_args!("0x{bits:X}"), ty)
     } else {
         Attribute::integer(bits.cast_signed(), ty)
     };

@@ -24,7 +24,7 @@ impl<'c> Code<'c> {
         name: &str,
         operands: &[Value<'c>],
         results: &[Type<'c>],
-        attributes: &[(&str, Attribute)],
+        attributes: &[(&'static str, Attribute)],
         regions: Vec<Region>,
     ) -> Vec<Value<'c>> {
         self.context.append(name, operands, results, attributes, regions)
@@ -36,7 +36,7 @@ impl<'c> Code<'c> {
         name: &str,
         operands: &[Value<'c>],
         result: Type<'c>,
-        attributes: &[(&str, Attribute)],
+        attributes: &[(&'static str, Attribute)],
     ) -> Value<'c> {
         first(self.op(name, operands, &[result], attributes, Vec::new()))
     }

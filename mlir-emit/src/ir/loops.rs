@@ -1,9 +1,24 @@
 //! Structured operations: loops over the elements of tensors, and what their bodies have access to.
 
-use super::{Emitter, Int, Loop, affine_map, dim, first};
+use super::{Emitter, Int, first};
 use crate::counts::signed;
-use crate::mlir::{Attribute, Type, Value};
+use crate::mlir::{Attribute, IndexMap, Loop, Role, Type, Value};
 use rotini_graph::DataType;
+
+/// A tensor of a structured operation, the type of its elements, and the element that each
+/// iteration accesses.
+pub(crate) type Input<'c> = (Value<'c>, DataType, IndexMap);
+
+/// Who writes the code of a structured operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Writer<'a> {
+    /// The compiler.
+    Compiler,
+    /// The compiler, configured by this text.
+    Configured(&'a str),
+    /// This crate: a reduction of rows.
+    Rows,
+}
 
 impl<'c> Emitter<'c> {
     /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the
@@ -12,26 +27,22 @@ impl<'c> Emitter<'c> {
     pub(crate) fn generic(
         &self,
         loops: &[Loop],
-        inputs: &[(Value<'c>, DataType, String)],
-        init: (Value<'c>, DataType, String),
+        inputs: &[Input<'c>],
+        init: Input<'c>,
         body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
-        self.configured(None, loops, inputs, init, body)
+        self.written_by(Writer::Compiler, loops, inputs, init, body)
     }
 
-    /// [`generic`](Self::generic) with attributes that tell the compiler how to compile it, if any.
-    pub(crate) fn configured(
+    /// [`generic`](Self::generic) whose code is written by this writer.
+    pub(crate) fn written_by(
         &self,
-        how: Option<&str>,
+        writer: Writer<'_>,
         loops: &[Loop],
-        inputs: &[(Value<'c>, DataType, String)],
-        init: (Value<'c>, DataType, String),
+        inputs: &[Input<'c>],
+        init: Input<'c>,
         body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
-        let how: Vec<_> = how
-            .map(|how| ("compilation_info", how.to_owned()))
-            .into_iter()
-            .collect();
         let (init, init_dtype, init_map) = init;
         let inputs = inputs
             .iter()
@@ -42,57 +53,43 @@ impl<'c> Emitter<'c> {
                 (*value, element, map.clone())
             })
             .collect::<Vec<_>>();
-        self.structured(
-            &how,
-            loops,
-            &inputs,
-            (init, self.element_type(init_dtype), init_map),
-            body,
-        )
+        let init = (init, self.element_type(init_dtype), init_map);
+        self.structured(writer, loops, &inputs, init, body)
     }
 
     /// The same with the types of elements as MLIR has them.
     pub(crate) fn structured(
         &self,
-        how: &[(&'static str, String)],
+        writer: Writer<'_>,
         loops: &[Loop],
-        inputs: &[(Value<'c>, Type<'c>, String)],
-        init: (Value<'c>, Type<'c>, String),
+        inputs: &[(Value<'c>, Type<'c>, IndexMap)],
+        (init, init_type, init_map): (Value<'c>, Type<'c>, IndexMap),
         body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
-        let (init, init_type, init_map) = init;
-        let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
-        maps.push(&init_map);
-        let maps = self.attribute(&format!("[{}]", maps.join(", ")));
-        let iterators: Vec<&str> = loops
-            .iter()
-            .map(|kind| match kind {
-                Loop::Parallel => "#linalg.iterator_type<parallel>",
-                Loop::Reduction => "#linalg.iterator_type<reduction>",
-            })
-            .collect();
-        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")));
-
-        let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
-        let arguments: Vec<_> = types.collect();
-        let block = self.block(&arguments, |elements| {
+        let maps = inputs.iter().map(|(_, _, map)| map.clone()).chain([init_map]);
+        let types = inputs.iter().map(|(_, r#type, _)| *r#type).chain([init_type]);
+        let block = self.block(&types.collect::<Vec<_>>(), |elements| {
             let result = body(self, elements);
             self.run("linalg.yield", &[result]);
         });
-        let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
-        operands.push(init);
+        let operands = inputs.iter().map(|(value, _, _)| *value).chain([init]);
         let input_count = i32::try_from(inputs.len()).unwrap_or_else(|_| unreachable!("too many inputs"));
         let mut attributes = vec![
-            ("indexing_maps", maps),
-            ("iterator_types", iterators),
+            ("indexing_maps", Attribute::Maps(maps.collect())),
+            ("iterator_types", Attribute::Loops(loops.to_vec())),
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
-        for (name, text) in how {
-            attributes.push((name, self.attribute(text)));
+        match writer {
+            Writer::Compiler | Writer::Rows => {}
+            Writer::Configured(how) => attributes.push(("compilation_info", self.attribute(how))),
         }
-        first(self.op(
-            "linalg.generic",
-            &operands,
+        let role = match writer {
+            Writer::Rows => Role::Rows,
+            Writer::Compiler | Writer::Configured(_) => Role::Plain,
+        };
+        first(self.context().append_as(
+            ("linalg.generic", role),
+            &operands.collect::<Vec<_>>(),
             &[init.r#type()],
             &attributes,
             vec![block.into()],
@@ -107,11 +104,8 @@ impl<'c> Emitter<'c> {
         body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
     ) -> Value<'c> {
         let rank = shape.len();
-        let init = self.empty(shape, dtype);
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
-        self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
-            body(inner)
-        })
+        let init = (self.empty(shape, dtype), dtype, IndexMap::identity(rank));
+        self.generic(&vec![Loop::Parallel; rank], &[], init, |inner, _| body(inner))
     }
 
     /// One loop from the first bound to before the second, in the body of a structured operation:

@@ -1,8 +1,8 @@
 //! The builder of operations that the lowering uses.
 //!
 //! [`Code`] appends operations to the block that is being written, with operators between values
-//! and between numbers; an [`Emitter`] does so for structured operations. Affine maps and
-//! attributes of dialects are text.
+//! and between numbers; an [`Emitter`] does so for structured operations. Attributes of dialects are
+//! text.
 
 mod code;
 mod int;
@@ -13,36 +13,14 @@ mod values;
 
 pub(crate) use code::{Code, first};
 pub(crate) use int::Int;
+pub(crate) use loops::{Input, Writer};
 pub(crate) use predicates::{FloatPredicate, IntegerPredicate};
 
+pub(crate) use crate::mlir::{Affine, IndexMap, Loop};
 use crate::mlir::{Attribute, Context, Float, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
-use std::fmt::Write as _;
 use std::ops::Deref;
-
-/// How a loop of a structured operation runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loop {
-    Parallel,
-    Reduction,
-}
-
-/// An affine map from `loops` loops, as text: one expression per result.
-pub(crate) fn affine_map(loops: usize, results: &[String]) -> String {
-    let mut text = String::from("affine_map<(");
-    for index in 0..loops {
-        let separator = if index == 0 { "" } else { ", " };
-        let _ = write!(text, "{separator}d{index}");
-    }
-    let _ = write!(text, ") -> ({})>", results.join(", "));
-    text
-}
-
-/// The name of loop `index` in an affine expression.
-pub(crate) fn dim(index: usize) -> String {
-    format!("d{index}")
-}
 
 /// The builder with what structured operations need besides: the types of elements, and the defects
 /// of the compiler that are avoided.

@@ -49,7 +49,7 @@ impl<'c> Code<'c> {
             Some((shape, _)) => truth.vector(&shape),
             None => truth,
         };
-        let predicate = Attribute::text(&format!("{predicate} : i64"));
+        let predicate = Attribute::integer(predicate, Type::integer(self.context(), 64));
         self.one(name, &operands, truths, &[("predicate", predicate)])
     }
 }

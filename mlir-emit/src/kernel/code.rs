@@ -63,7 +63,8 @@ impl<'c> Code<'c> {
     /// Appends a matrix instruction (MFMA): each lane has a quarter of the terms of a row and of a
     /// column.
     pub(super) fn mfma(&self, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Ssa<'c> {
-        let number = |value: i64| Attribute::text(&format!("{value} : i32"));
+        let word = Type::integer(self.context(), 32);
+        let number = |value: i64| Attribute::integer(value, word);
         let (terms, _) = a.r#type().as_vector();
         let attributes = [
             ("m", number(INTRINSIC.cast_signed())),
@@ -126,8 +127,7 @@ impl<'c> Code<'c> {
     pub(super) fn zeros(&self, vector: Type<'c>) -> Ssa<'c> {
         let (_, element) = vector.as_vector();
         let zero = if element.is_integer() { "0" } else { "0.0" };
-        let value = Attribute::text(&format!("dense<{zero}> : {vector}"));
-        self.literal(value, vector)
+        self.literal(Attribute::scalar(zero, element).splat(vector), vector)
     }
 
     /// Returns a constant of a floating type.
@@ -137,8 +137,7 @@ impl<'c> Code<'c> {
 
     /// Returns a constant of a floating type that is written as MLIR writes it, with a point.
     pub(super) fn float_text(&self, number: &str, float: Type<'c>) -> Ssa<'c> {
-        let value = Attribute::text(&format!("{number} : {float}"));
-        self.literal(value, float)
+        self.literal(Attribute::scalar(number, float), float)
     }
 
     /// Limits floats to at most `limit` if `is_above`, else to at least `limit`. NaN stays NaN,
@@ -162,7 +161,7 @@ impl<'c> Code<'c> {
     pub(super) fn broadcast_of_sixteen(&self, value: Ssa<'c>, number: i64) -> Ssa<'c> {
         /// The hardware's number of the control `row_newbcast:0`.
         const BROADCAST: i64 = 0x150;
-        let word = |value: i64| Attribute::text(&format!("{value} : i32"));
+        let word = |value: i64| Attribute::integer(value, Type::integer(self.context(), 32));
         let attributes = [
             ("dppCtrl", word(BROADCAST + number)),
             ("rowMask", word(15)),

@@ -5,7 +5,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::places::{BEYOND, offset};
-use crate::mlir::{Attribute, Operation, Type};
+use crate::mlir::{Operation, Type};
 use std::collections::HashMap;
 
 /// Elements of a lane that lie side by side in a tile.
@@ -269,24 +269,14 @@ pub(super) fn written_with<'c>(
             Some(width) => element.vector(&[width]),
             None => element,
         };
-        let attributes = operation.attributes().iter().map(|(name, text)| {
-            let text = match name.as_str() {
-                "value" => one_for_all(text, width.map(|_| made)),
-                _ => text.clone(),
-            };
-            (name.as_str(), Attribute::text(&text))
+        let attributes = operation.attributes().iter().map(|(name, value)| match (*name, width) {
+            ("value", Some(_)) => (*name, value.splat(made)),
+            _ => (*name, value.clone()),
         });
         let attributes: Vec<_> = attributes.collect();
         known.insert(result, code.one(operation.name(), &operands, made, &attributes));
     }
     unreachable!("{MISSING}")
-}
-
-/// A constant of one element as one for all elements of a vector, if there is one.
-pub(super) fn one_for_all(text: &str, vector: Option<Type<'_>>) -> String {
-    let Some(vector) = vector else { return text.to_owned() };
-    let value = text.rsplit_once(" : ").map_or(text, |(value, _)| value);
-    format!("dense<{value}> : {vector}")
 }
 
 /// Whether a body can be written for vectors: arithmetic on its arguments alone.

@@ -2,7 +2,7 @@
 
 use super::code::Written;
 use crate::EmitError;
-use crate::mlir::{Context, body_text};
+use crate::mlir::{Attribute, Context, body_text};
 use std::fmt::Write as _;
 
 /// The lanes of a workgroup.
@@ -17,10 +17,11 @@ pub(super) enum Lanes {
 }
 
 /// The attributes of a call of a kernel.
-pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, String)> {
+pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, Attribute)> {
+    let operands = i32::try_from(operands).unwrap_or_else(|_| unreachable!("too many operands"));
     vec![
-        ("entry_points", format!("[@{symbol}::@{name}]")),
-        ("operandSegmentSizes", format!("array<i32: 0, {operands}, 0, 0>")),
+        ("entry_points", Attribute::text(&format!("[@{symbol}::@{name}]"))),
+        ("operandSegmentSizes", Attribute::i32_array(&[0, operands, 0, 0])),
     ]
 }
 

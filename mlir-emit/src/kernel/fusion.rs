@@ -7,8 +7,7 @@
 
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
-use super::rows::problem::MARK;
-use crate::mlir::{Context, Operation};
+use crate::mlir::{Context, Operation, Role};
 use std::collections::{HashMap, HashSet};
 
 /// Most tensors that a kernel reads besides its factors: more need more registers for their
@@ -55,7 +54,7 @@ pub(super) fn fuse<'c>(
     // What a marked row reduction reads belongs to the kernel of that reduction.
     let of_rows = operations
         .iter()
-        .filter(|operation| operation.attribute(MARK).is_some());
+        .filter(|operation| matches!(operation.role(), Role::Rows));
     let of_rows: HashSet<usize> = of_rows
         .flat_map(|operation| operation.operands().iter().copied())
         .collect();
@@ -121,24 +120,22 @@ fn joined<'c>(
     product: &Product,
     (held, epilogue): (&HashMap<usize, Held>, &Epilogue<'c>),
 ) -> Option<(Step, Vec<Axis>, Vec<Tensor<'c>>)> {
-    if operation.name() != "linalg.generic" || operation.attribute("compilation_info").is_some() {
+    let structure = operation.structure()?;
+    if operation.attribute("compilation_info").is_some() {
         return None;
     }
-    let iterators = operation.attribute("iterator_types")?;
-    let maps = maps(operation.attribute("indexing_maps")?)?;
-    let (own, inputs) = maps.split_last()?;
-    let rank = own.len();
-    let is_identity = own.iter().copied().eq(0..rank);
+    let inputs = structure.selected()?;
+    let rank = structure.loops.len();
     let [region] = operation.regions() else { return None };
     let (arguments, body) = region.body()?;
     let is_number = |id: usize| context.value(id).r#type().bits().is_some();
-    if iterators.contains("reduction") || !is_identity || !is_elementwise(body, arguments, is_number) {
+    if structure.reduces() || !structure.written.is_identity() || !is_elementwise(body, arguments, is_number) {
         return None;
     }
     // The axes of the loops: those of what the kernel has.
     let operands = operation.operands();
     let mut axes: Option<Vec<Axis>> = None;
-    for (id, map) in operands.iter().zip(inputs) {
+    for (id, map) in operands.iter().zip(&inputs) {
         let Some(held) = held.get(id) else { continue };
         let mut loops = vec![None; rank];
         for (&position, &axis) in map.iter().zip(&held.axes) {
@@ -153,7 +150,7 @@ fn joined<'c>(
     let axes = axes?;
     let mut sources = Vec::new();
     let mut read = Vec::new();
-    for (id, map) in operands.iter().zip(inputs) {
+    for (id, map) in operands.iter().zip(&inputs) {
         if let Some(held) = held.get(id) {
             sources.push(held.source);
             continue;
@@ -219,33 +216,4 @@ pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread 
         stride *= extent;
     }
     spread
-}
-
-/// Index maps whose results are loops, each as the numbers of these.
-pub(super) fn maps(text: &str) -> Option<Vec<Vec<usize>>> {
-    let mut maps = Vec::new();
-    for map in text.split("affine_map<").skip(1) {
-        let (_, results) = map.split_once("->")?;
-        let results = results.split(['(', ')']).nth(1)?;
-        let loops = results.split(',').map(str::trim).filter(|word| !word.is_empty());
-        maps.push(
-            loops
-                .map(|word| word.strip_prefix('d')?.parse().ok())
-                .collect::<Option<_>>()?,
-        );
-    }
-    Some(maps)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::maps;
-
-    #[test]
-    fn maps_of_loops_alone_are_read() {
-        let text = "[affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> ()>]";
-        assert_eq!(maps(text), Some(vec![vec![1, 0], vec![1], vec![]]));
-        assert_eq!(maps("[affine_map<(d0) -> (d0 * 2)>]"), None);
-        assert_eq!(maps("[affine_map<(d0) -> (0)>]"), None);
-    }
 }

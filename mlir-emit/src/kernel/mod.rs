@@ -1,8 +1,8 @@
 //! Kernels that rotini writes itself, down to matrix instructions and LDS, instead of leaving them
 //! to the compiler: for AMD GPUs and for CPUs.
 //!
-//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums.
-//! When all of a graph is lowered, [`write_kernels`] finds the elementwise consumers of the sums,
+//! A family appends a product to the block as one operation, which carries the [`Product`] and
+//! stands for its sums. When all of a graph is lowered, [`write_kernels`] finds the elementwise consumers of the sums,
 //! writes one kernel for the product and these consumers, and replaces both by a dispatch of it.
 //! The compiler does not change these kernels.
 //!
@@ -40,7 +40,7 @@ mod merged;
 mod panels;
 mod places;
 mod pool;
-mod problem;
+pub(crate) mod problem;
 mod reader;
 mod rows;
 mod scatter;
@@ -62,14 +62,13 @@ pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::is_possible_on_cpus as has_rows_on_cpus;
-pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use scatter::Scatter;
 pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
 use crate::ir::first;
-use crate::mlir::{Attribute, Context, Float, Operation, Type, Value};
+use crate::mlir::{Attribute, Block, Context, Float, Operation, Role, Type, Value};
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
@@ -77,34 +76,34 @@ use executable::{Lanes, dispatched, executable};
 use fusion::Fused;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
+use std::rc::Rc;
 
-/// The operation that stands for the sums of a product until its kernel is written.
-const PRODUCT: &str = "rotini.product";
-
-/// The kernels of a graph.
+/// The complete kernels of a graph: nothing is fused with them.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
-    products: RefCell<Vec<Product>>,
-    /// The text of kernels that are complete, or why they have none.
+    /// The text of each, or why it has none.
     complete: RefCell<Vec<Result<String, EmitError>>>,
 }
 
+/// Whether a block calls kernels of rotini, or will.
+pub(crate) fn has_kernels(block: &Block) -> bool {
+    let mut operations = block.operations.iter();
+    operations.any(|operation| operation.name() == DISPATCH || matches!(operation.role(), Role::Product(_)))
+}
+
+/// Appends a product to a block. Returns its sums.
+pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Value<'c> {
+    let result = gemm::element(context, product.compute).tensor(&product.shape());
+    let factors = product.factors.iter().map(|factor| factor.tensor);
+    let operands: Vec<Value<'c>> = factors
+        .chain(product.chosen)
+        .map(|value| context.value(value))
+        .collect();
+    let role = Role::Product(Rc::new(product));
+    first(context.append_as(("rotini.product", role), &operands, &[result], &[], Vec::new()))
+}
+
 impl Kernels {
-    /// Whether the graph has no such kernels.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.products.borrow().is_empty() && self.complete.borrow().is_empty()
-    }
-
-    /// What the products are, and how they are cut; without those that are not.
-    pub(crate) fn products(&self) -> Vec<(Problem, Schedule)> {
-        let products = self.products.borrow();
-        products
-            .iter()
-            .filter(|product| !product.is_direct)
-            .map(|product| (product.problem(), product.schedule))
-            .collect()
-    }
-
     /// Appends a copy in another memory order to a block. Its result has this shape.
     pub(crate) fn transpose<'c>(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
         let element = gemm::element(context, transpose.dtype);
@@ -221,33 +220,11 @@ impl Kernels {
             .collect();
         let mut attributes = dispatched(&symbol, &name, operands.len());
         if updated.is_some() {
-            attributes.push(("tied_operands", format!("[{} : index]", kernel.read.len())));
+            let text = format!("[{} : index]", kernel.read.len());
+            attributes.push(("tied_operands", Attribute::text(&text)));
         }
-        let attributes: Vec<_> = attributes
-            .into_iter()
-            .map(|(name, text)| (name, Attribute::text(&text)))
-            .collect();
         let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
         context.append(DISPATCH, &operands, &results, &attributes, Vec::new())
-    }
-
-    /// Appends a product to a block.
-    pub(crate) fn append<'c>(&self, context: &'c Context, mut product: Product) -> Value<'c> {
-        let element = gemm::element(context, product.compute);
-        let result = element.tensor(&product.shape());
-        let mut products = self.products.borrow_mut();
-        let number = Attribute::text(&format!("{} : i64", products.len()));
-        let operands: Vec<Value<'c>> = product
-            .factors
-            .iter()
-            .map(|factor| factor.tensor)
-            .chain(product.chosen)
-            .map(|value| context.value(value))
-            .collect();
-        // No two kernels of a module have one name.
-        product.name = format!("{}_{}", product.name, products.len());
-        products.push(product);
-        first(context.append(PRODUCT, &operands, &[result], &[("number", number)], Vec::new()))
     }
 }
 
@@ -290,24 +267,44 @@ struct Whole<'c> {
     written: Written,
 }
 
-/// Replaces products by calls of kernels. Returns the kernels' text.
+/// The first operation that stands for a product, and the product.
+fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
+    let product = |operation: &Operation| match operation.role() {
+        Role::Product(product) => Some(Rc::clone(product)),
+        Role::Plain | Role::Rows => None,
+    };
+    let mut products = operations.iter().map(product).enumerate();
+    products.find_map(|(number, product)| Some((number, product?)))
+}
+
+/// The kernels of a graph.
+pub(crate) struct WrittenKernels {
+    pub(crate) texts: Vec<String>,
+    /// The products that are tiled, in the order of their kernels' numbers, and their schedules.
+    pub(crate) products: Vec<(Problem, Schedule)>,
+}
+
+/// Replaces products and reductions of rows by calls of kernels.
 pub(crate) fn write_kernels(
     context: &Context,
     operations: &mut Vec<Operation>,
     kernels: &Kernels,
     target: &Target,
-) -> Result<Vec<String>, EmitError> {
-    let products = kernels.products.borrow();
+) -> Result<WrittenKernels, EmitError> {
     let mut texts = kernels.complete.take();
-    for (number, product) in products.iter().enumerate() {
-        let name = format!("{number} : i64");
-        let is_own = |operation: &Operation| {
-            operation.name() == PRODUCT && operation.attribute("number").is_some_and(|text| *text == name)
+    let mut products = Vec::new();
+    for number in 0.. {
+        let Some((at, product)) = next_product(operations) else {
+            break;
         };
-        let at = operations
-            .iter()
-            .position(is_own)
-            .unwrap_or_else(|| unreachable!("a lost product"));
+        // No two kernels of a module have one name.
+        let product = &Product {
+            name: format!("{}_{number}", product.name),
+            ..product.as_ref().clone()
+        };
+        if !product.is_direct {
+            products.push((product.problem(), product.schedule));
+        }
         let &[sums] = operations[at].results() else {
             unreachable!("a product without sums");
         };
@@ -360,7 +357,10 @@ pub(crate) fn write_kernels(
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)
     });
-    texts.into_iter().collect()
+    Ok(WrittenKernels {
+        texts: texts.into_iter().collect::<Result<_, _>>()?,
+        products,
+    })
 }
 
 /// Writes the kernel of a product, and returns its call.

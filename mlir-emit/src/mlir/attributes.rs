@@ -1,27 +1,61 @@
-//! Attributes of operations, as text.
+//! Attributes of operations: data where the lowering reads them again, else text.
 
+use super::affine::IndexMap;
 use super::types::{Float, Kind, Type};
 use std::fmt::{self, Display};
 
-/// An attribute as MLIR's parser reads it.
-#[derive(Clone, Debug)]
-pub(crate) struct Attribute(String);
+/// How a loop of a structured operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loop {
+    Parallel,
+    Reduction,
+}
+
+/// An attribute. Its text is what MLIR's parser reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    /// What is written out.
+    Text(String),
+    /// A constant of one element: its digits and its type. `false` and `true` need no type.
+    Scalar(String, Option<String>),
+    /// The index maps of a structured operation: those of its operands, the last of which it
+    /// writes.
+    Maps(Vec<IndexMap>),
+    Loops(Vec<Loop>),
+}
 
 impl Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Attribute::Text(text) | Attribute::Scalar(text, None) => f.write_str(text),
+            Attribute::Scalar(digits, Some(r#type)) => write!(f, "{digits} : {type}"),
+            Attribute::Maps(maps) => write!(f, "[{}]", list(maps)),
+            Attribute::Loops(loops) => {
+                let name = |kind: &Loop| match kind {
+                    Loop::Parallel => "#linalg.iterator_type<parallel>",
+                    Loop::Reduction => "#linalg.iterator_type<reduction>",
+                };
+                write!(f, "[{}]", list(loops.iter().map(name)))
+            }
+        }
     }
+}
+
+/// Returns items with commas between them.
+pub(super) fn list(items: impl IntoIterator<Item = impl Display>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
 }
 
 impl Attribute {
     /// What is written out.
     pub(crate) fn text(text: &str) -> Self {
-        Attribute(text.to_owned())
+        Attribute::Text(text.to_owned())
     }
 
     /// The name of a function.
     pub(crate) fn symbol(name: &str) -> Self {
-        Attribute(format!("@{name}"))
+        Attribute::Text(format!("@{name}"))
     }
 
     pub(crate) fn i32_array(values: &[i32]) -> Self {
@@ -33,21 +67,34 @@ impl Attribute {
     }
 
     fn array(r#type: &str, values: &[impl Display]) -> Self {
-        let values: Vec<_> = values.iter().map(ToString::to_string).collect();
         let separator = if values.is_empty() { "" } else { ": " };
-        Attribute(format!("array<{type}{separator}{}>", values.join(", ")))
+        Attribute::Text(format!("array<{type}{separator}{}>", list(values)))
+    }
+
+    /// A constant of one element with these digits.
+    pub(crate) fn scalar(digits: impl Display, r#type: Type<'_>) -> Self {
+        Attribute::Scalar(digits.to_string(), Some(r#type.to_string()))
+    }
+
+    /// Returns the constant of one element as the constant of a vector, all of whose elements it
+    /// is.
+    pub(crate) fn splat(&self, vector: Type<'_>) -> Self {
+        match self {
+            Attribute::Scalar(digits, _) => Attribute::Text(format!("dense<{digits}> : {vector}")),
+            _ => unreachable!("{self} is no constant of one element"),
+        }
     }
 
     /// The low bits of an integer, as many as the type has, or an index.
     pub(crate) fn integer(value: i64, r#type: Type<'_>) -> Self {
         match r#type.kind() {
-            Kind::Integer(1) => Self::text(if value & 1 == 0 { "false" } else { "true" }),
+            Kind::Integer(1) => Attribute::Scalar((value & 1 != 0).to_string(), None),
             Kind::Integer(bits @ 2..=64) => {
                 // MLIR refuses a number that needs more bits.
                 let unused = 64_u32.saturating_sub(bits);
-                Attribute(format!("{} : {type}", (value << unused) >> unused))
+                Self::scalar((value << unused) >> unused, r#type)
             }
-            Kind::Index => Attribute(format!("{value} : index")),
+            Kind::Index => Self::scalar(value, r#type),
             _ => unreachable!("an integer of the type {type}", type = r#type),
         }
     }
@@ -64,7 +111,7 @@ impl Attribute {
                 .split_once('e')
                 .unwrap_or_else(|| unreachable!("a float without text"));
             let point = if digits.contains('.') { "" } else { ".0" };
-            return Attribute(format!("{digits}{point}e{exponent} : {type}"));
+            return Self::scalar(format_args!("{digits}{point}e{exponent}"), r#type);
         }
         // Only bits can say these.
         let (infinity, nan, sign): (u64, u64, u64) = match float {
@@ -76,7 +123,7 @@ impl Attribute {
         };
         let bits = if value.is_nan() { nan } else { infinity };
         let sign = if value.is_sign_negative() { sign } else { 0 };
-        Attribute(format!("0x{:X} : {type}", bits | sign))
+        Self::scalar(format_args!("0x{:X}", bits | sign), r#type)
     }
 }
 

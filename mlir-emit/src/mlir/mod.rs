@@ -7,17 +7,21 @@
 //! operand is a value that is defined where it is used, and the types of the most frequent
 //! operations.
 
+mod affine;
 mod attributes;
 mod print;
 mod types;
 mod verify;
 
-pub(crate) use attributes::Attribute;
+pub(crate) use affine::{Affine, IndexMap};
+pub(crate) use attributes::{Attribute, Loop};
 pub(crate) use print::{body_text, function_text};
 pub(crate) use types::{Float, Type};
 pub(crate) use verify::verified;
 
+use crate::kernel::problem::Product;
 use std::cell::RefCell;
+use std::ops::Deref;
 use std::rc::Rc;
 use types::Kind;
 
@@ -31,10 +35,84 @@ struct Definition {
 
 /// An operation but for its results and regions.
 #[derive(Debug)]
-struct Head {
+pub(crate) struct Head {
     name: String,
+    role: Role,
     operands: Vec<usize>,
-    attributes: Vec<(String, String)>,
+    attributes: Vec<(&'static str, Attribute)>,
+}
+
+/// What an operation stands for until the kernels are written.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// Itself.
+    Plain,
+    /// A reduction of rows that becomes a kernel of rotini.
+    Rows,
+    /// The sums of a product that becomes a kernel of rotini.
+    Product(Rc<Product>),
+}
+
+/// The iteration space of a structured operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Structure<'a> {
+    pub(crate) loops: &'a [Loop],
+    /// The index maps of the operands that it reads.
+    pub(crate) read: &'a [IndexMap],
+    /// The index map of the operand that it writes.
+    pub(crate) written: &'a IndexMap,
+}
+
+impl Structure<'_> {
+    /// Returns the numbers of the loops that the operands that it reads are indexed by; `None` if
+    /// an index is another expression.
+    pub(crate) fn selected(self) -> Option<Vec<Vec<usize>>> {
+        self.read.iter().map(IndexMap::selected).collect()
+    }
+
+    /// Whether a loop is a reduction.
+    pub(crate) fn reduces(self) -> bool {
+        self.loops.contains(&Loop::Reduction)
+    }
+}
+
+impl Head {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn role(&self) -> &Role {
+        &self.role
+    }
+
+    pub(crate) fn operands(&self) -> &[usize] {
+        &self.operands
+    }
+
+    pub(crate) fn attributes(&self) -> &[(&'static str, Attribute)] {
+        &self.attributes
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        let found = self.attributes.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value)
+    }
+
+    /// Returns the iteration space of a `linalg.generic`; `None` for another operation.
+    pub(crate) fn structure(&self) -> Option<Structure<'_>> {
+        match (self.attribute("iterator_types"), self.maps()) {
+            (Some(Attribute::Loops(loops)), [read @ .., written]) => Some(Structure { loops, read, written }),
+            _ => None,
+        }
+    }
+
+    /// Returns the index maps of the operands; none if the operation has no maps.
+    pub(crate) fn maps(&self) -> &[IndexMap] {
+        match self.attribute("indexing_maps") {
+            Some(Attribute::Maps(maps)) => maps,
+            _ => &[],
+        }
+    }
 }
 
 /// Owns the types and values that blocks, operations and the lowering refer to, and the blocks that
@@ -109,16 +187,26 @@ impl Context {
         name: &str,
         operands: &[Value<'c>],
         results: &[Type<'c>],
-        attributes: &[(&str, Attribute)],
+        attributes: &[(&'static str, Attribute)],
+        regions: Vec<Region>,
+    ) -> Vec<Value<'c>> {
+        self.append_as((name, Role::Plain), operands, results, attributes, regions)
+    }
+
+    /// Appends an operation with a role.
+    pub(crate) fn append_as<'c>(
+        &'c self,
+        (name, role): (&str, Role),
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+        attributes: &[(&'static str, Attribute)],
         regions: Vec<Region>,
     ) -> Vec<Value<'c>> {
         let head = Rc::new(Head {
             name: name.to_owned(),
+            role,
             operands: operands.iter().map(|operand| operand.id).collect(),
-            attributes: attributes
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), value.to_string()))
-                .collect(),
+            attributes: attributes.to_vec(),
         });
         let define = |r#type: &Type<'c>| {
             self.define(Definition {
@@ -186,23 +274,18 @@ pub(crate) struct Owner<'c> {
     head: Rc<Head>,
 }
 
-impl<'c> Owner<'c> {
-    pub(crate) fn name(&self) -> &str {
-        &self.head.name
-    }
+impl Deref for Owner<'_> {
+    type Target = Head;
 
+    fn deref(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl<'c> Owner<'c> {
     pub(crate) fn operand(&self, index: usize) -> Option<Value<'c>> {
         let id = self.head.operands.get(index)?;
         Some(Value::of(self.context, *id))
-    }
-
-    /// The text of an attribute.
-    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
-        let attributes = self.head.attributes.iter();
-        attributes
-            .filter(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-            .next()
     }
 }
 
@@ -214,48 +297,37 @@ pub(crate) struct Operation {
     regions: Vec<Region>,
 }
 
+impl Deref for Operation {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        &self.head
+    }
+}
+
 impl Operation {
     /// Creates an operation that redefines existing values: it replaces the operation that made
     /// them.
     pub(crate) fn new(
         name: &str,
         operands: Vec<usize>,
-        attributes: Vec<(&str, String)>,
+        attributes: Vec<(&'static str, Attribute)>,
         results: Vec<usize>,
     ) -> Operation {
-        let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
         Operation {
             head: Rc::new(Head {
                 name: name.to_owned(),
+                role: Role::Plain,
                 operands,
-                attributes: attributes.collect(),
+                attributes,
             }),
             results,
             regions: Vec::new(),
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.head.name
-    }
-
-    pub(crate) fn operands(&self) -> &[usize] {
-        &self.head.operands
-    }
-
     pub(crate) fn results(&self) -> &[usize] {
         &self.results
-    }
-
-    pub(crate) fn attributes(&self) -> &[(String, String)] {
-        &self.head.attributes
-    }
-
-    /// The text of an attribute.
-    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
-        let mut attributes = self.head.attributes.iter();
-        let found = attributes.find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn regions(&self) -> &[Region] {

@@ -1,7 +1,8 @@
 //! Operations as text, in MLIR's generic form.
 
+use super::attributes::list;
 use super::{Block, Context, Operation, Type, Value};
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 /// Returns the text of a private function with this block, which is [verified](super::verified),
 /// as its body.
@@ -27,12 +28,6 @@ pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> Strin
         printer.operation(operation, depth);
     }
     printer.text
-}
-
-/// Returns items with commas between them.
-fn list(items: impl IntoIterator<Item = impl Display>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    items.join(", ")
 }
 
 struct Printer<'c> {

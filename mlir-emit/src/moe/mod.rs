@@ -19,7 +19,7 @@ mod tiles;
 use crate::Unsupported;
 use crate::convert::compute_type;
 use crate::ir::IntegerPredicate as I;
-use crate::ir::{Loop, MISSING, affine_map, dim};
+use crate::ir::{IndexMap, Loop, MISSING};
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extent, extents};
@@ -114,12 +114,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     };
     let (row, column) = (position(1), position(2));
     let dtype = lowering.carried_type(op.output, compute);
-    let input = (tiles.slots(taken), DataType::I32, affine_map(3, &[dim(row)]));
-    let init = (
-        at.empty(&extents(out, &order), compute),
-        compute,
-        affine_map(3, &[dim(0), dim(1), dim(2)]),
-    );
+    let input = (tiles.slots(taken), DataType::I32, IndexMap::select(3, [row]));
+    let init = (at.empty(&extents(out, &order), compute), compute, IndexMap::identity(3));
     let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
         let body = Body(*inner);
         let slot = elements[0];

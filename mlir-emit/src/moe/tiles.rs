@@ -2,7 +2,7 @@
 
 use super::sizes::Sizes;
 use crate::ir::IntegerPredicate as I;
-use crate::ir::{Emitter, IntegerPredicate, Loop, MISSING, affine_map, dim, first};
+use crate::ir::{Emitter, IndexMap, IntegerPredicate, Loop, MISSING, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
 use crate::mlir::Value as Ssa;
@@ -55,9 +55,9 @@ pub(super) fn combine<'c>(
     let init = (
         at.filled(&[count], DataType::I32, start),
         DataType::I32,
-        affine_map(2, &[dim(0)]),
+        IndexMap::select(2, [0]),
     );
-    let input = (over, DataType::I32, affine_map(2, &[dim(1)]));
+    let input = (over, DataType::I32, IndexMap::select(2, [1]));
     at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |inner, elements| {
         let &[element, so_far] = elements else {
             unreachable!("{MISSING}");
@@ -177,8 +177,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     pub(super) fn rows(&self, tensor: &Ordered<'c>, sources: Ssa<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
-        let input = (sources, DataType::I32, affine_map(3, &[dim(0), dim(1)]));
-        let identity = affine_map(3, &[dim(0), dim(1), dim(2)]);
+        let input = (sources, DataType::I32, IndexMap::select(3, [0, 1]));
+        let identity = IndexMap::identity(3);
         let init = (at.empty(&dims, tensor.dtype), tensor.dtype, identity);
         let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
             let body = Body(*inner);

@@ -16,8 +16,8 @@ pub(crate) use gradient::{check_backward, lower_backward};
 
 use crate::Unsupported;
 use crate::convert::{check_compute, compute_type, convert, least_finite};
+use crate::ir::{Affine, IndexMap, IntegerPredicate, MISSING};
 use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
-use crate::ir::{IntegerPredicate, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -173,20 +173,20 @@ impl<'c> Pooling<'_, '_, 'c> {
     }
 
     /// How x with its padding moves with the loops over y and the taps.
-    fn window_map(&self, x: &Ordered<'c>) -> String {
+    fn window_map(&self, x: &Ordered<'c>) -> IndexMap {
         let mut results = Vec::new();
         for &axis in &x.order {
             let position = self.order.iter().position(|&candidate| candidate == axis);
             let position = position.unwrap_or_else(|| unreachable!("orders over different axes"));
             results.push(match axis.checked_sub(2) {
-                None => dim(position),
+                None => Affine::Loop(position),
                 Some(spatial) => {
                     let stride = self.windows.axis(spatial).stride;
-                    format!("{} * {stride} + {}", dim(position), dim(self.order.len() + spatial))
+                    Affine::Loop(position) * stride + Affine::Loop(self.order.len() + spatial)
                 }
             });
         }
-        affine_map(self.order.len() + self.windows.window.len(), &results)
+        IndexMap::new(self.order.len() + self.windows.window.len(), results)
     }
 
     /// What is under the tap of this iteration: `read`, or what is found in x.

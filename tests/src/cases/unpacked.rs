@@ -31,7 +31,7 @@ pub(super) fn unpacked(cases: &mut Cases) {
             ("one_tap_stride2", conv(1, 512, 64, 14, 1, 0).stride(2)),
             ("one_position", conv(1, 1024, 40, 1, 1, 0)),
             ("few_positions", conv(5, 256, 68, 1, 1, 0)),
-            ("many_terms", conv(3, 1040, 68, 7, 1, 0)),
+            ("many_terms", conv(1, 1040, 68, 11, 1, 0)),
             ("38_filters", conv(1, 256, 38, 7, 1, 0)),
             ("264_terms", conv(1, 264, 36, 7, 1, 0)),
             ("taps", conv(1, 32, 260, 5, 3, 1)),

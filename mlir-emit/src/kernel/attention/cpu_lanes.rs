@@ -97,7 +97,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// A number for all rows.
     pub(super) fn all(&self, number: &str) -> Ssa<'c> {
-        let value = Attribute::text(&format!("dense<{number}> : {}", self.vector));
+        let value = Attribute::scalar(number, self.float).splat(self.vector);
         self.code.literal(value, self.vector)
     }
 

@@ -18,7 +18,7 @@ use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
 use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, Written};
-use crate::kernel::epilogue::{Source, Tensor, one_for_all, written};
+use crate::kernel::epilogue::{Source, Tensor, written};
 use crate::kernel::places::{coordinates, offset};
 use crate::mlir::{Attribute, Context, Float, Type};
 use std::collections::HashMap;
@@ -149,7 +149,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// The result of a reduction of the row.
-    fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &str) -> Ssa<'c> {
+    fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &Attribute) -> Ssa<'c> {
         let &[source, _] = step.sources.as_slice() else {
             unreachable!("{MISSING}");
         };
@@ -158,9 +158,9 @@ impl<'c> Writer<'_, 'c> {
             .context()
             .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
             .r#type();
-        let constant = |element: Type<'c>, text: &str| {
+        let constant = |element: Type<'c>, number: &Attribute| {
             let vector = element.vector(&[self.lanes]);
-            let value = Attribute::text(&one_for_all(text, Some(vector)));
+            let value = number.splat(vector);
             code.literal(value, vector)
         };
         let nothing = constant(single, start);
@@ -218,7 +218,11 @@ impl<'c> Writer<'_, 'c> {
                 let wide = found.extf(so_far.r#type());
                 so_far + wide
             };
-            let so_far = if is_sum { constant(double, "0.0") } else { nothing };
+            let so_far = if is_sum {
+                constant(double, &Attribute::scalar("0.0", double))
+            } else {
+                nothing
+            };
             let bounds = [0, blocks, 1].map(Int::Known);
             let so_far = code.repeat(bounds, &[so_far], |number, so_far| {
                 let &[so_far] = so_far else { unreachable!("{MISSING}") };

@@ -7,13 +7,12 @@
 //! of the same rows. Example: a sum of two tensors, its layer normalization and the rounding to f16
 //! become one kernel, which stores the sum too if something else reads it.
 
-use super::problem::{Kind, MARK, Rows, Step};
+use super::problem::{Kind, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};
 use crate::kernel::code::DISPATCH;
 use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
-use crate::kernel::fusion::maps;
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Context, Operation, Type};
+use crate::mlir::{Attribute, Context, Operation, Role, Type};
 use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::{HashMap, HashSet};
 
@@ -74,7 +73,9 @@ struct Scan<'a, 'c> {
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
 pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Place) -> Option<Found<'c>> {
-    let seed = all.iter().position(|operation| operation.attribute(MARK).is_some())?;
+    let seed = all
+        .iter()
+        .position(|operation| matches!(operation.role(), Role::Rows))?;
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
     let space = space.unwrap_or_else(|| unreachable!("a reduction of rows without loops"));
     match around(context, all, seed, (&space, device)) {
@@ -236,7 +237,8 @@ impl<'c> Scan<'_, 'c> {
     /// An operation as a step of the kernel, with all operands of the kernel.
     fn step(&self, operation: &Operation, result: usize) -> Option<(Step, Vec<Tensor<'c>>)> {
         let context = self.context;
-        if operation.name() != "linalg.generic" || operation.attribute("compilation_info").is_some() {
+        let structure = operation.structure()?;
+        if operation.attribute("compilation_info").is_some() {
             return None;
         }
         let [region] = operation.regions() else { return None };
@@ -249,10 +251,9 @@ impl<'c> Scan<'_, 'c> {
         if !self.is_stored(element) {
             return None;
         }
-        let maps = maps(operation.attribute("indexing_maps")?)?;
-        let (own, inputs) = maps.split_last()?;
+        let inputs = structure.selected()?;
         let (&init, operands) = operation.operands().split_last()?;
-        let is_reduction = operation.attribute(MARK).is_some();
+        let is_reduction = matches!(operation.role(), Role::Rows);
         // The loops that have more than one step, and the kernel's loop that each is.
         let (loops, kind) = if is_reduction {
             if reduced_space(context, operation)? != *self.space {
@@ -261,8 +262,7 @@ impl<'c> Scan<'_, 'c> {
             let (read, _) = context.value(*operands.first()?).r#type().if_tensor()?;
             (wide(&read), Kind::Reduction(self.start(init)?))
         } else {
-            let is_plain = own.iter().copied().eq(0..own.len());
-            if !is_plain || operation.attribute("iterator_types")?.contains("reduction") {
+            if !structure.written.is_identity() || structure.reduces() {
                 return None;
             }
             let loops = wide(&shape);
@@ -291,7 +291,7 @@ impl<'c> Scan<'_, 'c> {
         };
         let mut all = self.operands.clone();
         let mut sources = Vec::new();
-        for (id, map) in operands.iter().zip(inputs) {
+        for (id, map) in operands.iter().zip(&inputs) {
             if let Some(held) = self.held.get(id) {
                 let has = loops_of(map)?;
                 let is_whole = if held.is_row {
@@ -370,12 +370,12 @@ impl<'c> Scan<'_, 'c> {
     }
 
     /// The number that a reduction starts from.
-    fn start(&self, init: usize) -> Option<String> {
+    fn start(&self, init: usize) -> Option<Attribute> {
         let maker = |id: usize| self.all.get(*self.makers.get(&id)?);
         let fill = maker(init).filter(|fill| fill.name() == "linalg.fill")?;
         let constant = maker(*fill.operands().first()?)?;
         let is_constant = constant.name() == "arith.constant";
-        constant.attribute("value").filter(|_| is_constant).map(str::to_owned)
+        constant.attribute("value").filter(|_| is_constant).cloned()
     }
 
     /// Returns the strides of a row-major tensor along the kernel's loops. `loops`: those along

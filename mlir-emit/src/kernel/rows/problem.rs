@@ -2,11 +2,8 @@
 
 use crate::kernel::epilogue::{Source, Tensor};
 use crate::kernel::merged::fold;
-use crate::mlir::Operation;
+use crate::mlir::{Attribute, Operation};
 use rotini_schedule::rows::Problem;
-
-/// The attribute of row reductions that become kernels of rotini.
-pub(crate) const MARK: &str = "rotini.rows";
 
 /// What a step of a kernel computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +13,8 @@ pub(super) enum Kind {
     Element,
     /// One value per row, from other values with one element per row.
     Row,
-    /// One value per row, reduced over its elements. The text is the initial value, as MLIR writes
-    /// it.
-    Reduction(String),
+    /// One value per row, reduced over its elements from this constant.
+    Reduction(Attribute),
 }
 
 /// One structured operation.

@@ -87,7 +87,7 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
     const LEAST: u32 = 0x0080_0000;
     let (word, float) = (Type::integer(code.context(), 32), divisor.r#type());
     let number = |bits: u32| {
-        let value = Attribute::text(&format!("{bits} : i32"));
+        let value = Attribute::scalar(bits, word);
         code.literal(value, word)
     };
     // The divisor times this power is from 1/2 to 1, so that no product is larger than the

@@ -1,7 +1,6 @@
 //! The loops of a fused row reduction: which of them go along a row.
 
-use crate::kernel::fusion::maps;
-use crate::mlir::{Context, Operation};
+use crate::mlir::{Context, Loop, Operation};
 
 /// The number of elements from which on they are worth a kernel of rotini.
 const MANY: i64 = 1 << 18;
@@ -34,7 +33,7 @@ impl Space {
 /// The loops of a marked reduction that have more than one step.
 pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
     let (shape, _) = context.value(*operation.operands().first()?).r#type().if_tensor()?;
-    let iterators: Vec<&str> = operation.attribute("iterator_types")?.split(',').collect();
+    let kinds = operation.structure()?.loops;
     let loops = wide(&shape);
     Some(Space {
         extents: loops
@@ -43,8 +42,8 @@ pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<
             .collect(),
         is_reduced: loops
             .iter()
-            .map(|&position| iterators.get(position).map(|iterator| iterator.contains("reduction")))
-            .collect::<Option<_>>()?,
+            .map(|&position| kinds[position] == Loop::Reduction)
+            .collect(),
     })
 }
 
@@ -52,7 +51,8 @@ pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<
 /// loops. If the operand has the last loop, a row consists of the loops after the last one that it
 /// lacks, and else of those after the last one that it has.
 pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<Space> {
-    if operation.name() != "linalg.generic" || operation.attribute("iterator_types")?.contains("reduction") {
+    let structure = operation.structure()?;
+    if structure.reduces() {
         return None;
     }
     let (shape, _) = context.value(*operation.results().first()?).r#type().if_tensor()?;
@@ -61,8 +61,7 @@ pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<
         return None;
     }
     let loops = wide(&shape);
-    let maps = maps(operation.attribute("indexing_maps")?)?;
-    let (_, inputs) = maps.split_last()?;
+    let inputs = structure.selected()?;
     let has = |map: &Vec<usize>, id: &usize| -> Option<Vec<bool>> {
         let (shape, _) = context.value(*id).r#type().if_tensor()?;
         let along = |number: &usize| {

@@ -14,7 +14,7 @@ use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
 use crate::kernel::code::{Code, Int, Ssa, Written};
-use crate::kernel::epilogue::{RUN, Source, Tensor, one_for_all, store, written};
+use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
 use crate::kernel::places::{BEYOND, coordinates, offset};
 use crate::mlir::{Attribute, Context, Type};
 use rotini_schedule::rows::Schedule;
@@ -287,7 +287,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Returns the reduction of a lane's runs.
-    fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Ssa<'c> {
+    fn reduce(&self, step: &Step, start: &Attribute, kept: &mut [Run<'c>]) -> Ssa<'c> {
         let &[source, _] = step.sources.as_slice() else {
             unreachable!("{MISSING}");
         };
@@ -297,7 +297,7 @@ impl<'c> Writer<'_, 'c> {
             .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
             .r#type();
         let vector = element.vector(&[RUN]);
-        let value = Attribute::text(&one_for_all(start, Some(vector)));
+        let value = start.splat(vector);
         let nothing = code.literal(value, vector);
         let add = |found: Ssa<'c>, run: &mut Run<'c>| {
             let read = self.element(source, run);

@@ -8,7 +8,7 @@ use crate::kernel::rows::pairs;
 use crate::kernel::rows::parts::Cut;
 use crate::kernel::rows::problem::{Kind, Step};
 use crate::kernel::rows::quotient::products;
-use crate::mlir::{Attribute, Type};
+use crate::mlir::Type;
 use std::collections::HashMap;
 
 impl<'c> Writer<'_, 'c> {
@@ -112,10 +112,7 @@ impl<'c> Writer<'_, 'c> {
         let bit = Type::integer(code.context(), 1);
         let truth = |exists: &Int<'c>| match *exists {
             Int::Made(value) => value,
-            Int::Known(known) => {
-                let known = Attribute::text(if known == 0 { "false" } else { "true" });
-                code.literal(known, bit)
-            }
+            Int::Known(known) => code.integer(known, bit),
         };
         let exists = exists.iter().map(truth).collect::<Vec<_>>();
         let condition = if self.extent % RUN == 0 {
