@@ -60,9 +60,9 @@ fn sum() -> Graph {
 fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let runtime = Runtime::new(Config::from_env())?;
     let device = runtime.host()?;
-    let (plan, target) = (decode(bytes)?, device.target());
-    let key = runtime.key(&plan.graph, &target, device.features())?;
-    let (entry, origin) = runtime.compiled(&key, &plan.source(bytes, &target, device.features()))?;
+    let (plan, compiled_for) = (decode(bytes)?, device.compiled_for());
+    let key = runtime.key(&plan.graph, compiled_for)?;
+    let (entry, origin) = runtime.compiled(&key, &plan.source(bytes, compiled_for))?;
     ensure!(
         origin == Origin::Disk,
         "this is not the plugin's vmfb: it is from {origin:?}"

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use iree_sys::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
 use iree_sys::runtime::Module;
 use rotini_cache::{
-    ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry, Origin,
+    CodeFacts, CompiledFor, ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry,
+    Origin,
 };
 use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::NormalGraph;
@@ -28,24 +29,24 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::NoCompiler`].
-    pub fn key(&self, graph: &NormalGraph, target: &Target, features: &str) -> Result<Key, Error> {
-        let keys = self.keys(graph, target, features)?;
+    pub fn key(&self, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Key, Error> {
+        let keys = self.keys(graph, compiled_for)?;
         keys.first()
             .copied()
             .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
     }
 
     /// What the code of a graph is found under: a key for each of the [`builds`](Self::builds).
-    pub(crate) fn keys(&self, graph: &NormalGraph, target: &Target, features: &str) -> Result<Vec<Key>, Error> {
+    pub(crate) fn keys(&self, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Vec<Key>, Error> {
         let graph = graph
             .canonical_bytes()
             .map_err(|error| Error::Internal(error.to_string()))?;
-        let (target_name, flags) = (target.to_string(), all_flags(target.flags(), target));
+        let target = &compiled_for.target;
+        let (compiled_for, flags) = (compiled_for.to_text(), all_flags(target.flags(), target));
         let key = |compiler: &String| {
             Key::of(&KeyInputs {
                 graph: &graph,
-                target: &target_name,
-                target_features: features,
+                compiled_for: &compiled_for,
                 emitter: FINGERPRINT,
                 flags: &flags,
                 compiler,
@@ -83,19 +84,14 @@ impl Runtime {
     }
 
     fn compile(&self, key: &Key, source: &Source<'_>) -> Result<Creation, Error> {
-        let Source {
-            graph,
-            target,
-            features,
-            ..
-        } = *source;
+        let (graph, target) = (source.graph, &source.compiled_for.target);
+        let compiled_for = source.compiled_for.to_text();
         let compiler = self.compiler()?;
         let started = Instant::now();
         let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
         let content = ContentKey::of(&ContentInputs {
             mlir: emitted.mlir.as_bytes(),
-            target: &target.to_string(),
-            target_features: features,
+            compiled_for: &compiled_for,
             flags: &all_flags(emitted.flags.clone(), target),
             compiler: compiler.identity(),
         });
@@ -118,12 +114,13 @@ impl Runtime {
             .workspace_bytes(ENTRY_POINT)
             .map_err(Error::runtime("the compiled graph tells no workspace"))?;
         Ok(Creation::New(NewEntry {
-            producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
-            target: target.to_string(),
-            target_features: features.to_owned(),
+            facts: CodeFacts {
+                producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
+                compiled_for,
+                workspace_bytes: workspace_bytes as u64,
+                dispatches: u32::try_from(compiled.statistics.dispatches).unwrap_or(u32::MAX),
+            },
             content: Some(content),
-            workspace_bytes: workspace_bytes as u64,
-            dispatches: u32::try_from(compiled.statistics.dispatches).unwrap_or(u32::MAX),
             compile_micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
             payload: Bytes::from(compiled.vmfb),
         }))
@@ -131,7 +128,7 @@ impl Runtime {
 
     /// Reports a graph that does not compile, and keeps what is needed to try again.
     fn failed(&self, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
-        let (first_line, target) = (error.to_string(), source.target.to_string());
+        let (first_line, CompiledFor { target, features }) = (error.to_string(), source.compiled_for.to_text());
         let graph = describe(source.nodes);
         let blame = error.blame();
         tracing::error!("{first_line} (compiling {graph} for {target})");
@@ -149,7 +146,7 @@ impl Runtime {
                         .compiler()
                         .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),
                     target: target.clone(),
-                    features: source.features.to_owned(),
+                    features,
                     flags: emitted.flags,
                     error: first_line.clone(),
                 },

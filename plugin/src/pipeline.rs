@@ -9,7 +9,7 @@ use crate::error::Error;
 pub use crate::prepared::{Prepared, Source, check, decode};
 pub use crate::runtime::Runtime;
 use crate::serialized::{Portable, Serialized};
-use rotini_cache::{Entry, Key, Origin};
+use rotini_cache::{CompiledFor, Entry, Key, Origin};
 use rotini_emit::Target;
 use rotini_graph::{Graph, NormalGraph};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use std::sync::Arc;
 const LITTLE: u64 = 16 << 10;
 
 impl Runtime {
-    /// Checks whether a graph can be compiled for a target with these features. Compiles nothing.
+    /// Checks whether a graph can be compiled. Compiles nothing.
     ///
     /// # Errors
     ///
     /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or
     /// that it failed to compile before.
-    pub fn applicable(&self, bytes: &[u8], target: &Target, features: &str) -> Result<Prepared, Error> {
-        let prepared = check(bytes, target)?;
+    pub fn applicable(&self, bytes: &[u8], compiled_for: &CompiledFor<Target>) -> Result<Prepared, Error> {
+        let prepared = check(bytes, &compiled_for.target)?;
         if self.is_unsettled() {
             // What passes is no reason to decline.
             return Ok(prepared);
         }
-        let keys = self.keys(&prepared.graph, target, features)?;
+        let keys = self.keys(&prepared.graph, compiled_for)?;
         match self.compiler() {
             Ok(_) => match keys.iter().find_map(|key| self.cache.failure(key)) {
                 Some(failure) => Err(Error::FailedBefore(failure.reason.clone())),
@@ -43,8 +43,8 @@ impl Runtime {
 
     /// The code of a graph if it is in the cache already.
     #[must_use]
-    pub fn cached(&self, graph: &NormalGraph, target: &Target, features: &str) -> Option<Arc<Entry>> {
-        let keys = self.keys(graph, target, features).ok()?;
+    pub fn cached(&self, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Option<Arc<Entry>> {
+        let keys = self.keys(graph, compiled_for).ok()?;
         keys.iter().find_map(|key| self.cache.peek(key))
     }
 
@@ -55,10 +55,11 @@ impl Runtime {
     ///
     /// If the graph cannot be executed.
     pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
-        let target = device.target();
-        let prepared = check(bytes, &target)?;
-        let cached = self.cached(&prepared.graph, &target, device.features());
-        let needed = prepared.workspace_bytes(&target, cached.map(|entry| entry.metadata.workspace_bytes))?;
+        let compiled_for = device.compiled_for();
+        let prepared = check(bytes, &compiled_for.target)?;
+        let cached = self.cached(&prepared.graph, compiled_for);
+        let exact = cached.map(|entry| entry.metadata.facts.workspace_bytes);
+        let needed = prepared.workspace_bytes(&compiled_for.target, exact)?;
         Ok(self.asked(needed))
     }
 
@@ -78,17 +79,17 @@ impl Runtime {
     ///
     /// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
     pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let target = device.target();
-        let prepared = check(bytes, &target)?;
+        let target = &device.compiled_for().target;
+        let prepared = check(bytes, target)?;
         let (code, is_new) = self.code_of(device, &prepared, bytes)?;
         if is_new {
-            prepared.expect_reported(&target, code.executable.workspace_bytes())?;
+            prepared.expect_reported(target, code.executable.workspace_bytes())?;
         }
         let variable = match prepared.overridable.clone() {
             None => None,
             Some(graph) => {
                 let exact = Some(code.executable.workspace_bytes());
-                let workspace_bytes = prepared.workspace_bytes(&target, exact)?;
+                let workspace_bytes = prepared.workspace_bytes(target, exact)?;
                 Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
             }
         };
@@ -103,11 +104,10 @@ impl Runtime {
 
     /// The code of a graph, and whether it was made only now.
     fn code_of(&self, device: &Arc<dyn Device>, prepared: &Prepared, bytes: &[u8]) -> Result<(Arc<Code>, bool), Error> {
-        let target = device.target();
-        let keys = self.keys(&prepared.graph, &target, device.features())?;
+        let keys = self.keys(&prepared.graph, device.compiled_for())?;
         match keys.iter().find_map(|key| self.codes.get(device, key)) {
             Some(code) => Ok((code, false)),
-            None => self.code(device, &keys, prepared, &target, bytes),
+            None => self.code(device, &keys, prepared, bytes),
         }
     }
 
@@ -124,15 +124,16 @@ impl Runtime {
             bindings,
             shapes,
         } = Serialized::decode(bytes)?;
-        let target = device.target().to_string();
+        let CompiledFor { target, features } = device.compiled_for().to_text();
+        let made_for = &portable.facts.compiled_for;
         // Whoever chose the schedules, it is code for the same device.
-        if Target::device(&portable.target) != Target::device(&target) {
-            let made_for = &portable.target;
+        if Target::device(&made_for.target) != Target::device(&target) {
             return Err(Error::ForeignContext(format!(
-                "it is for {made_for}, and this is {target}"
+                "it is for {}, and this is {target}",
+                made_for.target
             )));
         }
-        if portable.features != device.features() {
+        if made_for.features != features {
             return Err(Error::ForeignContext(format!("it is for another model of {target}")));
         }
         let code = self.load_portable(device, portable)?;
@@ -169,22 +170,17 @@ impl Runtime {
         device: &Arc<dyn Device>,
         keys: &[Key],
         prepared: &Prepared,
-        target: &Target,
         bytes: &[u8],
     ) -> Result<(Arc<Code>, bool), Error> {
         let find = |key: &Key| match self.compiler() {
-            Ok(_) => self.compiled(key, &prepared.source(bytes, target, device.features())),
+            Ok(_) => self.compiled(key, &prepared.source(bytes, device.compiled_for())),
             Err(error) => self.cache.peek(key).map(|entry| (entry, Origin::Disk)).ok_or(error),
         };
         let signature = rotini_emit::signature(&prepared.graph).map_err(|error| Error::Internal(error.to_string()))?;
         let load = |key: &Key, entry: &Entry| {
             let portable = Portable {
-                producer: entry.metadata.producer.clone(),
-                target: target.to_string(),
-                features: device.features().to_owned(),
+                facts: entry.metadata.facts.clone(),
                 operations: rotini_emit::operations(&prepared.graph),
-                workspace_bytes: entry.metadata.workspace_bytes,
-                dispatches: entry.metadata.dispatches,
                 signature: signature.clone(),
                 code: entry.payload.clone(),
             };
@@ -223,6 +219,6 @@ const fn is_new(origin: Origin) -> bool {
 pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Graph) -> Result<Arc<Code>, Error> {
     let bytes = rotini_wire::encode(&graph);
     let prepared = Prepared::new(graph);
-    prepared.check(&device.target())?;
+    prepared.check(&device.compiled_for().target)?;
     runtime.code_of(device, &prepared, &bytes).map(|(code, _)| code)
 }

@@ -121,8 +121,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
         };
         let checked = caught("hipdnnEnginePluginGetApplicableEngineIds", || {
             let handle = handle?;
-            let device = handle.device()?;
-            handle.runtime().applicable(graph, &device.target(), device.features())
+            handle.runtime().applicable(graph, handle.device()?.compiled_for())
         });
         if let Err(reason) = checked {
             told::declined(graph, &reason);

@@ -125,12 +125,13 @@ fn operands(bytes: &[u8]) -> anyhow::Result<u64> {
 fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
     let prepared = check(bytes, target).ok()?;
     let needed = |prepared: &Prepared| -> Result<u64, String> {
+        let compiled_for = target.clone().into();
         let key = runtime
-            .key(&prepared.graph, target, "")
+            .key(&prepared.graph, &compiled_for)
             .map_err(|error| error.to_string())?;
-        let found = runtime.compiled(&key, &prepared.source(bytes, target, ""));
+        let found = runtime.compiled(&key, &prepared.source(bytes, &compiled_for));
         let (entry, _) = found.map_err(|error| format!("{name}: {error}"))?;
-        Ok(entry.metadata.workspace_bytes)
+        Ok(entry.metadata.facts.workspace_bytes)
     };
     let measure = || {
         let reported = workspace_bound(&prepared.graph, target).map_err(|error| format!("{name}: {error}"))?;

@@ -221,7 +221,7 @@ fn device(runtime: &Runtime) -> Finding {
     match runtime.default_device() {
         Ok(device) => ok(
             "device in use",
-            format!("{}, code for {}", device.describe(), device.target()),
+            format!("{}, code for {}", device.describe(), device.compiled_for().target),
         ),
         Err(error) => missing(
             "device in use",

@@ -4,7 +4,7 @@
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
 use crate::args::{Emulate, Inspect};
-use crate::commands::target_choice::TargetChoice;
+use crate::commands::target_choice::chosen;
 use crate::failure::Failure;
 use crate::input::GraphFile;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -25,7 +25,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let config = Config::from_env();
     let is_compilers_choice = config.unscheduled;
     let runtime = Runtime::new(config)?;
-    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let plain = target.unscheduled().filter(|_| is_compilers_choice);
     let target = plain.unwrap_or(target);
     let machine = machine(&target)?;
