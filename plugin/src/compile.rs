@@ -23,145 +23,156 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-impl Runtime {
-    /// Everything that decides what code a graph becomes, with the compiler that is here.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoCompiler`].
-    pub fn key(&self, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Key, Error> {
-        let keys = self.keys(graph, compiled_for)?;
-        keys.first()
-            .copied()
-            .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
-    }
+/// Returns the hash of everything that decides what code a graph becomes, with the compiler that is
+/// here.
+///
+/// # Errors
+///
+/// [`Error::NoCompiler`].
+pub fn key(runtime: &Runtime, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Key, Error> {
+    let keys = keys(runtime, graph, compiled_for)?;
+    keys.first()
+        .copied()
+        .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
+}
 
-    /// What the code of a graph is found under: a key for each of the [`builds`](Self::builds).
-    pub(crate) fn keys(&self, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Vec<Key>, Error> {
-        let graph = graph
-            .canonical_bytes()
-            .map_err(|error| Error::Internal(error.to_string()))?;
-        let target = &compiled_for.target;
-        let (compiled_for, flags) = (compiled_for.to_text(), all_flags(target.flags(), target));
-        let key = |compiler: &String| {
-            Key::of(&KeyInputs {
-                graph: &graph,
-                compiled_for: &compiled_for,
-                emitter: FINGERPRINT,
-                flags: &flags,
-                compiler,
-            })
-        };
-        Ok(self.builds()?.iter().map(key).collect())
-    }
-
-    /// The compiled code of a graph for a target, from the cache if it is there.
-    ///
-    /// # Errors
-    ///
-    /// If it does not compile, or failed to not long ago.
-    pub fn compiled(&self, key: &Key, source: &Source<'_>) -> Result<(Arc<Entry>, Origin), Error> {
-        // The compiler's front half runs here: not on a thread of the host's.
-        let create = || {
-            on_own_thread(|| self.compile(key, source)).unwrap_or_else(|error| {
-                Err(Error::Internal(format!(
-                    "there can be no thread to compile on: {error}"
-                )))
-            })
-        };
-        let lasting = |error: &Error| Some(Failure::new(error.to_string(), error.lasts()?));
-        let (entry, origin) = self
-            .cache
-            .get_or_create(key, create, lasting)
-            .map_err(|error| match error {
-                CreateError::Failed(error) => error.as_ref().clone(),
-                CreateError::Remembered(failure) => Error::FailedBefore(failure.reason.clone()),
-            })?;
-        if matches!(origin, Origin::Created { on_disk: true }) {
-            self.noted.get_or_init(|| self.note_compiler());
-        }
-        Ok((entry, origin))
-    }
-
-    fn compile(&self, key: &Key, source: &Source<'_>) -> Result<Creation, Error> {
-        let (graph, target) = (source.graph, &source.compiled_for.target);
-        let compiled_for = source.compiled_for.to_text();
-        let compiler = self.compiler()?;
-        let started = Instant::now();
-        let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
-        let content = ContentKey::of(&ContentInputs {
-            mlir: emitted.mlir.as_bytes(),
+/// Returns what the code of a graph is found under: a key for each of the
+/// [`builds`](Runtime::builds).
+pub(crate) fn keys(
+    runtime: &Runtime,
+    graph: &NormalGraph,
+    compiled_for: &CompiledFor<Target>,
+) -> Result<Vec<Key>, Error> {
+    let graph = graph
+        .canonical_bytes()
+        .map_err(|error| Error::Internal(error.to_string()))?;
+    let target = &compiled_for.target;
+    let (compiled_for, flags) = (compiled_for.to_text(), all_flags(target.flags(), target));
+    let key = |compiler: &String| {
+        Key::of(&KeyInputs {
+            graph: &graph,
             compiled_for: &compiled_for,
-            flags: &all_flags(emitted.flags.clone(), target),
-            compiler: compiler.identity(),
-        });
-        if let Some(same) = self.cache.find_content(&content) {
-            return Ok(Creation::Same(same));
-        }
-        let compile = |emitted: &Emitted, target: &Target| compile_for(compiler.as_ref(), emitted, target, None);
-        let compiled = compile_graph(graph, target, &emitted, compile)
-            .map_err(|error| self.failed(key, source, emitted, &error))?;
-        // A result that is not computed in place would be allocated and copied at every execution.
-        if compiled.statistics.allocated_bytes != 0 {
-            return Err(Error::BadCode(
-                "it allocates device memory while it executes".to_owned(),
-            ));
-        }
-        // SAFETY: the compiler made it just now; it is only asked for its attributes.
-        let module = unsafe { Module::load(self.instance(), Arc::from(compiled.vmfb.as_slice())) }
-            .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
-        let workspace_bytes = module
-            .workspace_bytes(ENTRY_POINT)
-            .map_err(Error::runtime("the compiled graph tells no workspace"))?;
-        Ok(Creation::New(NewEntry {
-            facts: CodeFacts {
-                producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
-                compiled_for,
-                workspace_bytes: workspace_bytes as u64,
-                dispatches: u32::try_from(compiled.statistics.dispatches).unwrap_or(u32::MAX),
-            },
-            content: Some(content),
-            compile_micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-            payload: Bytes::from(compiled.vmfb),
-        }))
-    }
+            emitter: FINGERPRINT,
+            flags: &flags,
+            compiler,
+        })
+    };
+    Ok(runtime.builds()?.iter().map(key).collect())
+}
 
-    /// Reports a graph that does not compile, and keeps what is needed to try again.
-    fn failed(&self, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
-        let (first_line, CompiledFor { target, features }) = (error.to_string(), source.compiled_for.to_text());
-        let graph = describe(source.nodes);
-        let blame = error.blame();
-        tracing::error!("{first_line} (compiling {graph} for {target})");
-        if matches!(blame, Blame::Module | Blame::Limit)
-            && let Some(parent) = &self.config.reproducers
-        {
-            let reproducer = Reproducer {
-                graph: source.bytes.to_vec(),
-                mlir: emitted.mlir,
-                diagnostics: error.diagnostics().to_owned(),
-                versions: Versions {
-                    rotini: env!("CARGO_PKG_VERSION").to_owned(),
-                    emitter: FINGERPRINT.to_owned(),
-                    compiler: self
-                        .compiler()
-                        .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),
-                    target: target.clone(),
-                    features,
-                    flags: emitted.flags,
-                    error: first_line.clone(),
-                },
-            };
-            match reproducer.write(parent, key.to_string().get(..16).unwrap_or_default()) {
-                Ok(directory) => tracing::error!("rotini replay {} tries again", directory.display()),
-                Err(error) => tracing::warn!("nothing is kept of the graph in {}: {error}", parent.display()),
-            }
+/// Returns the code of a graph if it is in the cache already.
+#[must_use]
+pub fn cached(runtime: &Runtime, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Option<Arc<Entry>> {
+    let keys = keys(runtime, graph, compiled_for).ok()?;
+    keys.iter().find_map(|key| runtime.cache.peek(key))
+}
+
+/// Returns the compiled code of a graph for a target, from the cache if it is there.
+///
+/// # Errors
+///
+/// If it does not compile, or failed to not long ago.
+pub fn compiled(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<(Arc<Entry>, Origin), Error> {
+    // The compiler's front half runs here: not on a thread of the host's.
+    let create = || {
+        on_own_thread(|| compile(runtime, key, source)).unwrap_or_else(|error| {
+            Err(Error::Internal(format!(
+                "there can be no thread to compile on: {error}"
+            )))
+        })
+    };
+    let lasting = |error: &Error| Some(Failure::new(error.to_string(), error.lasts()?));
+    let (entry, origin) = runtime
+        .cache
+        .get_or_create(key, create, lasting)
+        .map_err(|error| match error {
+            CreateError::Failed(error) => error.as_ref().clone(),
+            CreateError::Remembered(failure) => Error::FailedBefore(failure.reason.clone()),
+        })?;
+    if matches!(origin, Origin::Created { on_disk: true }) {
+        runtime.note_compiler();
+    }
+    Ok((entry, origin))
+}
+
+fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation, Error> {
+    let (graph, target) = (source.graph, &source.compiled_for.target);
+    let compiled_for = source.compiled_for.to_text();
+    let compiler = runtime.compiler()?;
+    let started = Instant::now();
+    let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
+    let content = ContentKey::of(&ContentInputs {
+        mlir: emitted.mlir.as_bytes(),
+        compiled_for: &compiled_for,
+        flags: &all_flags(emitted.flags.clone(), target),
+        compiler: compiler.identity(),
+    });
+    if let Some(same) = runtime.cache.find_content(&content) {
+        return Ok(Creation::Same(same));
+    }
+    let compile = |emitted: &Emitted, target: &Target| compile_for(compiler.as_ref(), emitted, target, None);
+    let compiled = compile_graph(graph, target, &emitted, compile)
+        .map_err(|error| failed(runtime, key, source, emitted, &error))?;
+    // A result that is not computed in place would be allocated and copied at every execution.
+    if compiled.statistics.allocated_bytes != 0 {
+        return Err(Error::BadCode(
+            "it allocates device memory while it executes".to_owned(),
+        ));
+    }
+    // SAFETY: the compiler made it just now; it is only asked for its attributes.
+    let module = unsafe { Module::load(runtime.instance(), Arc::from(compiled.vmfb.as_slice())) }
+        .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
+    let workspace_bytes = module
+        .workspace_bytes(ENTRY_POINT)
+        .map_err(Error::runtime("the compiled graph tells no workspace"))?;
+    Ok(Creation::New(NewEntry {
+        facts: CodeFacts {
+            producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
+            compiled_for,
+            workspace_bytes: workspace_bytes as u64,
+            dispatches: u32::try_from(compiled.statistics.dispatches).unwrap_or(u32::MAX),
+        },
+        content: Some(content),
+        compile_micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        payload: Bytes::from(compiled.vmfb),
+    }))
+}
+
+/// Reports a graph that does not compile, and keeps what is needed to try again.
+fn failed(runtime: &Runtime, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
+    let (first_line, CompiledFor { target, features }) = (error.to_string(), source.compiled_for.to_text());
+    let graph = describe(source.nodes);
+    let blame = error.blame();
+    tracing::error!("{first_line} (compiling {graph} for {target})");
+    if matches!(blame, Blame::Module | Blame::Limit)
+        && let Some(parent) = &runtime.config.reproducers
+    {
+        let reproducer = Reproducer {
+            graph: source.bytes.to_vec(),
+            mlir: emitted.mlir,
+            diagnostics: error.diagnostics().to_owned(),
+            versions: Versions {
+                rotini: env!("CARGO_PKG_VERSION").to_owned(),
+                emitter: FINGERPRINT.to_owned(),
+                compiler: runtime
+                    .compiler()
+                    .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),
+                target: target.clone(),
+                features,
+                flags: emitted.flags,
+                error: first_line.clone(),
+            },
+        };
+        match reproducer.write(parent, key.to_string().get(..16).unwrap_or_default()) {
+            Ok(directory) => tracing::error!("rotini replay {} tries again", directory.display()),
+            Err(error) => tracing::warn!("nothing is kept of the graph in {}: {error}", parent.display()),
         }
-        Error::Compile {
-            first_line,
-            graph,
-            target,
-            blame,
-        }
+    }
+    Error::Compile {
+        first_line,
+        graph,
+        target,
+        blame,
     }
 }
 

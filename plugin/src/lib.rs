@@ -11,7 +11,7 @@
 
 pub mod abi;
 mod code;
-mod compile;
+pub mod compile;
 pub mod compiler;
 pub mod config;
 pub mod context;

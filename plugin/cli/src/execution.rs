@@ -16,7 +16,9 @@ use rotini_host::{Handle, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::{Prepared, Runtime};
+use rotini_plugin::prepared::Prepared;
+use rotini_plugin::runtime::Runtime;
+use rotini_plugin::{compile, pipeline};
 use std::sync::Arc;
 use tracing::subscriber::{NoSubscriber, with_default};
 
@@ -201,7 +203,7 @@ impl Twin {
     }
 
     fn check(&self, bytes: &[u8]) -> Result<Prepared, Error> {
-        quietly(|| self.runtime.applicable(bytes, self.device.compiled_for()))
+        quietly(|| pipeline::applicable(&self.runtime, bytes, self.device.compiled_for()))
     }
 
     /// Whether what the plugin keeps is seen here.
@@ -210,7 +212,7 @@ impl Twin {
     }
 
     fn cached(&self, prepared: &Prepared) -> Option<Arc<Entry>> {
-        quietly(|| self.runtime.cached(&prepared.graph, self.device.compiled_for()))
+        quietly(|| compile::cached(&self.runtime, &prepared.graph, self.device.compiled_for()))
     }
 }
 

@@ -11,7 +11,7 @@ use iree_sys::compiler::{Compiler as _, Program, Statistics, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
-use rotini_plugin::pipeline::compile_for;
+use rotini_plugin::compile::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
 use std::path::Path;

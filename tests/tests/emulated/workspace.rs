@@ -21,8 +21,10 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 use rotini_emit::{Target, workspace_bound};
 use rotini_graph::{ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, SdpaBackward};
+use rotini_plugin::compile::{compiled, key};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{Prepared, Runtime, check};
+use rotini_plugin::prepared::{Prepared, check};
+use rotini_plugin::runtime::Runtime;
 use rotini_reference::span_bytes;
 use rotini_tests::harness::stored;
 use rotini_tests::random::{Settings, recipe};
@@ -126,10 +128,8 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
     let prepared = check(bytes, target).ok()?;
     let needed = |prepared: &Prepared| -> Result<u64, String> {
         let compiled_for = target.clone().into();
-        let key = runtime
-            .key(&prepared.graph, &compiled_for)
-            .map_err(|error| error.to_string())?;
-        let found = runtime.compiled(&key, &prepared.source(bytes, &compiled_for));
+        let key = key(runtime, &prepared.graph, &compiled_for).map_err(|error| error.to_string())?;
+        let found = compiled(runtime, &key, &prepared.source(bytes, &compiled_for));
         let (entry, _) = found.map_err(|error| format!("{name}: {error}"))?;
         Ok(entry.metadata.facts.workspace_bytes)
     };

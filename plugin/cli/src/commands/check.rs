@@ -9,7 +9,8 @@ use crate::output::{BAD, DOUBTFUL, GOOD, Output};
 use anyhow::Result;
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::pipeline::applicable;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 
 /// What can be said of a graph without compiling it.
@@ -38,7 +39,7 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
     let check = |path| {
         let file = GraphFile::read(path);
         let (verdict, reason) = match &file.bytes {
-            Ok(bytes) => match runtime.applicable(bytes, &choice) {
+            Ok(bytes) => match applicable(&runtime, bytes, &choice) {
                 Ok(_) => (Verdict::Applicable, None),
                 Err(Error::Unsupported(reason) | Error::FailedBefore(reason)) => (Verdict::Declined, Some(reason)),
                 Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),

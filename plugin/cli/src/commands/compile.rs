@@ -14,8 +14,10 @@ use comfy_table::Cell;
 use rayon::prelude::*;
 use rotini_cache::{Cache, CacheConfig, CompiledFor, admin};
 use rotini_emit::Target;
+use rotini_plugin::compile::{compiled, key};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use rotini_workloads::Workload;
 use rotini_workloads::suites::{SuiteOptions, suite};
 use serde::Serialize;
@@ -218,9 +220,9 @@ fn compile_one(
     graph: &[u8],
     place: Option<&Path>,
 ) -> Result<Compiled> {
-    let plan = pipeline::check(graph, &choice.target)?;
-    let key = runtime.key(&plan.graph, choice)?;
-    let (entry, origin) = runtime.compiled(&key, &plan.source(graph, choice))?;
+    let plan = check(graph, &choice.target)?;
+    let key = key(runtime, &plan.graph, choice)?;
+    let (entry, origin) = compiled(runtime, &key, &plan.source(graph, choice))?;
     if let Some(place) = place {
         fs::write(place, &entry.payload).with_context(|| format!("cannot write {}", place.display()))?;
     }

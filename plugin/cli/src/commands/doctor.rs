@@ -15,7 +15,7 @@ use rotini_plugin::compiler::PACKAGE;
 use rotini_plugin::config::{CompilerMode, Config, DeviceChoice, Reader, SETTINGS, Setting};
 use rotini_plugin::device::gpu;
 use rotini_plugin::engine_id;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;

@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result};
 use rotini_emit::Argument;
 use rotini_graph::SlotRole;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -36,7 +37,7 @@ pub(super) fn emit(args: &Emit, output: &Output) -> Result<Answer> {
     let runtime = Runtime::new(Config::from_env())?;
     let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let file = GraphFile::read(&args.graph);
-    let plan = pipeline::check(&file.bytes?, &target).with_context(|| file.path.clone())?;
+    let plan = check(&file.bytes?, &target).with_context(|| file.path.clone())?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     if !output.json {
         output.line(emitted.mlir.trim_end())?;

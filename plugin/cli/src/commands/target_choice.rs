@@ -3,7 +3,7 @@
 use rotini_cache::CompiledFor;
 use rotini_emit::Target;
 use rotini_plugin::Error;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::runtime::Runtime;
 
 /// Returns the target that was asked for, or that of the device that the plugin would use.
 pub(super) fn chosen(runtime: &Runtime, asked: Option<&Target>) -> Result<CompiledFor<Target>, Error> {

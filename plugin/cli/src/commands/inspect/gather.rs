@@ -12,8 +12,10 @@ use rotini_emit::{Emitted, Target};
 use rotini_graph::Graph;
 use rotini_inspect::configuration::configurations;
 use rotini_inspect::{is_like_the_measured, object};
+use rotini_plugin::compile;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use rotini_time::{MI300X, Machine, Parameters, predict};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,7 +33,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let machine = machine(&target)?;
     let file = GraphFile::read(path);
     let bytes = file.bytes?;
-    let plan = pipeline::check(&bytes, &target).with_context(|| file.path.clone())?;
+    let plan = check(&bytes, &target).with_context(|| file.path.clone())?;
     let compiler = runtime.compiler()?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     let dumped = tempfile::tempdir()?;
@@ -45,9 +47,9 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
             "--iree-hal-dump-executable-configurations-to={}",
             dumped.path().display()
         ));
-        pipeline::compile_for(compiler.as_ref(), &emitted, target, Some(dumped.path()))
+        compile::compile_for(compiler.as_ref(), &emitted, target, Some(dumped.path()))
     };
-    pipeline::compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
+    compile::compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
     let kernels = kernels(dumped.path())?;
     let graph = rotini_wire::decode(&bytes)?;
     let summary = rotini_bench::summarise(&graph);
