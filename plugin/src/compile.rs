@@ -1,17 +1,17 @@
 //! From a graph to its compiled code: the keys that it is found under, and the compiler if it is
 //! not found.
 //!
-//! A compilation runs on a separate thread. If the compiler crashes or rejects the module, it tries
-//! fallback flags and then, for a graph with schedules, the graph without them. It keeps a
-//! reproducer of what does not compile.
+//! A compilation runs on a separate thread, and is one or more [attempts](crate::attempts). A
+//! reproducer is kept of what does not compile.
 
+use crate::attempts::{call, compile_graph};
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
 use crate::prepared::Source;
-use crate::reproducer::{Reproducer, SOURCE_NAME, Versions};
+use crate::reproducer::{Reproducer, Versions};
 use crate::runtime::Runtime;
 use bytes::Bytes;
-use iree_sys::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
+use iree_sys::compiler::{Blame, CompileError};
 use iree_sys::runtime::Module;
 use rotini_cache::{
     CodeFacts, CompiledFor, ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry,
@@ -19,7 +19,6 @@ use rotini_cache::{
 };
 use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::NormalGraph;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -110,8 +109,7 @@ fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation
     if let Some(same) = runtime.cache.find_content(&content) {
         return Ok(Creation::Same(same));
     }
-    let compile = |emitted: &Emitted, target: &Target| compile_for(compiler.as_ref(), emitted, target, None);
-    let compiled = compile_graph(graph, target, &emitted, compile)
+    let compiled = compile_graph(graph, target, &emitted, |module| call(compiler.as_ref(), module, None))
         .map_err(|error| failed(runtime, key, source, emitted, &error))?;
     // A result that is not computed in place would be allocated and copied at every execution.
     if compiled.statistics.allocated_bytes != 0 {
@@ -176,83 +174,6 @@ fn failed(runtime: &Runtime, key: &Key, source: &Source<'_>, emitted: Emitted, e
     }
 }
 
-/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once
-/// more with the target's fallback flags: what is emitted is valid, so a rejection is a pass that
-/// could not finish what another began. Either way the code is right, so the cache's key need not
-/// say which flags were used. If `dump_executables` is set, the kernels are also written to that
-/// directory.
-///
-/// # Errors
-///
-/// The first call's, or the second's where that says nothing of the module.
-pub fn compile_for(
-    compiler: &dyn Compiler,
-    emitted: &Emitted,
-    target: &Target,
-    dump_executables: Option<&Path>,
-) -> Result<Compiled, CompileError> {
-    let mut flags = emitted.flags.clone();
-    let compile = |flags: &[String]| {
-        compiler.compile(&CompileRequest {
-            mlir: &emitted.mlir,
-            name: SOURCE_NAME,
-            flags,
-            dump_executables,
-        })
-    };
-    match compile(&flags) {
-        Err(error) if is_worth_another_way(&error) => {
-            tracing::warn!(%target, "{error}; the compiler is called again with fallback flags");
-            flags.extend(target.fallback_flags());
-            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict
-            // on the module: these flags might do.
-            compile(&flags).map_err(|second| if second.blame() == Blame::Module { error } else { second })
-        }
-        result => result,
-    }
-}
-
-/// Compiles the emitted module of a graph by a function such as [`compile_for`]. If the compiler
-/// does not take a schedule, needs too much for it, or makes code that allocates, it is called once
-/// more for the graph without schedules, which makes the same results.
-///
-/// # Errors
-///
-/// The first call's, or the second's where that says nothing of the module.
-pub fn compile_graph(
-    graph: &NormalGraph,
-    target: &Target,
-    emitted: &Emitted,
-    compile: impl Fn(&Emitted, &Target) -> Result<Compiled, CompileError>,
-) -> Result<Compiled, CompileError> {
-    let first = compile(emitted, target);
-    let may_do_better = match &first {
-        Ok(compiled) => compiled.statistics.allocated_bytes != 0,
-        Err(error) => matches!(error.blame(), Blame::Module | Blame::Limit),
-    };
-    let plain = target
-        .unscheduled()
-        .filter(|_| may_do_better)
-        .and_then(|target| Some((rotini_emit::emit(graph, &target).ok()?, target)));
-    let Some((plain, target)) = plain.filter(|(plain, _)| plain.mlir != emitted.mlir) else {
-        return first;
-    };
-    tracing::warn!(%target, "the compiler is called again without schedules");
-    compile(&plain, &target).or_else(|second| {
-        if second.blame() == Blame::Module {
-            first
-        } else {
-            Err(second)
-        }
-    })
-}
-
-/// Whether other flags may help. A linker without space for its files, say, would keep the slower
-/// code that they make.
-fn is_worth_another_way(error: &CompileError) -> bool {
-    matches!(error, CompileError::Crashed { .. } | CompileError::Rejected { .. }) && error.blame() == Blame::Module
-}
-
 /// The flags that may decide what code there is.
 fn all_flags(flags: Vec<String>, target: &Target) -> Vec<String> {
     [flags, target.fallback_flags()].concat()
@@ -265,129 +186,5 @@ fn describe(nodes: &[String]) -> String {
     match nodes.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Rejects the first call, and runs out of time in the second.
-    #[derive(Default)]
-    struct Busy(AtomicUsize);
-
-    impl Compiler for Busy {
-        fn identity(&self) -> &str {
-            "busy"
-        }
-
-        fn describe(&self) -> String {
-            "busy".to_owned()
-        }
-
-        fn compile(&self, _: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
-            let diagnostics = String::new();
-            Err(match self.0.fetch_add(1, Ordering::Relaxed) {
-                0 => CompileError::Rejected { diagnostics },
-                _ => CompileError::Timeout {
-                    seconds: 1.0,
-                    diagnostics,
-                },
-            })
-        }
-    }
-
-    /// The fallback flags were not given their chance, so nothing is known of the module.
-    #[test]
-    fn a_second_call_that_passes_is_no_verdict_on_the_module() {
-        let emitted = Emitted {
-            mlir: String::new(),
-            flags: Vec::new(),
-            signature: rotini_emit::Signature { arguments: Vec::new() },
-        };
-        let target = Target::parse("gfx942").unwrap();
-        let error = compile_for(&Busy::default(), &emitted, &target, None).unwrap_err();
-        assert_eq!(error.blame(), Blame::Limit);
-    }
-
-    /// Rejects what has tiles of ours.
-    /// Takes no schedules, and what has none if there is no error for that.
-    struct Plain([Option<fn() -> CompileError>; 2]);
-
-    impl Compiler for Plain {
-        fn identity(&self) -> &str {
-            "plain"
-        }
-
-        fn describe(&self) -> String {
-            "plain".to_owned()
-        }
-
-        fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
-            let [scheduled, plain] = self.0;
-            let error = if request.mlir.contains("flow.dispatch") {
-                scheduled
-            } else {
-                plain
-            };
-            if let Some(error) = error {
-                return Err(error());
-            }
-            Ok(Compiled {
-                vmfb: vec![1],
-                statistics: Default::default(),
-                diagnostics: String::new(),
-            })
-        }
-    }
-
-    /// No graph is declined because of its schedule.
-    #[test]
-    fn what_does_not_compile_with_a_schedule_is_compiled_without() {
-        let mut b = rotini_graph::GraphBuilder::new("matmul");
-        let half = rotini_graph::DataType::F16;
-        let a = b.buffer("a", half, &[2048, 128]);
-        let columns = b.tensor("b", half, &[128, 1024], &[1, 128], rotini_graph::TensorKind::Buffer);
-        let c = b.buffer("c", half, &[2048, 1024]);
-        b.node(
-            "matmul",
-            rotini_graph::DataType::F32,
-            rotini_graph::Matmul { a, b: columns, c },
-        );
-        let mut graph = b.build();
-        graph.validate().unwrap();
-        let graph = graph.normalise().0;
-        let target = Target::parse("mi300x").unwrap();
-        let emitted = rotini_emit::emit(&graph, &target).unwrap();
-        let rejected: fn() -> CompileError = || CompileError::Rejected {
-            diagnostics: String::new(),
-        };
-        let late: fn() -> CompileError = || CompileError::Timeout {
-            seconds: 1.0,
-            diagnostics: String::new(),
-        };
-        let gone: fn() -> CompileError = || CompileError::Crashed {
-            status: None,
-            diagnostics: String::new(),
-        };
-        let compiled = |errors, target| {
-            compile_graph(&graph, target, &emitted, |emitted, target| {
-                compile_for(&Plain(errors), emitted, target, None)
-            })
-        };
-        for error in [rejected, late] {
-            assert!(compile_for(&Plain([Some(error), None]), &emitted, &target, None).is_err());
-            assert!(compiled([Some(error), None], &target).is_ok());
-        }
-        // A temporary second failure says nothing about the module. If both failures do, the first
-        // is reported.
-        let blame = |errors| compiled(errors, &target).err().map(|error| error.blame());
-        assert_eq!(blame([Some(rejected), Some(gone)]), Some(Blame::Moment));
-        assert_eq!(blame([Some(late), Some(rejected)]), Some(Blame::Limit));
-        assert_eq!(blame([Some(gone), None]), Some(Blame::Moment));
-        // What has no schedule is not compiled the same way again.
-        let plain = target.unscheduled().unwrap();
-        assert!(compiled([Some(rejected), None], &plain).is_err());
     }
 }

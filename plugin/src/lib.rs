@@ -10,6 +10,7 @@
 //! Execution reads no global lock: what it needs hangs off the context.
 
 pub mod abi;
+pub mod attempts;
 mod code;
 pub mod compile;
 pub mod compiler;

@@ -12,7 +12,7 @@ use rotini_emit::{Emitted, Target};
 use rotini_graph::Graph;
 use rotini_inspect::configuration::configurations;
 use rotini_inspect::{is_like_the_measured, object};
-use rotini_plugin::compile;
+use rotini_plugin::attempts::{call, compile_graph};
 use rotini_plugin::config::Config;
 use rotini_plugin::prepared::check;
 use rotini_plugin::runtime::Runtime;
@@ -37,19 +37,19 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let compiler = runtime.compiler()?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     let dumped = tempfile::tempdir()?;
-    let compile = |emitted: &Emitted, target: &Target| {
-        let mut emitted = emitted.clone();
+    let compile = |module: &Emitted| {
+        let mut module = module.clone();
         // Only the files of the last attempt stay.
         for file in fs::read_dir(dumped.path()).into_iter().flatten().flatten() {
             let _ = fs::remove_file(file.path());
         }
-        emitted.flags.push(format!(
+        module.flags.push(format!(
             "--iree-hal-dump-executable-configurations-to={}",
             dumped.path().display()
         ));
-        compile::compile_for(compiler.as_ref(), &emitted, target, Some(dumped.path()))
+        call(compiler.as_ref(), &module, Some(dumped.path()))
     };
-    compile::compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
+    compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
     let kernels = kernels(dumped.path())?;
     let graph = rotini_wire::decode(&bytes)?;
     let summary = rotini_bench::summarise(&graph);
