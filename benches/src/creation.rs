@@ -140,7 +140,7 @@ struct Peer {
 
 impl Peer {
     fn new(graph: &Graph, target: Target) -> Result<Self> {
-        let plan = rotini_plugin::pipeline::decode(&rotini_wire::encode(graph))?;
+        let plan = rotini_plugin::prepared::decode(&rotini_wire::encode(graph))?;
         let emitted = rotini_emit::emit(&plan.graph, &target)?;
         Ok(Peer {
             compiler: Program::new(&find_program()?)?,

@@ -12,8 +12,10 @@ use iree_sys::runtime::{ElementType, HalDevice, Instance, Invocation, Module, Pa
 use rotini_cache::Origin;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_host::DeviceBuffer;
+use rotini_plugin::compile::{compiled, key};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{Runtime, decode};
+use rotini_plugin::prepared::decode;
+use rotini_plugin::runtime::Runtime;
 use std::time::Duration;
 
 pub(crate) fn run() -> Result<Vec<Row>> {
@@ -60,9 +62,9 @@ fn sum() -> Graph {
 fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let runtime = Runtime::new(Config::from_env())?;
     let device = runtime.host()?;
-    let (plan, target) = (decode(bytes)?, device.target());
-    let key = runtime.key(&plan.graph, &target, device.features())?;
-    let (entry, origin) = runtime.compiled(&key, &plan.source(bytes, &target, device.features()))?;
+    let (plan, compiled_for) = (decode(bytes)?, device.compiled_for());
+    let key = key(&runtime, &plan.graph, compiled_for)?;
+    let (entry, origin) = compiled(&runtime, &key, &plan.source(bytes, compiled_for))?;
     ensure!(
         origin == Origin::Disk,
         "this is not the plugin's vmfb: it is from {origin:?}"

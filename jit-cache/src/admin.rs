@@ -140,7 +140,7 @@ pub fn stats(dir: &Path) -> Result<DirectoryStats, AdminError> {
             .oldest_use
             .map_or(Some(entry.last_used), |oldest| Some(oldest.min(entry.last_used)));
         if let Ok(metadata) = entry.metadata {
-            let (entries, bytes) = stats.targets.entry(metadata.target).or_default();
+            let (entries, bytes) = stats.targets.entry(metadata.facts.compiled_for.target).or_default();
             *entries += 1;
             *bytes = bytes.saturating_add(entry.bytes);
         }

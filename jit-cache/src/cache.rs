@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::disk::{Disk, Locking, System};
 use crate::entry::{Entry, Metadata};
+use crate::facts::CodeFacts;
 use crate::failure::{Failure, Failures};
 use crate::flight::{Boarding, Flights, Landing};
 use crate::key::{ContentKey, Key};
@@ -67,18 +68,10 @@ pub fn default_dir() -> Option<PathBuf> {
 /// Something new to keep.
 #[derive(Clone, Debug)]
 pub struct NewEntry {
-    /// Who made the payload: program and compiler, for people.
-    pub producer: String,
-    /// The architecture or product it was compiled for, as in `KeyInputs`.
-    pub target: String,
-    /// The features of that target which the code may use, as in `KeyInputs`.
-    pub target_features: String,
+    /// What the code is.
+    pub facts: CodeFacts,
     /// The key of the compiled module, by which [`Cache::find_content`] finds the entry too.
     pub content: Option<ContentKey>,
-    /// The device memory one execution needs besides its tensors, in bytes: exact.
-    pub workspace_bytes: u64,
-    /// The number of kernels one execution launches.
-    pub dispatches: u32,
     /// The time the compilation took, in microseconds.
     pub compile_micros: u64,
     /// The compiled code.
@@ -479,11 +472,7 @@ impl NewEntry {
             key,
             content: self.content,
             metadata: Metadata {
-                producer: self.producer,
-                target: self.target,
-                target_features: self.target_features,
-                workspace_bytes: self.workspace_bytes,
-                dispatches: self.dispatches,
+                facts: self.facts,
                 compile_micros: self.compile_micros,
                 created_unix: unix_seconds(),
             },

@@ -19,6 +19,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::CodeFacts;
 use crate::key::{ContentKey, Key};
 
 /// The version of the layout above. It is also an input of every key, so entries of two formats
@@ -37,18 +38,8 @@ const HASH: usize = blake3::OUT_LEN;
 /// What is known about a payload without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Who made the payload: program and compiler, for people.
-    pub producer: String,
-    /// The architecture or product it was compiled for: what `KeyInputs` names.
-    pub target: String,
-    /// The features of that target which the code may use: what `KeyInputs` names. Who loads an
-    /// entry that did not come through its key, from serialized bytes, decides by these two whether
-    /// the code may run here.
-    pub target_features: String,
-    /// The device memory one execution needs besides its tensors, in bytes: exact.
-    pub workspace_bytes: u64,
-    /// The number of kernels one execution launches.
-    pub dispatches: u32,
+    /// What the code is.
+    pub facts: CodeFacts,
     /// The time the compilation took, in microseconds.
     pub compile_micros: u64,
     /// When the entry was made, in seconds since the Unix epoch. When it was last used is not in
@@ -137,11 +128,14 @@ impl Entry {
     /// bookkeeping.
     pub(crate) fn weight(&self) -> u64 {
         const BOOKKEEPING: usize = 320;
+        let CodeFacts {
+            producer, compiled_for, ..
+        } = &self.metadata.facts;
         let parts = [
             self.payload.len(),
-            self.metadata.producer.len(),
-            self.metadata.target.len(),
-            self.metadata.target_features.len(),
+            producer.len(),
+            compiled_for.target.len(),
+            compiled_for.features.len(),
             BOOKKEEPING,
         ];
         parts.iter().map(|&part| part as u64).sum()

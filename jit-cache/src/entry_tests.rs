@@ -125,8 +125,15 @@ fn bytes_tell_their_keys_and_target() {
     let read = decoded(stored.to_bytes().expect("a small header")).expect("intact");
     assert_eq!(read.key, key(8));
     assert_eq!(read.content, Some(content));
-    assert_eq!(read.metadata.target, "gfx942");
-    assert_eq!(read.metadata.target_features, "+sramecc");
+    assert_eq!(read.metadata.facts.compiled_for.target, "gfx942");
+    assert_eq!(read.metadata.facts.compiled_for.features, "+sramecc");
+}
+
+/// However the metadata are put together in memory, this is their order in the file.
+#[test]
+fn metadata_are_written_one_after_the_other() {
+    let by_hand = postcard::to_stdvec(&("test", "gfx942", "+sramecc", 7_u64, 1_u32, 2_u64, 3_u64));
+    assert_eq!(postcard::to_stdvec(&entry(7, 0).metadata), by_hand);
 }
 
 /// A forger can make the checksum fit; decoding the header with postcard must still fail.
@@ -144,7 +151,7 @@ fn nonsense_under_a_right_checksum_is_an_error() {
 #[test]
 fn header_too_long_is_not_written() {
     let mut entry = (*entry(7, 1)).clone();
-    entry.metadata.producer = "x".repeat(MAX_HEADER);
+    entry.metadata.facts.producer = "x".repeat(MAX_HEADER);
     assert!(matches!(entry.to_bytes(), Err(EncodeError::HeaderLength { .. })));
 }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::entry::ENTRY_FORMAT;
+use crate::facts::CompiledFor;
 
 /// The scheme of the key itself. BLAKE3 derives a separate hash function from it: raise the number
 /// when a field is added, removed or changes meaning, and every older key becomes unreachable.
@@ -23,12 +24,8 @@ const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 pub struct KeyInputs<'a> {
     /// The canonical bytes of the normalised graph.
     pub graph: &'a [u8],
-    /// The architecture or product the code is for, as it is given to the compiler: `gfx942`,
-    /// `x86_64`.
-    pub target: &'a str,
-    /// The features of that target, as they are given to the compiler. For the host's CPU the
-    /// resolved list, never `host`: the directory may be shared between machines.
-    pub target_features: &'a str,
+    /// What the code is for.
+    pub compiled_for: &'a CompiledFor,
     /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to
     /// other code.
     pub emitter: &'a str,
@@ -51,16 +48,16 @@ impl Key {
         // Taken apart so that a field added to the struct and forgotten here does not compile.
         let KeyInputs {
             graph,
-            target,
-            target_features,
+            compiled_for: CompiledFor { target, features },
             emitter,
             flags,
             compiler,
         } = *inputs;
+        // Labels are hashed, so they stay whatever the fields are called.
         Self::framed(CONTEXT, ENTRY_FORMAT, |framing| {
             framing.field("graph", graph);
             framing.field("target", target.as_bytes());
-            framing.field("target_features", target_features.as_bytes());
+            framing.field("target_features", features.as_bytes());
             framing.field("emitter", emitter.as_bytes());
             framing.flags(flags);
             framing.field("compiler", compiler.as_bytes());
@@ -133,9 +130,7 @@ pub struct ContentInputs<'a> {
     /// The module as the compiler is given it.
     pub mlir: &'a [u8],
     /// As in [`KeyInputs`].
-    pub target: &'a str,
-    /// As in [`KeyInputs`].
-    pub target_features: &'a str,
+    pub compiled_for: &'a CompiledFor,
     /// As in [`KeyInputs`].
     pub flags: &'a [String],
     /// As in [`KeyInputs`].
@@ -152,15 +147,14 @@ impl ContentKey {
     pub fn of(inputs: &ContentInputs<'_>) -> Self {
         let ContentInputs {
             mlir,
-            target,
-            target_features,
+            compiled_for: CompiledFor { target, features },
             flags,
             compiler,
         } = *inputs;
         Self(Key::framed(CONTENT_CONTEXT, ENTRY_FORMAT, |framing| {
             framing.field("mlir", mlir);
             framing.field("target", target.as_bytes());
-            framing.field("target_features", target_features.as_bytes());
+            framing.field("target_features", features.as_bytes());
             framing.flags(flags);
             framing.field("compiler", compiler.as_bytes());
         }))
@@ -216,13 +210,24 @@ mod tests {
         flags.iter().map(|&flag| flag.to_owned()).collect()
     }
 
+    fn compiled_for(target: &str, features: &str) -> CompiledFor {
+        CompiledFor {
+            target: target.to_owned(),
+            features: features.to_owned(),
+        }
+    }
+
     /// The key of a fixed set of inputs after `change`.
     fn key(change: impl for<'a> FnOnce(&mut KeyInputs<'a>)) -> Key {
+        key_for("gfx942", "+sramecc,-xnack", change)
+    }
+
+    fn key_for(target: &str, features: &str, change: impl for<'a> FnOnce(&mut KeyInputs<'a>)) -> Key {
         let flags = flags(&["--iree-opt-level=O3", "--fuse"]);
+        let compiled_for = compiled_for(target, features);
         let mut inputs = KeyInputs {
             graph: b"graph",
-            target: "gfx942",
-            target_features: "+sramecc,-xnack",
+            compiled_for: &compiled_for,
             emitter: "7",
             flags: &flags,
             compiler: "iree 3.13.0 @ 0123abcd",
@@ -242,12 +247,12 @@ mod tests {
 
     #[test]
     fn target_changes_the_key() {
-        assert_ne!(key(|inputs| inputs.target = "gfx950"), base());
+        assert_ne!(key_for("gfx950", "+sramecc,-xnack", |_| ()), base());
     }
 
     #[test]
     fn target_features_change_the_key() {
-        assert_ne!(key(|inputs| inputs.target_features = "+sramecc,+xnack"), base());
+        assert_ne!(key_for("gfx942", "+sramecc,+xnack", |_| ()), base());
     }
 
     #[test]
@@ -261,8 +266,7 @@ mod tests {
             let list = flags(list);
             Key::of(&KeyInputs {
                 graph: b"graph",
-                target: "gfx942",
-                target_features: "+sramecc,-xnack",
+                compiled_for: &compiled_for("gfx942", "+sramecc,-xnack"),
                 emitter: "7",
                 flags: &list,
                 compiler: "iree 3.13.0 @ 0123abcd",
@@ -296,11 +300,7 @@ mod tests {
 
     #[test]
     fn text_cannot_move_between_neighbouring_fields() {
-        let moved = key(|inputs| {
-            inputs.target = "gfx942+";
-            inputs.target_features = "sramecc,-xnack";
-        });
-        assert_ne!(moved, base());
+        assert_ne!(key_for("gfx942+", "sramecc,-xnack", |_| ()), base());
     }
 
     /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that
@@ -340,11 +340,15 @@ mod tests {
 
     /// The key of fixed inputs after `change`.
     fn content(change: impl for<'a> FnOnce(&mut ContentInputs<'a>)) -> ContentKey {
+        content_for("gfx942", "+sramecc", change)
+    }
+
+    fn content_for(target: &str, features: &str, change: impl for<'a> FnOnce(&mut ContentInputs<'a>)) -> ContentKey {
         let flags = flags(&["--iree-opt-level=O3"]);
+        let compiled_for = compiled_for(target, features);
         let mut inputs = ContentInputs {
             mlir: b"module {}",
-            target: "gfx942",
-            target_features: "+sramecc",
+            compiled_for: &compiled_for,
             flags: &flags,
             compiler: "iree",
         };
@@ -357,8 +361,8 @@ mod tests {
         let keys = [
             content(|_| ()),
             content(|inputs| inputs.mlir = b"module { }"),
-            content(|inputs| inputs.target = "gfx950"),
-            content(|inputs| inputs.target_features = "-sramecc"),
+            content_for("gfx950", "+sramecc", |_| ()),
+            content_for("gfx942", "-sramecc", |_| ()),
             content(|inputs| inputs.flags = &[]),
             content(|inputs| inputs.compiler = "iree 2"),
         ];

@@ -22,25 +22,26 @@
 //! directory; one that fails is renamed aside, reported and made again.
 //!
 //! ```
-//! use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
+//! use rotini_cache::{Cache, CacheConfig, CodeFacts, CompiledFor, Key, KeyInputs, NewEntry, Origin};
 //!
 //! let cache = Cache::open(CacheConfig { dir: None, ..CacheConfig::default() });
+//! let compiled_for = CompiledFor::from("gfx942".to_owned());
 //! let key = Key::of(&KeyInputs {
 //!     graph: b"canonical bytes",
-//!     target: "gfx942",
-//!     target_features: "",
+//!     compiled_for: &compiled_for,
 //!     emitter: "1",
 //!     flags: &[],
 //!     compiler: "iree 3.13.0",
 //! });
 //! let compile = || {
 //!     Ok::<_, std::io::Error>(NewEntry {
-//!         producer: "rotini 0.1.0, iree 3.13.0".to_owned(),
-//!         target: "gfx942".to_owned(),
-//!         target_features: String::new(),
+//!         facts: CodeFacts {
+//!             producer: "rotini 0.1.0, iree 3.13.0".to_owned(),
+//!             compiled_for: compiled_for.clone(),
+//!             workspace_bytes: 0,
+//!             dispatches: 1,
+//!         },
 //!         content: None,
-//!         workspace_bytes: 0,
-//!         dispatches: 1,
 //!         compile_micros: 400_000,
 //!         payload: vec![1, 2, 3].into(),
 //!     })
@@ -48,7 +49,7 @@
 //! let (entry, origin) = cache.get_or_create(&key, compile, |_| None)?;
 //! assert_eq!(origin, Origin::Created { on_disk: false });
 //! assert_eq!(entry.payload.as_ref(), [1, 2, 3]);
-//! assert_eq!(cache.peek(&key).map(|entry| entry.metadata.workspace_bytes), Some(0));
+//! assert_eq!(cache.peek(&key).map(|entry| entry.metadata.facts.workspace_bytes), Some(0));
 //! # Ok::<_, rotini_cache::CreateError<std::io::Error>>(())
 //! ```
 
@@ -57,6 +58,7 @@ mod cache;
 mod directory;
 mod disk;
 mod entry;
+mod facts;
 mod failure;
 mod flight;
 mod key;
@@ -72,6 +74,7 @@ mod trust;
 pub use cache::{Cache, CacheConfig, CreateError, Creation, NewEntry, Origin, default_dir};
 pub use directory::LoadError;
 pub use entry::{DecodeError, ENTRY_FORMAT, EncodeError, Entry, Metadata};
+pub use facts::{CodeFacts, CompiledFor};
 pub use failure::Failure;
 pub use key::{ContentInputs, ContentKey, Key, KeyError, KeyInputs};
 pub use stats::Stats;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::entry::{Entry, Metadata};
+use crate::facts::{CodeFacts, CompiledFor};
 use crate::key::{Key, KeyInputs};
 
 /// A key for each number.
 pub(crate) fn key(number: u64) -> Key {
     Key::of(&KeyInputs {
         graph: &number.to_le_bytes(),
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         emitter: "1",
         flags: &[],
         compiler: "test",
@@ -24,11 +24,15 @@ pub(crate) fn entry(number: u64, bytes: usize) -> Arc<Entry> {
         key: key(number),
         content: None,
         metadata: Metadata {
-            producer: "test".to_owned(),
-            target: "gfx942".to_owned(),
-            target_features: "+sramecc".to_owned(),
-            workspace_bytes: number,
-            dispatches: 1,
+            facts: CodeFacts {
+                producer: "test".to_owned(),
+                compiled_for: CompiledFor {
+                    target: "gfx942".to_owned(),
+                    features: "+sramecc".to_owned(),
+                },
+                workspace_bytes: number,
+                dispatches: 1,
+            },
             compile_micros: 2,
             created_unix: 3,
         },

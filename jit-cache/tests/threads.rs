@@ -13,7 +13,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry};
+use rotini_cache::{Cache, CacheConfig, CodeFacts, CompiledFor, Key, KeyInputs, NewEntry};
 
 thread_local! {
     /// Whether destructors of this thread count.
@@ -39,8 +39,7 @@ extern "C" fn __cxa_thread_atexit_impl(
 fn key(number: u64) -> Key {
     Key::of(&KeyInputs {
         graph: &number.to_le_bytes(),
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         emitter: "1",
         flags: &[],
         compiler: "test",
@@ -50,12 +49,13 @@ fn key(number: u64) -> Key {
 fn fetch(cache: &Cache, number: u64) {
     let create = || {
         Ok::<_, Infallible>(NewEntry {
-            producer: "test".to_owned(),
-            target: "gfx942".to_owned(),
-            target_features: String::new(),
+            facts: CodeFacts {
+                producer: "test".to_owned(),
+                compiled_for: "gfx942".to_owned().into(),
+                workspace_bytes: 0,
+                dispatches: 1,
+            },
             content: None,
-            workspace_bytes: 0,
-            dispatches: 1,
             compile_micros: 2,
             payload: vec![0; 1000].into(),
         })

@@ -122,7 +122,7 @@ fn a_cpu_that_is_not_here_is_refused() {
     for level in [Level::V3, Level::V4] {
         let config = read(&[("ROTINI_CPU", level.name())]);
         match Host::new(&config, &instance) {
-            Ok(host) => assert!(level.is_here() && host.target() == Target::X86(level)),
+            Ok(host) => assert!(level.is_here() && host.compiled_for().target == Target::X86(level)),
             Err(error) => assert!(!level.is_here() && error.to_string().contains(level.name()), "{error}"),
         }
     }

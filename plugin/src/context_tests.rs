@@ -3,7 +3,7 @@
 use super::*;
 use crate::device::Work;
 use crate::serialized::Portable;
-use rotini_cache::Key;
+use rotini_cache::{CodeFacts, CompiledFor, Key};
 use rotini_emit::{Signature, Target};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -30,12 +30,12 @@ impl Executable for Nothing {
 }
 
 impl Device for Nothing {
-    fn target(&self) -> Target {
-        Target::Cpu
-    }
-
-    fn features(&self) -> &str {
-        ""
+    fn compiled_for(&self) -> &CompiledFor<Target> {
+        static CPU: CompiledFor<Target> = CompiledFor {
+            target: Target::Cpu,
+            features: String::new(),
+        };
+        &CPU
     }
 
     fn describe(&self) -> String {
@@ -59,12 +59,13 @@ fn code_of(executable: Arc<dyn Executable>) -> Arc<Code> {
     Arc::new(Code {
         executable,
         portable: Portable {
-            producer: String::new(),
-            target: String::new(),
-            features: String::new(),
+            facts: CodeFacts {
+                producer: String::new(),
+                compiled_for: CompiledFor::from(String::new()),
+                workspace_bytes: 0,
+                dispatches: 0,
+            },
             operations: 0,
-            workspace_bytes: 0,
-            dispatches: 0,
             signature: Signature { arguments: vec![] },
             code: bytes::Bytes::new(),
         },

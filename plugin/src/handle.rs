@@ -3,7 +3,7 @@
 use crate::device::{Device, Gpus, Stream};
 use crate::error::Error;
 use crate::fork::{Made, Process};
-use crate::pipeline::Runtime;
+use crate::runtime::Runtime;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -10,8 +10,9 @@
 //! Execution reads no global lock: what it needs hangs off the context.
 
 pub mod abi;
+pub mod attempts;
 mod code;
-mod compile;
+pub mod compile;
 pub mod compiler;
 pub mod config;
 pub mod context;

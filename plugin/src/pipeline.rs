@@ -2,227 +2,242 @@
 //! caching and loading.
 
 use crate::code::Code;
-pub use crate::compile::{compile_for, compile_graph};
+use crate::compile;
 use crate::context::{ExecutionContext, Variable};
 use crate::device::Device;
 use crate::error::Error;
-pub use crate::prepared::{Prepared, Source, check, decode};
-pub use crate::runtime::Runtime;
+use crate::prepared::{Prepared, check};
+use crate::runtime::Runtime;
 use crate::serialized::{Portable, Serialized};
-use rotini_cache::{Entry, Key, Origin};
+use rotini_cache::{CompiledFor, Entry, Key, Origin};
 use rotini_emit::Target;
-use rotini_graph::{Graph, NormalGraph};
+use rotini_graph::{Bindings, Graph};
 use std::sync::Arc;
 
 /// Bytes of workspace that no host is asked for: some give memory that a GPU does not reach.
 const LITTLE: u64 = 16 << 10;
 
-impl Runtime {
-    /// Checks whether a graph can be compiled for a target with these features. Compiles nothing.
-    ///
-    /// # Errors
-    ///
-    /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or
-    /// that it failed to compile before.
-    pub fn applicable(&self, bytes: &[u8], target: &Target, features: &str) -> Result<Prepared, Error> {
-        let prepared = check(bytes, target)?;
-        if self.is_unsettled() {
-            // What passes is no reason to decline.
-            return Ok(prepared);
-        }
-        let keys = self.keys(&prepared.graph, target, features)?;
-        match self.compiler() {
-            Ok(_) => match keys.iter().find_map(|key| self.cache.failure(key)) {
-                Some(failure) => Err(Error::FailedBefore(failure.reason.clone())),
-                None => Ok(prepared),
-            },
-            Err(_) if keys.iter().any(|key| self.cache.peek(key).is_some()) => Ok(prepared),
-            Err(error) => Err(error),
-        }
+/// Checks whether a graph can be compiled. Compiles nothing.
+///
+/// # Errors
+///
+/// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or that
+/// it failed to compile before.
+pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Target>) -> Result<Prepared, Error> {
+    let prepared = check(bytes, &compiled_for.target)?;
+    if runtime.is_unsettled() {
+        // What passes is no reason to decline.
+        return Ok(prepared);
     }
-
-    /// The code of a graph if it is in the cache already.
-    #[must_use]
-    pub fn cached(&self, graph: &NormalGraph, target: &Target, features: &str) -> Option<Arc<Entry>> {
-        let keys = self.keys(graph, target, features).ok()?;
-        keys.iter().find_map(|key| self.cache.peek(key))
+    let keys = compile::keys(runtime, &prepared.graph, compiled_for)?;
+    match runtime.compiler() {
+        Ok(_) => match keys.iter().find_map(|key| runtime.cache.failure(key)) {
+            Some(failure) => Err(Error::FailedBefore(failure.reason.clone())),
+            None => Ok(prepared),
+        },
+        Err(_) if keys.iter().any(|key| runtime.cache.peek(key).is_some()) => Ok(prepared),
+        Err(error) => Err(error),
     }
+}
 
-    /// The workspace to ask for, for a graph: exact if it is cached, else an upper bound, as for
-    /// all shapes that an execution may have.
-    ///
-    /// # Errors
-    ///
-    /// If the graph cannot be executed.
-    pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
-        let target = device.target();
-        let prepared = check(bytes, &target)?;
-        let cached = self.cached(&prepared.graph, &target, device.features());
-        let needed = prepared.workspace_bytes(&target, cached.map(|entry| entry.metadata.workspace_bytes))?;
-        Ok(self.asked(needed))
+/// Returns the workspace to ask for, for a graph: exact if it is cached, else an upper bound, as
+/// for all shapes that an execution may have.
+///
+/// # Errors
+///
+/// If the graph cannot be executed.
+pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
+    let compiled_for = device.compiled_for();
+    let prepared = check(bytes, &compiled_for.target)?;
+    let cached = compile::cached(runtime, &prepared.graph, compiled_for);
+    let exact = cached.map(|entry| entry.metadata.facts.workspace_bytes);
+    let needed = prepared.workspace_bytes(&compiled_for.target, exact)?;
+    Ok(asked(runtime, needed))
+}
+
+/// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they are
+/// few, because the plugin's own memory is used for these.
+fn asked(runtime: &Runtime, needed: u64) -> u64 {
+    if needed <= LITTLE.min(runtime.config.own_workspace) {
+        0
+    } else {
+        needed
     }
+}
 
-    /// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they
-    /// are few, because the plugin's own memory is used for these.
-    fn asked(&self, needed: u64) -> u64 {
-        if needed <= LITTLE.min(self.config.own_workspace) {
-            0
-        } else {
-            needed
+/// Returns a context that executes the graph: from loaded code, from the cache, or compiled now.
+///
+/// # Errors
+///
+/// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
+pub fn create_context(runtime: &Runtime, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
+    let target = &device.compiled_for().target;
+    let prepared = check(bytes, target)?;
+    let wanted = Wanted {
+        runtime,
+        device,
+        prepared: &prepared,
+        bytes,
+    };
+    let (code, is_new) = wanted.code()?;
+    if is_new {
+        prepared.expect_reported(target, code.executable.workspace_bytes())?;
+    }
+    let variable = match prepared.overridable.clone() {
+        None => None,
+        Some(graph) => {
+            let exact = Some(code.executable.workspace_bytes());
+            let workspace_bytes = prepared.workspace_bytes(target, exact)?;
+            Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
         }
-    }
+    };
+    Ok(context(runtime, code, prepared.bindings, variable))
+}
 
-    /// A context that executes the graph: from loaded code, from the cache, or compiled now.
-    ///
-    /// # Errors
-    ///
-    /// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
-    pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let target = device.target();
-        let prepared = check(bytes, &target)?;
-        let (code, is_new) = self.code_of(device, &prepared, bytes)?;
-        if is_new {
-            prepared.expect_reported(&target, code.executable.workspace_bytes())?;
-        }
-        let variable = match prepared.overridable.clone() {
-            None => None,
-            Some(graph) => {
-                let exact = Some(code.executable.workspace_bytes());
-                let workspace_bytes = prepared.workspace_bytes(&target, exact)?;
-                Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
+/// Returns the code of a valid graph that is not as it was declared: from loaded code, from the
+/// cache, or compiled now.
+///
+/// # Errors
+///
+/// As [`create_context`].
+pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Graph) -> Result<Arc<Code>, Error> {
+    let bytes = rotini_wire::encode(&graph);
+    let prepared = Prepared::new(graph);
+    prepared.check(&device.compiled_for().target)?;
+    let wanted = Wanted {
+        runtime,
+        device,
+        prepared: &prepared,
+        bytes: &bytes,
+    };
+    wanted.code().map(|(code, _)| code)
+}
+
+/// Returns a context from the bytes of another. Neither asks for a compiler nor touches the cache.
+///
+/// # Errors
+///
+/// [`Error::DamagedContext`] if the bytes are not as they were written, [`Error::ForeignContext`]
+/// if they are and the code in them is for something else than this device or this runtime.
+pub fn load_context(runtime: &Runtime, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
+    let Serialized {
+        portable,
+        bindings,
+        shapes,
+    } = Serialized::decode(bytes)?;
+    let CompiledFor { target, features } = device.compiled_for().to_text();
+    let made_for = &portable.facts.compiled_for;
+    // Whoever chose the schedules, it is code for the same device.
+    if Target::device(&made_for.target) != Target::device(&target) {
+        return Err(Error::ForeignContext(format!(
+            "it is for {}, and this is {target}",
+            made_for.target
+        )));
+    }
+    if made_for.features != features {
+        return Err(Error::ForeignContext(format!("it is for another model of {target}")));
+    }
+    let code = load_portable(runtime, device, portable)?;
+    let variable = match shapes {
+        None => None,
+        Some(shapes) => {
+            let graph = rotini_wire::decode(&shapes.graph)
+                .map_err(|error| Error::ForeignContext(format!("its graph cannot be read: {error}")))?;
+            let variable = Variable::new(Arc::clone(device), graph, &shapes.graph, shapes.workspace_bytes);
+            for (overrides, portable) in shapes.known {
+                variable.add(&overrides, load_portable(runtime, device, portable)?);
             }
-        };
-        let needed = ExecutionContext::needed(&code, variable.as_ref());
-        Ok(ExecutionContext::new(
-            code,
-            prepared.bindings,
-            variable,
-            self.asked(needed),
-        ))
-    }
-
-    /// The code of a graph, and whether it was made only now.
-    fn code_of(&self, device: &Arc<dyn Device>, prepared: &Prepared, bytes: &[u8]) -> Result<(Arc<Code>, bool), Error> {
-        let target = device.target();
-        let keys = self.keys(&prepared.graph, &target, device.features())?;
-        match keys.iter().find_map(|key| self.codes.get(device, key)) {
-            Some(code) => Ok((code, false)),
-            None => self.code(device, &keys, prepared, &target, bytes),
+            Some(variable)
         }
-    }
+    };
+    Ok(context(runtime, code, bindings, variable))
+}
 
-    /// A context from the bytes of another. Neither asks for a compiler nor touches the cache.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DamagedContext`] if the bytes are not as they were written,
-    /// [`Error::ForeignContext`] if they are and the code in them is for something else than this
-    /// device or this runtime.
-    pub fn load_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let Serialized {
-            portable,
-            bindings,
-            shapes,
-        } = Serialized::decode(bytes)?;
-        let target = device.target().to_string();
-        // Whoever chose the schedules, it is code for the same device.
-        if Target::device(&portable.target) != Target::device(&target) {
-            let made_for = &portable.target;
-            return Err(Error::ForeignContext(format!(
-                "it is for {made_for}, and this is {target}"
-            )));
-        }
-        if portable.features != device.features() {
-            return Err(Error::ForeignContext(format!("it is for another model of {target}")));
-        }
-        let code = self.load_portable(device, portable)?;
-        let variable = match shapes {
-            None => None,
-            Some(shapes) => {
-                let graph = rotini_wire::decode(&shapes.graph)
-                    .map_err(|error| Error::ForeignContext(format!("its graph cannot be read: {error}")))?;
-                let variable = Variable::new(Arc::clone(device), graph, &shapes.graph, shapes.workspace_bytes);
-                for (overrides, portable) in shapes.known {
-                    variable.add(&overrides, self.load_portable(device, portable)?);
-                }
-                Some(variable)
-            }
-        };
-        let needed = ExecutionContext::needed(&code, variable.as_ref());
-        Ok(ExecutionContext::new(code, bindings, variable, self.asked(needed)))
-    }
+fn context(runtime: &Runtime, code: Arc<Code>, bindings: Bindings, variable: Option<Variable>) -> ExecutionContext {
+    let needed = ExecutionContext::needed(&code, variable.as_ref());
+    ExecutionContext::new(code, bindings, variable, asked(runtime, needed))
+}
 
-    fn load_portable(&self, device: &Arc<dyn Device>, portable: Portable) -> Result<Arc<Code>, Error> {
-        let key = portable.key()?;
-        match self.codes.get(device, &key) {
-            Some(code) => Ok(code),
-            None => self.codes.load(device, &key, portable).map_err(|error| match error {
-                refused if refused.is_refused_code() => Error::ForeignContext(refused.to_string()),
-                other => other,
-            }),
-        }
+fn load_portable(runtime: &Runtime, device: &Arc<dyn Device>, portable: Portable) -> Result<Arc<Code>, Error> {
+    let key = portable.key()?;
+    match runtime.codes.get(device, &key) {
+        Some(code) => Ok(code),
+        None => runtime.codes.load(device, &key, portable).map_err(|error| match error {
+            refused if refused.is_refused_code() => Error::ForeignContext(refused.to_string()),
+            other => other,
+        }),
     }
+}
 
-    /// Loads a graph's code from the cache, or compiles it. Says whether it was made only now.
-    fn code(
-        &self,
-        device: &Arc<dyn Device>,
-        keys: &[Key],
-        prepared: &Prepared,
-        target: &Target,
-        bytes: &[u8],
-    ) -> Result<(Arc<Code>, bool), Error> {
-        let find = |key: &Key| match self.compiler() {
-            Ok(_) => self.compiled(key, &prepared.source(bytes, target, device.features())),
-            Err(error) => self.cache.peek(key).map(|entry| (entry, Origin::Disk)).ok_or(error),
-        };
-        let signature = rotini_emit::signature(&prepared.graph).map_err(|error| Error::Internal(error.to_string()))?;
-        let load = |key: &Key, entry: &Entry| {
-            let portable = Portable {
-                producer: entry.metadata.producer.clone(),
-                target: target.to_string(),
-                features: device.features().to_owned(),
-                operations: rotini_emit::operations(&prepared.graph),
-                workspace_bytes: entry.metadata.workspace_bytes,
-                dispatches: entry.metadata.dispatches,
-                signature: signature.clone(),
-                code: entry.payload.clone(),
-            };
-            self.codes.load(device, key, portable)
-        };
+/// A graph whose code is wanted on a device.
+struct Wanted<'a> {
+    runtime: &'a Runtime,
+    device: &'a Arc<dyn Device>,
+    prepared: &'a Prepared,
+    /// The graph as the host gave it.
+    bytes: &'a [u8],
+}
+
+impl Wanted<'_> {
+    /// Returns the code, and whether it was made only now: what is loaded under any of the keys,
+    /// else the first that can be had under one of them, in their order.
+    fn code(&self) -> Result<(Arc<Code>, bool), Error> {
+        let keys = compile::keys(self.runtime, &self.prepared.graph, self.device.compiled_for())?;
+        if let Some(code) = keys.iter().find_map(|key| self.runtime.codes.get(self.device, key)) {
+            return Ok((code, false));
+        }
         let mut last = Error::NoCompiler("none is known".to_owned());
-        for key in keys {
-            let result = find(key).and_then(|(entry, origin)| match load(key, &entry) {
-                // Intact, and of no use: made again, once.
-                Err(error) if error.is_refused_code() && !matches!(origin, Origin::Created { .. }) => {
-                    self.cache.reject(key, &error);
-                    find(key).and_then(|(entry, origin)| Ok((load(key, &entry)?, is_new(origin))))
-                }
-                result => Ok((result?, is_new(origin))),
-            });
-            match result {
+        for key in &keys {
+            match self.under(key) {
                 Ok(code) => return Ok(code),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
+
+    /// Returns the code under a key, and whether it was made only now. If the device refuses what
+    /// was found, it is rejected and made again, once.
+    fn under(&self, key: &Key) -> Result<(Arc<Code>, bool), Error> {
+        let (entry, origin) = self.find(key)?;
+        match self.load(key, &entry) {
+            // Intact, and of no use.
+            Err(error) if error.is_refused_code() && !matches!(origin, Origin::Created { .. }) => {
+                self.runtime.cache.reject(key, &error);
+                let (entry, origin) = self.find(key)?;
+                Ok((self.load(key, &entry)?, is_new(origin)))
+            }
+            result => Ok((result?, is_new(origin))),
+        }
+    }
+
+    /// Finds the entry of a key, or compiles it if there is a compiler.
+    fn find(&self, key: &Key) -> Result<(Arc<Entry>, Origin), Error> {
+        match self.runtime.compiler() {
+            Ok(_) => {
+                let source = self.prepared.source(self.bytes, self.device.compiled_for());
+                compile::compiled(self.runtime, key, &source)
+            }
+            Err(error) => {
+                let entry = self.runtime.cache.peek(key).ok_or(error)?;
+                Ok((entry, Origin::Disk))
+            }
+        }
+    }
+
+    fn load(&self, key: &Key, entry: &Entry) -> Result<Arc<Code>, Error> {
+        let graph = &self.prepared.graph;
+        let portable = Portable {
+            facts: entry.metadata.facts.clone(),
+            operations: rotini_emit::operations(graph),
+            signature: rotini_emit::signature(graph).map_err(|error| Error::Internal(error.to_string()))?,
+            code: entry.payload.clone(),
+        };
+        self.runtime.codes.load(self.device, key, portable)
+    }
 }
 
 /// Whether an entry was not in the cache when it was asked for.
 const fn is_new(origin: Origin) -> bool {
     !matches!(origin, Origin::Memory | Origin::Disk)
-}
-
-/// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or
-/// compiled now.
-///
-/// # Errors
-///
-/// As [`Runtime::create_context`].
-pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Graph) -> Result<Arc<Code>, Error> {
-    let bytes = rotini_wire::encode(&graph);
-    let prepared = Prepared::new(graph);
-    prepared.check(&device.target())?;
-    runtime.code_of(device, &prepared, &bytes).map(|(code, _)| code)
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
+use rotini_cache::CompiledFor;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
@@ -26,9 +27,7 @@ pub struct Source<'a> {
     /// The graph.
     pub graph: &'a NormalGraph,
     /// What to compile for.
-    pub target: &'a Target,
-    /// The target's features.
-    pub features: &'a str,
+    pub compiled_for: &'a CompiledFor<Target>,
     /// The caller's labels of the nodes.
     pub nodes: &'a [String],
     /// The graph as the host gave it.
@@ -86,13 +85,12 @@ impl Prepared {
         Ok(())
     }
 
-    /// The graph as the source of a compilation for a target with these features.
+    /// Returns the graph as the source of a compilation.
     #[must_use]
-    pub fn source<'a>(&'a self, bytes: &'a [u8], target: &'a Target, features: &'a str) -> Source<'a> {
+    pub fn source<'a>(&'a self, bytes: &'a [u8], compiled_for: &'a CompiledFor<Target>) -> Source<'a> {
         Source {
             graph: &self.graph,
-            target,
-            features,
+            compiled_for,
             nodes: &self.bindings.node_labels,
             bytes,
         }

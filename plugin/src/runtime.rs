@@ -33,7 +33,7 @@ pub struct Runtime {
     /// cache.
     builds: OnceLock<Result<Vec<String>, Error>>,
     /// Whether the cache's directory says that the compiler's code is in it.
-    pub(crate) noted: OnceLock<()>,
+    noted: OnceLock<()>,
     host: Settled<Arc<dyn Device>>,
     gpus: Settled<Option<Arc<dyn Gpus>>>,
     pub(crate) codes: Codes,
@@ -212,13 +212,15 @@ impl Runtime {
 
     /// Lets machines without a compiler find what is in the cache's directory.
     pub(crate) fn note_compiler(&self) {
-        if let (Some(directory), Ok(compiler)) = (self.cache.dir(), self.compiler())
-            && let Err(error) = known_compilers::note(directory, compiler.identity())
-        {
-            tracing::info!(
-                "machines without a compiler will not find what is in {}: {error}",
-                directory.display()
-            );
-        }
+        self.noted.get_or_init(|| {
+            if let (Some(directory), Ok(compiler)) = (self.cache.dir(), self.compiler())
+                && let Err(error) = known_compilers::note(directory, compiler.identity())
+            {
+                tracing::info!(
+                    "machines without a compiler will not find what is in {}: {error}",
+                    directory.display()
+                );
+            }
+        });
     }
 }

@@ -15,7 +15,7 @@
 
 use crate::error::Error;
 use bytes::Bytes;
-use rotini_cache::{Key, KeyInputs};
+use rotini_cache::{CodeFacts, CompiledFor, Key, KeyInputs};
 use rotini_emit::{Argument, Signature};
 use rotini_graph::{Bindings, DataType, SlotRole};
 use serde::{Deserialize, Serialize};
@@ -29,18 +29,10 @@ const HASH: usize = blake3::OUT_LEN;
 /// Compiled code and what another process has to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portable {
-    /// Program and compiler, for people.
-    pub producer: String,
-    /// What it was compiled for.
-    pub target: String,
-    /// The features of the target that it may depend on.
-    pub features: String,
+    /// What the code is.
+    pub facts: CodeFacts,
     /// What one execution does.
     pub operations: u64,
-    /// Bytes of workspace of one execution.
-    pub workspace_bytes: u64,
-    /// Kernels of one execution.
-    pub dispatches: u32,
     /// The buffers: element types and extents, which give their spans, and which are written, which
     /// decides what may overlap.
     pub signature: Signature,
@@ -73,8 +65,7 @@ pub struct Serialized {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Header {
     producer: String,
-    target: String,
-    features: String,
+    compiled_for: CompiledFor,
     /// The caller's labels, in the order of the arguments.
     tensors: Vec<(i64, String)>,
     function: Function,
@@ -119,8 +110,8 @@ impl Function {
         let arguments = portable.signature.arguments.iter();
         Function {
             operations: portable.operations,
-            workspace_bytes: portable.workspace_bytes,
-            dispatches: portable.dispatches,
+            workspace_bytes: portable.facts.workspace_bytes,
+            dispatches: portable.facts.dispatches,
             arguments: arguments
                 .map(|argument| Slot {
                     dtype: argument.dtype,
@@ -158,12 +149,11 @@ impl Portable {
         content.extend(blake3::hash(&self.code).as_bytes());
         Ok(Key::of(&KeyInputs {
             graph: &content,
-            target: &self.target,
-            target_features: &self.features,
+            compiled_for: &self.facts.compiled_for,
             // No emitter's: the code is there already.
             emitter: "serialized execution context",
             flags: &[],
-            compiler: &self.producer,
+            compiler: &self.facts.producer,
         }))
     }
 
@@ -175,13 +165,12 @@ impl Portable {
     pub fn encode(&self, tensors: Vec<(i64, String)>, shapes: Option<&SerializedShapes>) -> Result<Vec<u8>, Error> {
         let known = |(shapes, portable): &(Vec<i64>, Portable)| Known {
             shapes: shapes.clone(),
-            producer: portable.producer.clone(),
+            producer: portable.facts.producer.clone(),
             function: Function::of(portable),
         };
         let header = Header {
-            producer: self.producer.clone(),
-            target: self.target.clone(),
-            features: self.features.clone(),
+            producer: self.facts.producer.clone(),
+            compiled_for: self.facts.compiled_for.clone(),
             tensors,
             function: Function::of(self),
             shapes: shapes.map(|shapes| Shapes {
@@ -205,12 +194,13 @@ impl Portable {
         let (code, behind) = rest.split_at_checked(usize::try_from(function.code_bytes).ok()?)?;
         *rest = behind;
         Some(Portable {
-            producer,
-            target: header.target.clone(),
-            features: header.features.clone(),
+            facts: CodeFacts {
+                producer,
+                compiled_for: header.compiled_for.clone(),
+                workspace_bytes: function.workspace_bytes,
+                dispatches: function.dispatches,
+            },
             operations: function.operations,
-            workspace_bytes: function.workspace_bytes,
-            dispatches: function.dispatches,
             signature: function.signature(),
             code: Bytes::copy_from_slice(code),
         })
@@ -326,12 +316,16 @@ mod tests {
             packed: role == SlotRole::Input,
         };
         let portable = Portable {
-            producer: "rotini with a compiler".into(),
-            target: "gfx942".into(),
-            features: "+xnack".into(),
+            facts: CodeFacts {
+                producer: "rotini with a compiler".into(),
+                compiled_for: CompiledFor {
+                    target: "gfx942".into(),
+                    features: "+xnack".into(),
+                },
+                workspace_bytes: 1 << 40,
+                dispatches: 3,
+            },
             operations: 12,
-            workspace_bytes: 1 << 40,
-            dispatches: 3,
             signature: Signature {
                 arguments: vec![
                     argument(SlotRole::Input, &[2, 3]),
@@ -358,6 +352,17 @@ mod tests {
             let read: Vec<_> = read.bindings.uids.into_iter().zip(read.bindings.labels).collect();
             assert_eq!(read, tensors);
         }
+    }
+
+    /// However a header is put together in memory, this is the order of its fields in the bytes.
+    #[test]
+    fn a_header_is_written_field_by_field() {
+        let (portable, tensors) = some();
+        let bytes = portable.encode(tensors.clone(), None).unwrap();
+        let target = ("rotini with a compiler", "gfx942", "+xnack");
+        let numbers = (12_u64, 1_u64 << 40, 3_u32, Function::of(&portable).arguments, 12_u64);
+        let header = postcard::to_stdvec(&(target, tensors, numbers, None::<u8>)).unwrap();
+        assert_eq!(bytes[12 + HASH..], [&header[..], b"machine code"].concat());
     }
 
     #[test]
@@ -396,8 +401,7 @@ mod tests {
         let (portable, tensors) = some();
         let header = |tensors: &[(i64, String)]| Header {
             producer: String::new(),
-            target: "cpu".into(),
-            features: String::new(),
+            compiled_for: CompiledFor::from("cpu".to_owned()),
             tensors: tensors.to_vec(),
             function: Function::of(&portable),
             shapes: None,

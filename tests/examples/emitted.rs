@@ -10,7 +10,7 @@
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use rotini_emit::{EmitError, Target, emit};
-use rotini_plugin::pipeline::check;
+use rotini_plugin::prepared::check;
 use rotini_tests::cases;
 use rotini_tests::random::{Settings, recipe};
 use std::collections::BTreeMap;

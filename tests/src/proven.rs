@@ -23,12 +23,12 @@ use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use book::Lines;
 use field::field;
-use rotini_cache::{ContentInputs, ContentKey};
+use rotini_cache::{CompiledFor, ContentInputs, ContentKey};
 use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
 use rotini_graph::NormalGraph;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
-use rotini_plugin::pipeline::check;
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use rotini_reference::{Buffers, Profile};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -97,8 +97,7 @@ impl Trial<'_> {
 struct Ground {
     /// The sources, and how the device is named.
     hasher: blake3::Hasher,
-    target: Target,
-    features: String,
+    compiled_for: CompiledFor<Target>,
     compiler: String,
     /// The lowering. Tests plant another.
     lower: fn(&NormalGraph, &Target) -> Result<Emitted, EmitError>,
@@ -114,8 +113,7 @@ impl Ground {
         sources::hash(&root(), on_gpu, &mut hasher)?;
         Ok(Ground {
             hasher,
-            target: device.target(),
-            features: device.features().to_owned(),
+            compiled_for: device.compiled_for().clone(),
             compiler: runtime.compiler()?.identity().to_owned(),
             lower: emit,
         })
@@ -123,18 +121,18 @@ impl Ground {
 
     /// The hash of a trial that the plugin accepts.
     fn hash(&self, trial: &Trial<'_>) -> Result<String> {
-        let plan = check(&trial.bytes, &self.target)?;
-        let emitted = (self.lower)(&plan.graph, &self.target)?;
+        let target = &self.compiled_for.target;
+        let plan = check(&trial.bytes, target)?;
+        let emitted = (self.lower)(&plan.graph, target)?;
         let mut graph = trial.case.graph.clone();
         graph.validate()?;
         let content = ContentKey::of(&ContentInputs {
             mlir: emitted.mlir.as_bytes(),
-            target: &self.target.to_string(),
-            target_features: &self.features,
-            flags: &[emitted.flags, self.target.fallback_flags()].concat(),
+            compiled_for: &self.compiled_for.to_text(),
+            flags: &[emitted.flags, target.fallback_flags()].concat(),
             compiler: &self.compiler,
         });
-        let bound = rotini_emit::workspace_bound(&plan.graph, &self.target)?;
+        let bound = rotini_emit::workspace_bound(&plan.graph, target)?;
         let operations = rotini_emit::operations(&plan.graph);
         let mut hasher = self.hasher.clone();
         field(&mut hasher, content.as_bytes());

@@ -48,7 +48,11 @@ fn list_shows_the_most_recently_used_first() {
     let keys: Vec<_> = listed.iter().map(|entry| entry.key).collect();
     assert_eq!(keys, [key(2), key(0), key(1)]);
     let metadata = listed[0].metadata.as_ref().expect("intact");
-    assert_eq!((metadata.workspace_bytes, metadata.target.as_str()), (2, "gfx942"));
+    let facts = &metadata.facts;
+    assert_eq!(
+        (facts.workspace_bytes, facts.compiled_for.target.as_str()),
+        (2, "gfx942")
+    );
     assert!(listed[2].metadata.is_err());
     let size = fs::metadata(entry_path(directory.path(), 2)).expect("stored").len();
     assert_eq!(listed[0].bytes, size);

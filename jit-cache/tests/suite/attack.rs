@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{entry_path, fetch, key, memory_only, names, open, payload, warnings};
-use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin, admin};
+use rotini_cache::{Cache, CacheConfig, CompiledFor, Key, KeyInputs, Origin, admin};
 
 const CREATED: Origin = Origin::Created { on_disk: true };
 
@@ -33,11 +33,10 @@ fn pipe(path: &Path) {
 #[test]
 fn code_of_another_target_is_never_returned() {
     let directory = tempfile::tempdir().expect("a directory");
-    let of = |target| {
+    let of = |target: &str| {
         Key::of(&KeyInputs {
             graph: b"graph",
-            target,
-            target_features: "",
+            compiled_for: &CompiledFor::from(target.to_owned()),
             emitter: "1",
             flags: &[],
             compiler: "test",
@@ -45,17 +44,16 @@ fn code_of_another_target_is_never_returned() {
     };
     let get = |target: &'static str| {
         let create = || {
-            Ok::<_, std::convert::Infallible>(NewEntry {
-                target: target.to_owned(),
-                payload: target.into(),
-                ..crate::common::new_entry(0, 0)
-            })
+            let mut new = crate::common::new_entry(0, 0);
+            new.facts.compiled_for.target = target.to_owned();
+            new.payload = target.into();
+            Ok::<_, std::convert::Infallible>(new)
         };
         let (entry, origin) = open(directory.path())
             .get_or_create(&of(target), create, crate::common::never)
             .expect("infallible");
         assert_eq!(entry.payload, target.as_bytes());
-        assert_eq!(entry.metadata.target, target);
+        assert_eq!(entry.metadata.facts.compiled_for.target, target);
         origin
     };
     let path = |target| directory.path().join(format!("{}.entry", of(target)));

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rotini_cache::{Cache, CacheConfig, Failure, Key, KeyInputs, NewEntry, Origin};
+use rotini_cache::{Cache, CacheConfig, CodeFacts, CompiledFor, Failure, Key, KeyInputs, NewEntry, Origin};
 use tracing::span;
 
 pub(crate) fn key(number: u64) -> Key {
     Key::of(&KeyInputs {
         graph: &number.to_le_bytes(),
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         emitter: "1",
         flags: &[],
         compiler: "test",
@@ -25,12 +24,13 @@ pub(crate) fn payload(number: u64, bytes: usize) -> Vec<u8> {
 
 pub(crate) fn new_entry(number: u64, bytes: usize) -> NewEntry {
     NewEntry {
-        producer: "test".to_owned(),
-        target: "gfx942".to_owned(),
-        target_features: String::new(),
+        facts: CodeFacts {
+            producer: "test".to_owned(),
+            compiled_for: "gfx942".to_owned().into(),
+            workspace_bytes: number,
+            dispatches: 1,
+        },
         content: None,
-        workspace_bytes: number,
-        dispatches: 1,
         compile_micros: 2,
         payload: payload(number, bytes).into(),
     }
@@ -65,7 +65,7 @@ pub(crate) fn fetch(cache: &Cache, number: u64) -> Origin {
     let create = || Ok::<_, Infallible>(new_entry(number, 1000));
     let (entry, origin) = cache.get_or_create(&key(number), create, never).expect("infallible");
     assert_eq!(entry.payload, payload(number, 1000));
-    assert_eq!(entry.metadata.workspace_bytes, number);
+    assert_eq!(entry.metadata.facts.workspace_bytes, number);
     origin
 }
 

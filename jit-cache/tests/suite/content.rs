@@ -5,13 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{entry_path, key, names, never, new_entry, open, payload, warnings};
-use rotini_cache::{Cache, ContentInputs, ContentKey, Creation, NewEntry, Origin};
+use rotini_cache::{Cache, CompiledFor, ContentInputs, ContentKey, Creation, NewEntry, Origin};
 
 fn content(number: u64) -> ContentKey {
     ContentKey::of(&ContentInputs {
         mlir: &number.to_le_bytes(),
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         flags: &[],
         compiler: "test",
     })

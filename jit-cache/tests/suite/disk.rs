@@ -48,7 +48,7 @@ fn peek_reads_memory_and_disk_and_creates_nothing() {
 
     let cache = open(directory.path());
     let entry = cache.peek(&key(1)).expect("on disk");
-    assert_eq!(entry.metadata.workspace_bytes, 1);
+    assert_eq!(entry.metadata.facts.workspace_bytes, 1);
     assert!(entry.metadata.created_unix > 1_700_000_000);
     assert_eq!(fetch(&cache, 1), Origin::Memory);
     assert_eq!(names(directory.path(), "entry").len(), 1);

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{entry_path, key, memory_only, names, never, new_entry, open, payload, warnings};
 use crate::processes::start;
-use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Failure, NewEntry, admin};
+use rotini_cache::{
+    Cache, CacheConfig, CompiledFor, ContentInputs, ContentKey, CreateError, Creation, Failure, NewEntry, admin,
+};
 
 const PAYLOAD: usize = 300_000;
 const KEYS: u64 = 50;
@@ -21,8 +23,7 @@ const AT_ONCE: usize = 3;
 fn content(number: u64) -> ContentKey {
     ContentKey::of(&ContentInputs {
         mlir: &(number / 2).to_le_bytes(),
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         flags: &[],
         compiler: "test",
     })

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::common::{entry_path, fetch, key, memory_only, names, never, new_entry, open, warnings};
-use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, NewEntry, Origin};
+use rotini_cache::{Cache, CacheConfig, CompiledFor, ContentInputs, ContentKey, NewEntry, Origin};
 
 const CREATED: Origin = Origin::Created { on_disk: true };
 
@@ -131,8 +131,7 @@ fn rejected_entries_of_system_directories_are_passed_over() {
     let (own, shipped) = (directory.path().join("own"), directory.path().join("shipped"));
     let content = ContentKey::of(&ContentInputs {
         mlir: b"module {}",
-        target: "gfx942",
-        target_features: "",
+        compiled_for: &CompiledFor::from("gfx942".to_owned()),
         flags: &[],
         compiler: "test",
     });

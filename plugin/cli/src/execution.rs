@@ -16,7 +16,9 @@ use rotini_host::{Handle, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::{Prepared, Runtime};
+use rotini_plugin::prepared::Prepared;
+use rotini_plugin::runtime::Runtime;
+use rotini_plugin::{compile, pipeline};
 use std::sync::Arc;
 use tracing::subscriber::{NoSubscriber, with_default};
 
@@ -133,7 +135,7 @@ impl Executor {
         });
         outcome.dispatches = cached
             .or_else(|| self.twin.cached(&prepared))
-            .map(|entry| entry.metadata.dispatches);
+            .map(|entry| entry.metadata.facts.dispatches);
         let workspace = context.workspace()?;
         outcome.workspace = Some(workspace);
         if workspace > estimate {
@@ -183,7 +185,7 @@ impl Twin {
     /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is
     /// on by default.
     fn place(&self) -> Result<Place> {
-        let api = match self.device.target() {
+        let api = match self.device.compiled_for().target {
             Target::Cpu | Target::X86(_) => return Ok(Place::Host),
             Target::Rocm { .. } => Api::Hip,
             Target::Cuda { .. } => Api::Cuda,
@@ -201,10 +203,7 @@ impl Twin {
     }
 
     fn check(&self, bytes: &[u8]) -> Result<Prepared, Error> {
-        quietly(|| {
-            self.runtime
-                .applicable(bytes, &self.device.target(), self.device.features())
-        })
+        quietly(|| pipeline::applicable(&self.runtime, bytes, self.device.compiled_for()))
     }
 
     /// Whether what the plugin keeps is seen here.
@@ -213,10 +212,7 @@ impl Twin {
     }
 
     fn cached(&self, prepared: &Prepared) -> Option<Arc<Entry>> {
-        quietly(|| {
-            self.runtime
-                .cached(&prepared.graph, &self.device.target(), self.device.features())
-        })
+        quietly(|| compile::cached(&self.runtime, &prepared.graph, self.device.compiled_for()))
     }
 }
 

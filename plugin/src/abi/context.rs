@@ -9,6 +9,7 @@ use crate::engine_id;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::knobs::Knobs;
+use crate::pipeline;
 use rotini_graph::ShapeOverride;
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
             )
         };
         let knobs = Knobs::read(config)?;
-        let bytes = handle.runtime().workspace_bytes(handle.device()?.as_ref(), graph)?;
+        let bytes = pipeline::workspace_bytes(handle.runtime(), handle.device()?.as_ref(), graph)?;
         // What needs more than it may have is refused when its context is created.
         size.write(to_usize(bytes.min(knobs.workspace_limit))?);
         Ok(())
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
             )
         };
         let knobs = Knobs::read(config)?;
-        let context = handle.runtime().create_context(&handle.device()?, graph)?;
+        let context = pipeline::create_context(handle.runtime(), &handle.device()?, graph)?;
         knobs.expect_workspace(context.workspace_bytes())?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
         };
         // Hosts of an older generation have other arguments here: until the bytes are known to be a
         // context, nothing is written.
-        let context = handle.runtime().load_context(&handle.device()?, bytes)?;
+        let context = pipeline::load_context(handle.runtime(), &handle.device()?, bytes)?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
     })

@@ -8,6 +8,7 @@ use crate::engine_id;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::knobs::Knobs;
+use crate::pipeline;
 use crate::told;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
 use std::ffi::{c_char, c_void};
@@ -121,8 +122,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
         };
         let checked = caught("hipdnnEnginePluginGetApplicableEngineIds", || {
             let handle = handle?;
-            let device = handle.device()?;
-            handle.runtime().applicable(graph, &device.target(), device.features())
+            pipeline::applicable(handle.runtime(), graph, handle.device()?.compiled_for())
         });
         if let Err(reason) = checked {
             told::declined(graph, &reason);

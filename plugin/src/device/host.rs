@@ -13,7 +13,7 @@ use crossbeam_queue::ArrayQueue;
 use iree_sys::runtime::{
     Buffer, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter, Session, TaskOptions, TensorType,
 };
-use rotini_cache::Key;
+use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
 use rotini_graph::SlotRole;
 use std::ffi::c_void;
@@ -33,8 +33,7 @@ pub struct Host {
     sync: HalDevice,
     /// Started when first needed: most processes that ask for applicability never execute here.
     pool: OnceLock<Option<HalDevice>>,
-    target: Target,
-    features: String,
+    compiled_for: CompiledFor<Target>,
     /// Bytes of workspace that an execution may have of ours.
     own_workspace: usize,
     retired: Arc<Mutex<Retired<Arc<HostExecutable>>>>,
@@ -61,11 +60,13 @@ impl Host {
             instance: instance.clone(),
             sync,
             pool: OnceLock::new(),
-            target: config.cpu.clone(),
-            features: match config.cpu {
-                Target::Cpu => cpu_features(),
-                // The level is all that its code depends on.
-                _ => String::new(),
+            compiled_for: CompiledFor {
+                target: config.cpu.clone(),
+                features: match config.cpu {
+                    Target::Cpu => cpu_features(),
+                    // The level is all that its code depends on.
+                    _ => String::new(),
+                },
             },
             own_workspace: usize::try_from(config.own_workspace).unwrap_or(usize::MAX),
             retired: Arc::new(Mutex::new(Retired::new(MAX_RETIRED))),
@@ -91,12 +92,8 @@ impl Host {
 }
 
 impl Device for Host {
-    fn target(&self) -> Target {
-        self.target.clone()
-    }
-
-    fn features(&self) -> &str {
-        &self.features
+    fn compiled_for(&self) -> &CompiledFor<Target> {
+        &self.compiled_for
     }
 
     fn describe(&self) -> String {

@@ -11,7 +11,7 @@ mod retired;
 use crate::error::Error;
 use gpu::DriverError;
 use iree_sys::runtime::{ElementType, Parameter, TensorType};
-use rotini_cache::Key;
+use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Argument, Signature, Target};
 use rotini_graph::{SlotRole, Storage};
 use std::ffi::c_void;
@@ -64,10 +64,7 @@ pub struct Buffers<'a> {
 /// Where kernels run.
 pub trait Device: Send + Sync {
     /// What to compile for.
-    fn target(&self) -> Target;
-
-    /// The features of the target that the compiled code may depend on, for the cache key.
-    fn features(&self) -> &str;
+    fn compiled_for(&self) -> &CompiledFor<Target>;
 
     /// A name for people.
     fn describe(&self) -> String;

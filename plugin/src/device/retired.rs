@@ -84,15 +84,14 @@ impl<T> Retired<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rotini_cache::KeyInputs;
+    use rotini_cache::{CompiledFor, KeyInputs};
 
     const LIMIT: usize = 64;
 
     fn key(number: usize) -> Key {
         Key::of(&KeyInputs {
             graph: &number.to_le_bytes(),
-            target: "",
-            target_features: "",
+            compiled_for: &CompiledFor::from(String::new()),
             emitter: "",
             flags: &[],
             compiler: "",

@@ -26,6 +26,7 @@ const EXECUTION: &[&str] = &[
     "plugin/src/prepared.rs",
     "plugin/src/runtime.rs",
     "plugin/src/compile.rs",
+    "plugin/src/attempts.rs",
     "plugin/src/code.rs",
     "plugin/src/context.rs",
     "plugin/src/device/mod.rs",

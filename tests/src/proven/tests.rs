@@ -17,11 +17,17 @@ fn trial(case: &Case) -> Trial<'_> {
     }
 }
 
+fn compiled_for(target: &str, features: &str) -> CompiledFor<Target> {
+    CompiledFor {
+        target: Target::parse(target).unwrap(),
+        features: features.to_owned(),
+    }
+}
+
 fn ground() -> Ground {
     Ground {
         hasher: blake3::Hasher::new(),
-        target: Target::parse("gfx942").unwrap(),
-        features: "+a".to_owned(),
+        compiled_for: compiled_for("gfx942", "+a"),
         compiler: "iree 1".to_owned(),
         lower: emit,
     }
@@ -88,14 +94,14 @@ fn changed_grounds() -> [(&'static str, Ground); 7] {
         (
             "target",
             Ground {
-                target: Target::parse("mi300x").unwrap(),
+                compiled_for: compiled_for("mi300x", "+a"),
                 ..ground()
             },
         ),
         (
             "features",
             Ground {
-                features: "+b".to_owned(),
+                compiled_for: compiled_for("gfx942", "+b"),
                 ..ground()
             },
         ),

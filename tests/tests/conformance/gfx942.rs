@@ -11,7 +11,7 @@ use iree_sys::compiler::{Compiler as _, Program, Statistics, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
-use rotini_plugin::pipeline::compile_for;
+use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn compiler() -> &'static Program {
 /// Sources that decide what is read from a module, besides the module itself.
 const READERS: [&str; 2] = [
     include_str!("../../src/code_object.rs"),
-    include_str!("../../../plugin/src/compile.rs"),
+    include_str!("../../../plugin/src/attempts.rs"),
 ];
 
 /// What the compiler makes of a case: its counts and its kernels. `ROTINI_TEST_CACHE` keeps them,

@@ -9,7 +9,7 @@
 
 use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
 use iree_sys::runtime::Instance;
-use rotini_cache::{Key, KeyInputs};
+use rotini_cache::{CompiledFor, Key, KeyInputs};
 use rotini_emit::{Signature, Target, emit, signature};
 use rotini_graph::{DataType, PointwiseMode, SlotRole};
 use rotini_host::gpu::Gpu;
@@ -76,8 +76,7 @@ fn compile(mlir: &str, target: &Target) -> Vec<Way> {
 fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature, inputs: &[Vec<u8>]) -> Vec<u8> {
     let key = Key::of(&KeyInputs {
         graph: b"paths",
-        target: way.name,
-        target_features: "",
+        compiled_for: &CompiledFor::from(way.name.to_owned()),
         emitter: "",
         flags: &[],
         compiler: "",
@@ -137,7 +136,7 @@ fn ways_of_compiling_a_convolution_agree() {
         let normal = graph.normalise().0;
         let signature = signature(&normal).expect("the graph has a signature");
         // The compiler's own form: of a kernel of ours there is one.
-        let target = device.target();
+        let target = &device.compiled_for().target;
         let target = target.unscheduled().expect("an MI300 has schedules");
         let ways = compile(&emit(&normal, &target).expect("it lowers").mlir, &target);
         // Not all the same code under other names.

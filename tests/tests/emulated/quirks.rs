@@ -29,6 +29,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use iree_sys::compiler::{CompileRequest, Compiled, Compiler as _, Program, find_program};
 use iree_sys::runtime::{Instance, Module};
 use rayon::prelude::*;
+use rotini_cache::CodeFacts;
 use rotini_emit::{Backend, Description, ENTRY_POINT, Emitted, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
 use rotini_graph::NormalGraph;
 use rotini_host::engine_config;
@@ -113,7 +114,7 @@ fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     let example = rotini_wire::encode(&cases::named("pw_ADD_f32")?.graph);
     let example = runner.handle().context(&engine_config(runner.engine()), &example)?;
     let example = Serialized::decode(&example.serialize(None)?)?.portable;
-    let target = Target::parse(&example.target).context("an unknown target")?;
+    let target = Target::parse(&example.facts.compiled_for.target).context("an unknown target")?;
     ensure!(Backend::of(&target) == backend, "the device is {target}");
     let target = target.unscheduled().unwrap_or(target);
 
@@ -128,12 +129,14 @@ fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     // SAFETY: the compiler made it just now; it is only asked for its attributes.
     let module = unsafe { Module::load(&Instance::new()?, Arc::from(compiled.vmfb.as_slice())) }?;
     let portable = Portable {
+        facts: CodeFacts {
+            workspace_bytes: module.workspace_bytes(ENTRY_POINT)? as u64,
+            dispatches: u32::try_from(compiled.statistics.dispatches)?,
+            ..example.facts
+        },
         operations: rotini_emit::operations(&normal),
-        workspace_bytes: module.workspace_bytes(ENTRY_POINT)? as u64,
-        dispatches: u32::try_from(compiled.statistics.dispatches)?,
         signature: emitted.signature,
         code: compiled.vmfb.into(),
-        ..example
     };
     let tensors = bindings.uids.into_iter().zip(bindings.labels).collect();
     let context = runner

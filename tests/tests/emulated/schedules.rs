@@ -5,7 +5,7 @@
 use iree_sys::compiler::{Program, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
-use rotini_plugin::pipeline::compile_for;
+use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 
 /// One in this many cases, others each time: usually, and in a full run.

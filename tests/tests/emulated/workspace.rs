@@ -21,8 +21,10 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 use rotini_emit::{Target, workspace_bound};
 use rotini_graph::{ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, SdpaBackward};
+use rotini_plugin::compile::{compiled, key};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{Prepared, Runtime, check};
+use rotini_plugin::prepared::{Prepared, check};
+use rotini_plugin::runtime::Runtime;
 use rotini_reference::span_bytes;
 use rotini_tests::harness::stored;
 use rotini_tests::random::{Settings, recipe};
@@ -125,12 +127,11 @@ fn operands(bytes: &[u8]) -> anyhow::Result<u64> {
 fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
     let prepared = check(bytes, target).ok()?;
     let needed = |prepared: &Prepared| -> Result<u64, String> {
-        let key = runtime
-            .key(&prepared.graph, target, "")
-            .map_err(|error| error.to_string())?;
-        let found = runtime.compiled(&key, &prepared.source(bytes, target, ""));
+        let compiled_for = target.clone().into();
+        let key = key(runtime, &prepared.graph, &compiled_for).map_err(|error| error.to_string())?;
+        let found = compiled(runtime, &key, &prepared.source(bytes, &compiled_for));
         let (entry, _) = found.map_err(|error| format!("{name}: {error}"))?;
-        Ok(entry.metadata.workspace_bytes)
+        Ok(entry.metadata.facts.workspace_bytes)
     };
     let measure = || {
         let reported = workspace_bound(&prepared.graph, target).map_err(|error| format!("{name}: {error}"))?;

@@ -91,12 +91,13 @@ struct About {
 
 impl From<Metadata> for About {
     fn from(metadata: Metadata) -> Self {
+        let facts = metadata.facts;
         About {
-            target: metadata.target,
-            features: metadata.target_features,
-            producer: metadata.producer,
-            workspace: metadata.workspace_bytes,
-            dispatches: metadata.dispatches,
+            target: facts.compiled_for.target,
+            features: facts.compiled_for.features,
+            producer: facts.producer,
+            workspace: facts.workspace_bytes,
+            dispatches: facts.dispatches,
             compile_us: metadata.compile_micros,
             created_unix: metadata.created_unix,
         }
@@ -468,7 +469,7 @@ impl Directory<'_> {
         let items = admin::list(&self.path)?;
         let builds: BTreeSet<&str> = items
             .iter()
-            .filter_map(|item| known_compilers::build_of(&item.metadata.as_ref().ok()?.producer))
+            .filter_map(|item| known_compilers::build_of(&item.metadata.as_ref().ok()?.facts.producer))
             .collect();
         for build in builds {
             known_compilers::note(&self.path, build)

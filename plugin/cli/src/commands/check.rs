@@ -1,7 +1,7 @@
 //! `rotini check`: whether graphs can be executed, and if not, why.
 
 use super::answer::Answer;
-use super::target_choice::TargetChoice;
+use super::target_choice::chosen;
 use crate::args::Check;
 use crate::failure::chain;
 use crate::input::GraphFile;
@@ -9,7 +9,8 @@ use crate::output::{BAD, DOUBTFUL, GOOD, Output};
 use anyhow::Result;
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::pipeline::applicable;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 
 /// What can be said of a graph without compiling it.
@@ -34,11 +35,11 @@ struct Checked {
 
 pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
     let runtime = Runtime::new(Config::from_env())?;
-    let TargetChoice { target, features, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let choice = chosen(&runtime, args.target.target.as_ref())?;
     let check = |path| {
         let file = GraphFile::read(path);
         let (verdict, reason) = match &file.bytes {
-            Ok(bytes) => match runtime.applicable(bytes, &target, &features) {
+            Ok(bytes) => match applicable(&runtime, bytes, &choice) {
                 Ok(_) => (Verdict::Applicable, None),
                 Err(Error::Unsupported(reason) | Error::FailedBefore(reason)) => (Verdict::Declined, Some(reason)),
                 Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),
@@ -66,7 +67,7 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
         }
         output.document(&Document {
             ok: answer == Answer::Yes,
-            target: target.to_string(),
+            target: choice.target.to_string(),
             graphs,
         })?;
         return Ok(answer);

@@ -1,7 +1,7 @@
 //! `rotini compile`: graphs to vmfb files, or into a cache directory that can be shipped.
 
 use super::answer::Answer;
-use super::target_choice::TargetChoice;
+use super::target_choice::chosen;
 use crate::args::Compile;
 use crate::failure::{Failure, chain};
 use crate::input::GraphFile;
@@ -12,10 +12,12 @@ use crate::report::{self, bytes, number, short, time};
 use anyhow::{Context as _, Result, anyhow, bail};
 use comfy_table::Cell;
 use rayon::prelude::*;
-use rotini_cache::{Cache, CacheConfig, admin};
+use rotini_cache::{Cache, CacheConfig, CompiledFor, admin};
 use rotini_emit::Target;
+use rotini_plugin::compile::{compiled, key};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use rotini_workloads::Workload;
 use rotini_workloads::suites::{SuiteOptions, suite};
 use serde::Serialize;
@@ -133,13 +135,13 @@ fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
 }
 
 /// What to compile for: what was asked for, each once, or what the device in use needs.
-fn choices(runtime: &Runtime, targets: &[Target]) -> Result<Vec<TargetChoice>> {
+fn choices(runtime: &Runtime, targets: &[Target]) -> Result<Vec<CompiledFor<Target>>> {
     if targets.is_empty() {
-        return Ok(vec![TargetChoice::new(runtime, None)?]);
+        return Ok(vec![chosen(runtime, None)?]);
     }
-    let mut choices: Vec<TargetChoice> = Vec::new();
+    let mut choices: Vec<CompiledFor<Target>> = Vec::new();
     for target in targets {
-        let choice = TargetChoice::new(runtime, Some(target))?;
+        let choice = chosen(runtime, Some(target))?;
         if choices.iter().all(|other| other.target != choice.target) {
             choices.push(choice);
         }
@@ -172,7 +174,7 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
 /// Compiles each graph for each target, some at a time. None keeps the others from being compiled.
 fn compile_all(
     runtime: &Runtime,
-    choices: &[TargetChoice],
+    choices: &[CompiledFor<Target>],
     graphs: &[Source],
     places: &[Option<PathBuf>],
     jobs: NonZeroUsize,
@@ -188,7 +190,7 @@ fn compile_all(
         .num_threads(jobs.get().min(work.len().max(1)))
         .build()
         .context("no threads")?;
-    let compile = |(graph, place, choice): &(&Source, Option<&Path>, &TargetChoice)| {
+    let compile = |(graph, place, choice): &(&Source, Option<&Path>, &CompiledFor<Target>)| {
         // Read when its turn comes: there may be more of them than fit into memory.
         let file = graph.read();
         progress.stage(format!("{} for {}", file.name, choice.target));
@@ -212,11 +214,15 @@ fn compile_all(
     Ok(pool.install(|| work.par_iter().with_max_len(1).map(compile).collect()))
 }
 
-fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: Option<&Path>) -> Result<Compiled> {
-    let plan = pipeline::check(graph, &choice.target)?;
-    let key = runtime.key(&plan.graph, &choice.target, &choice.features)?;
-    let source = plan.source(graph, &choice.target, &choice.features);
-    let (entry, origin) = runtime.compiled(&key, &source)?;
+fn compile_one(
+    runtime: &Runtime,
+    choice: &CompiledFor<Target>,
+    graph: &[u8],
+    place: Option<&Path>,
+) -> Result<Compiled> {
+    let plan = check(graph, &choice.target)?;
+    let key = key(runtime, &plan.graph, choice)?;
+    let (entry, origin) = compiled(runtime, &key, &plan.source(graph, choice))?;
     if let Some(place) = place {
         fs::write(place, &entry.payload).with_context(|| format!("cannot write {}", place.display()))?;
     }
@@ -224,8 +230,8 @@ fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: Op
         output: place.map(|place| place.display().to_string()),
         key: key.to_string(),
         bytes: entry.payload.len(),
-        dispatches: entry.metadata.dispatches,
-        workspace: entry.metadata.workspace_bytes,
+        dispatches: entry.metadata.facts.dispatches,
+        workspace: entry.metadata.facts.workspace_bytes,
         origin: match origin {
             rotini_cache::Origin::Created { .. } => Origin::Compiled,
             rotini_cache::Origin::Memory

@@ -15,7 +15,7 @@ use rotini_plugin::compiler::PACKAGE;
 use rotini_plugin::config::{CompilerMode, Config, DeviceChoice, Reader, SETTINGS, Setting};
 use rotini_plugin::device::gpu;
 use rotini_plugin::engine_id;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -221,7 +221,7 @@ fn device(runtime: &Runtime) -> Finding {
     match runtime.default_device() {
         Ok(device) => ok(
             "device in use",
-            format!("{}, code for {}", device.describe(), device.target()),
+            format!("{}, code for {}", device.describe(), device.compiled_for().target),
         ),
         Err(error) => missing(
             "device in use",

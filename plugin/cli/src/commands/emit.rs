@@ -1,7 +1,7 @@
 //! `rotini emit`: the MLIR that a graph is lowered to.
 
 use super::answer::Answer;
-use super::target_choice::TargetChoice;
+use super::target_choice::chosen;
 use crate::args::Emit;
 use crate::input::GraphFile;
 use crate::output::Output;
@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result};
 use rotini_emit::Argument;
 use rotini_graph::SlotRole;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -34,9 +35,9 @@ struct Slot {
 
 pub(super) fn emit(args: &Emit, output: &Output) -> Result<Answer> {
     let runtime = Runtime::new(Config::from_env())?;
-    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let file = GraphFile::read(&args.graph);
-    let plan = pipeline::check(&file.bytes?, &target).with_context(|| file.path.clone())?;
+    let plan = check(&file.bytes?, &target).with_context(|| file.path.clone())?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     if !output.json {
         output.line(emitted.mlir.trim_end())?;

@@ -9,8 +9,9 @@ use anyhow::{Context as _, Result};
 use iree_sys::compiler::CompileRequest;
 use rotini_emit::Target;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
 use rotini_plugin::reproducer::Reproducer;
+use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
 /// What the graph is lowered to today.
 fn lowered(reproducer: &Reproducer) -> Option<String> {
     let target = Target::parse(&reproducer.versions.target)?;
-    let plan = pipeline::check(&reproducer.graph, &target).ok()?;
+    let plan = check(&reproducer.graph, &target).ok()?;
     Some(rotini_emit::emit(&plan.graph, &target).ok()?.mlir)
 }
 

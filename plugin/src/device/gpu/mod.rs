@@ -36,7 +36,7 @@ pub use driver_error::DriverError;
 use iree_sys::runtime::{HalDevice, Instance};
 use memory::{Captured, KEPT, Pool};
 use recorded::{Loaded, RecordedCode, Unit};
-use rotini_cache::Key;
+use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Signature, Target};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -132,7 +132,7 @@ struct Shared<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
     description: String,
-    target: Target,
+    compiled_for: CompiledFor<Target>,
     idle: Arc<Idle<D>>,
     /// Where `idle` is made smaller.
     background: Background,
@@ -190,7 +190,8 @@ impl<D: Driver> Gpu<D> {
                 "{} ({}, GPU {ordinal}, for {target})",
                 description.name, description.arch
             ),
-            target,
+            // All that is compiled for is named by the target.
+            compiled_for: target.into(),
             idle: Arc::new(Idle {
                 driver: Arc::clone(driver),
                 ordinal,
@@ -283,13 +284,8 @@ impl<D: Driver> Drop for Shared<D> {
 }
 
 impl<D: Driver> Device for Gpu<D> {
-    fn target(&self) -> Target {
-        self.0.target.clone()
-    }
-
-    fn features(&self) -> &str {
-        // All that is compiled for is named by the target.
-        ""
+    fn compiled_for(&self) -> &CompiledFor<Target> {
+        &self.0.compiled_for
     }
 
     fn describe(&self) -> String {

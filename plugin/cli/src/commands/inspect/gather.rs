@@ -4,7 +4,7 @@
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
 use crate::args::{Emulate, Inspect};
-use crate::commands::target_choice::TargetChoice;
+use crate::commands::target_choice::chosen;
 use crate::failure::Failure;
 use crate::input::GraphFile;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -12,8 +12,10 @@ use rotini_emit::{Emitted, Target};
 use rotini_graph::Graph;
 use rotini_inspect::configuration::configurations;
 use rotini_inspect::{is_like_the_measured, object};
+use rotini_plugin::attempts::{call, compile_graph};
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::prepared::check;
+use rotini_plugin::runtime::Runtime;
 use rotini_time::{MI300X, Machine, Parameters, predict};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,29 +27,29 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let config = Config::from_env();
     let is_compilers_choice = config.unscheduled;
     let runtime = Runtime::new(config)?;
-    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let plain = target.unscheduled().filter(|_| is_compilers_choice);
     let target = plain.unwrap_or(target);
     let machine = machine(&target)?;
     let file = GraphFile::read(path);
     let bytes = file.bytes?;
-    let plan = pipeline::check(&bytes, &target).with_context(|| file.path.clone())?;
+    let plan = check(&bytes, &target).with_context(|| file.path.clone())?;
     let compiler = runtime.compiler()?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     let dumped = tempfile::tempdir()?;
-    let compile = |emitted: &Emitted, target: &Target| {
-        let mut emitted = emitted.clone();
+    let compile = |module: &Emitted| {
+        let mut module = module.clone();
         // Only the files of the last attempt stay.
         for file in fs::read_dir(dumped.path()).into_iter().flatten().flatten() {
             let _ = fs::remove_file(file.path());
         }
-        emitted.flags.push(format!(
+        module.flags.push(format!(
             "--iree-hal-dump-executable-configurations-to={}",
             dumped.path().display()
         ));
-        pipeline::compile_for(compiler.as_ref(), &emitted, target, Some(dumped.path()))
+        call(compiler.as_ref(), &module, Some(dumped.path()))
     };
-    pipeline::compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
+    compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
     let kernels = kernels(dumped.path())?;
     let graph = rotini_wire::decode(&bytes)?;
     let summary = rotini_bench::summarise(&graph);
