@@ -18,12 +18,15 @@
 //! combined with the results. Operations that are there twice become one, whose result is copied to
 //! the second output.
 //!
-//! IREE often fuses more than that, and lets temporaries share memory if they are not needed at the
-//! same time. So the sum is a bound. Conversions stay apart: IREE moves a conversion to a wider
+//! IREE often fuses more than that. So the sum is a bound, and so is twice what is left where
+//! temporaries share memory ([`reuse`]). Conversions stay apart: IREE moves a conversion to a wider
 //! type to whoever reads it, and one to a narrower type to whoever makes it.
+
+mod reuse;
 
 use crate::mlir::{Context, Operation, Region, Type};
 use crate::target::Target;
+use reuse::{Temporary, dependencies, packed};
 use std::collections::{HashMap, HashSet};
 
 /// IREE aligns each temporary to at most this many bytes.
@@ -31,6 +34,8 @@ const ALIGNMENT: u64 = 256;
 /// Operations that read more tensors together may stay apart: IREE passes a few more than these to
 /// a kernel.
 const MOST_READ: usize = 12;
+/// How many times what temporaries take that share memory is a bound: IREE may place them otherwise.
+const PLACED: u64 = 2;
 /// The extents of packed tiles on CPUs are at most this.
 const TILE: u64 = 16;
 
@@ -54,6 +59,9 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
     let mut kernels = Kernels::of(context, operations, matches!(target, Target::Rocm { .. }));
     let alike = alike(context, operations, &live);
     let mut total: u64 = 0;
+    // For each operation the last one in its kernel, or one that is in the same kernel as that.
+    let mut last: Vec<usize> = (0..operations.len()).collect();
+    let mut stored_at = Vec::new();
     for (position, operation) in operations.iter().enumerate() {
         let makes_none = is_view(operation) || matches!(operation.name(), "tensor.empty" | "arith.constant");
         if live.get(position) != Some(&true) || makes_none {
@@ -73,19 +81,58 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
         let read: Vec<&Use> = stored.iter().filter_map(|id| uses.get(id)).flatten().collect();
         let is_returned = operation.results().iter().any(|id| returned.contains(id));
         if !is_returned && kernels.fuse(position, &read) {
+            if operation.name() != "linalg.fill"
+                && let Some(first) = read.first()
+            {
+                last[position] = first.reader;
+            }
             continue;
         }
         for result in stored {
-            total = total.checked_add(bytes(context, result, 1)?)?;
+            stored_at.push((position, result, bytes(context, result, 1)?));
         }
         total = total.checked_add(nested(context, operation)?)?;
     }
+    total = total.checked_add(temporaries(operations, (&uses, &returned), last, &stored_at)?)?;
     if target.is_cpu() {
         // Which extents are packed, and into what, depends on the processor: twice as much is
         // enough.
         total = total.checked_add(packed_bytes(context, operations)?)?.checked_mul(2)?;
     }
     Some(total)
+}
+
+/// The bytes of the temporaries in `stored`: positions of operations, and their results with bytes.
+/// `last`: for each operation one of the same kernel behind it, or itself.
+fn temporaries(
+    operations: &[Operation],
+    (uses, returned): (&HashMap<usize, Vec<Use>>, &HashSet<usize>),
+    mut last: Vec<usize>,
+    stored: &[(usize, usize, u64)],
+) -> Option<u64> {
+    let sum = stored
+        .iter()
+        .try_fold(0_u64, |sum, (.., bytes)| sum.checked_add(*bytes))?;
+    for position in (0..last.len()).rev() {
+        last[position] = last[last[position]];
+    }
+    let readers = |id: &usize| uses.get(id).into_iter().flatten().map(|one| last[one.reader]);
+    let results = operations.iter().enumerate();
+    let results = results.flat_map(|(position, operation)| operation.results().iter().map(move |id| (position, id)));
+    let reads = results.flat_map(|(position, id)| readers(id).map(move |reader| (reader, position)));
+    let reads: Vec<_> = reads.map(|(reader, position)| (reader, last[position])).collect();
+    let all = stored.iter().map(|&(position, id, bytes)| Temporary {
+        bytes,
+        maker: position,
+        readers: if returned.contains(&id) {
+            Vec::new()
+        } else {
+            readers(&id).collect()
+        },
+    });
+    let shared = packed(all.collect(), &dependencies(operations.len(), &reads));
+    let shared = shared.and_then(|bytes| bytes.checked_mul(PLACED));
+    Some(shared.map_or(sum, |shared| shared.min(sum)))
 }
 
 /// The bytes of what IREE packs into tiles on CPUs: the operands and results of products, and what
