@@ -47,6 +47,7 @@ mod moe;
 mod narrow;
 mod norm;
 mod packing;
+mod plan;
 mod pointwise;
 mod quirks;
 mod reduce;
@@ -64,13 +65,14 @@ mod workspace;
 pub use cost::{operations, workspace_limit};
 pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
+pub use plan::{Plan, PlannedKernel};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
 use ir::Emitter;
 use kernel::{Kernels, WrittenKernels, has_kernels, write_kernels};
-use mlir::{Block, Context, Region, Type, Value, function_text, verified};
+use mlir::{Block, Context, Region, Type, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
@@ -133,6 +135,19 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(lowered.kernels.products)
 }
 
+/// Returns the kernels that a graph becomes on a target. The graph is lowered for that, which takes
+/// milliseconds.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn plan(graph: &NormalGraph, target: &Target) -> Result<Plan, EmitError> {
+    let workspace_bytes = workspace_bound(graph, target)?;
+    let context = Context::new();
+    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    Ok(Plan::of(&context, &lowered.block.operations, target, workspace_bytes))
+}
+
 /// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
 /// is lowered for that, which takes milliseconds.
 ///
@@ -150,33 +165,6 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
     let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
     let bound = workspace::bound(&context, &lowered.block.operations, target);
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
-}
-
-/// Writes the whole graph as one dispatch if IREE would split it and it has no kernel of rotini.
-/// Returns whether it did.
-fn write_as_one_dispatch<'c>(
-    at: Emitter<'c>,
-    graph: &NormalGraph,
-    target: &Target,
-    (arguments, results): (&[Value<'c>], &[Type<'c>]),
-) -> bool {
-    if !attention::is_one_dispatch(graph, target, at.quirks()) {
-        return false;
-    }
-    let kernels = Kernels::default();
-    let dispatch = at.block(&[], |_| {
-        let values = dispatch::run(graph, target, at, &kernels, arguments);
-        at.run("flow.return", &values);
-    });
-    if has_kernels(&dispatch) {
-        return false;
-    }
-    // Neither extents nor a workload are given.
-    let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
-    let regions = vec![dispatch.into(), Region::empty()];
-    let values = at.op("flow.dispatch.region", &[], results, &attributes, regions);
-    at.run("func.return", &values);
-    true
 }
 
 /// A graph as the function `@compute`.
@@ -197,10 +185,21 @@ impl<'c> Lowered<'c> {
         let (at, kernels) = (Emitter::new(context, quirks), Kernels::default());
         let (arguments, results) = shell::function_types(&at, signature);
         let mut block = context.block(&arguments, |arguments| {
-            if !write_as_one_dispatch(at, graph, target, (arguments, &results)) {
-                let values = dispatch::run(graph, target, at, &kernels, arguments);
-                at.run("func.return", &values);
+            let mut values = Vec::new();
+            let body = context.block(&[], |_| values = dispatch::run(graph, target, at, &kernels, arguments));
+            if attention::is_one_dispatch(graph, target, quirks) && !has_kernels(&body) {
+                let region = context.block(&[], |_| {
+                    context.splice(body);
+                    at.run("flow.return", &values);
+                });
+                // Neither extents nor a workload are given.
+                let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
+                let regions = vec![region.into(), Region::empty()];
+                values = at.op("flow.dispatch.region", &[], &results, &attributes, regions);
+            } else {
+                context.splice(body);
             }
+            at.run("func.return", &values);
         });
         let kernels = write_kernels(context, &mut block.operations, &kernels, target)?;
         verified(context, &block)?;

@@ -135,7 +135,20 @@ impl Tensor<'_> {
     }
 }
 
+/// The names of the operations that a body consists of.
+pub(super) fn names(body: &[Operation]) -> impl Iterator<Item = String> {
+    let computes = |operation: &&Operation| !matches!(operation.name(), "linalg.yield" | "arith.constant");
+    body.iter()
+        .filter(computes)
+        .map(|operation| operation.name().to_owned())
+}
+
 impl<'c> Epilogue<'c> {
+    /// The names of the operations of all steps.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.steps.iter().flat_map(|step| names(&step.body)).collect()
+    }
+
     /// The tensors that are read, then those that are stored.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
         self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))

@@ -68,7 +68,7 @@ pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
 use crate::ir::first;
-use crate::mlir::{Attribute, Block, Context, Float, Operation, Role, Type, Value};
+use crate::mlir::{Attribute, Block, Callee, Context, Float, Operation, Role, Type, Value};
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
@@ -88,7 +88,7 @@ pub(crate) struct Kernels {
 /// Whether a block calls kernels of rotini, or will.
 pub(crate) fn has_kernels(block: &Block) -> bool {
     let mut operations = block.operations.iter();
-    operations.any(|operation| operation.name() == DISPATCH || matches!(operation.role(), Role::Product(_)))
+    operations.any(|operation| matches!(operation.role(), Role::Product(_) | Role::Call(_)))
 }
 
 /// Appends a product to a block. Returns its sums.
@@ -224,7 +224,12 @@ impl Kernels {
             attributes.push(("tied_operands", Attribute::text(&text)));
         }
         let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
-        context.append(DISPATCH, &operands, &results, &attributes, Vec::new())
+        let callee = Callee {
+            name,
+            fused: Vec::new(),
+        };
+        let role = Role::Call(Rc::new(callee));
+        context.append_as((DISPATCH, role), &operands, &results, &attributes, Vec::new())
     }
 }
 
@@ -271,7 +276,7 @@ struct Whole<'c> {
 fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
     let product = |operation: &Operation| match operation.role() {
         Role::Product(product) => Some(Rc::clone(product)),
-        Role::Plain | Role::Rows => None,
+        Role::Plain | Role::Rows | Role::Call(_) => None,
     };
     let mut products = operations.iter().map(product).enumerate();
     products.find_map(|(number, product)| Some((number, product?)))
@@ -282,6 +287,16 @@ pub(crate) struct WrittenKernels {
     pub(crate) texts: Vec<String>,
     /// The products that are tiled, in the order of their kernels' numbers, and their schedules.
     pub(crate) products: Vec<(Problem, Schedule)>,
+}
+
+/// A kernel that other operations are fused into, and how it is called.
+struct Fusable {
+    symbol: String,
+    name: String,
+    lanes: Lanes,
+    /// The names of the operations that are fused into it.
+    fused: Vec<String>,
+    written: Written,
 }
 
 /// Replaces products and reductions of rows by calls of kernels.
@@ -325,16 +340,16 @@ pub(crate) fn write_kernels(
                 ..Epilogue::default()
             };
             calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts));
-            let written = split_k::write(context, product, &epilogue);
-            let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
+            let kernel = Fusable {
+                symbol: format!("{symbol}_parts"),
+                name: format!("{}_parts", product.name),
+                lanes: Lanes::Wave64(split_k::LANES.unsigned_abs()),
+                fused: epilogue.names(),
+                written: split_k::write(context, product, &epilogue),
+            };
             let read = (vec![value], vec![memref(&parts)]);
-            let kernel = (
-                symbol.as_str(),
-                name.as_str(),
-                Lanes::Wave64(split_k::LANES.unsigned_abs()),
-            );
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-            calls.push(call(context, kernel, read, tensors, written, &mut texts));
+            calls.push(call(context, kernel, read, tensors, &mut texts));
         } else {
             calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts));
         }
@@ -350,12 +365,9 @@ pub(crate) fn write_kernels(
         }
         *operations = next;
     }
-    rows::place(context, operations, target, |made| {
-        let lanes = made.lanes.map_or(Lanes::Single, Lanes::Wave64);
-        let kernel = (made.symbol.as_str(), made.name.as_str(), lanes);
+    rows::place(context, operations, target, |kernel, rows| {
         let read = (Vec::new(), Vec::new());
-        let tensors = (made.operands, made.stored);
-        call(context, kernel, read, tensors, made.written, &mut texts)
+        call(context, kernel, read, (&rows.operands, &rows.stored), &mut texts)
     });
     Ok(WrittenKernels {
         texts: texts.into_iter().collect::<Result<_, _>>()?,
@@ -394,34 +406,40 @@ fn multiply<'c>(
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let count: i64 = product.batch.iter().product();
     let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
-    let kernel = (symbol, product.name.as_str(), Lanes::Wave64(lanes));
+    let kernel = Fusable {
+        symbol: symbol.to_owned(),
+        name: product.name.clone(),
+        lanes: Lanes::Wave64(lanes),
+        fused: epilogue.names(),
+        written,
+    };
     let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-    call(context, kernel, read, tensors, written, texts)
+    call(context, kernel, read, tensors, texts)
 }
 
 /// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have
 /// these types, and the operands.
 fn call<'c>(
     context: &'c Context,
-    (symbol, name, lanes): (&str, &str, Lanes),
+    kernel: Fusable,
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    written: Written,
     texts: &mut Vec<Result<String, EmitError>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
     buffers.extend(operands.iter().map(memref));
     buffers.extend(stored.iter().map(|(_, tensor)| memref(tensor)));
     let stored = stored.iter().map(|(_, tensor)| tensor.value).collect();
-    texts.push(executable(
-        context,
-        (symbol, name, lanes),
-        (&buffers, values.len()),
-        written,
-    ));
+    let (symbol, name) = (kernel.symbol.as_str(), kernel.name.as_str());
     let attributes = dispatched(symbol, name, values.len());
-    Operation::new(DISPATCH, values, attributes, stored)
+    let number = (symbol, name, kernel.lanes);
+    texts.push(executable(context, number, (&buffers, values.len()), kernel.written));
+    let callee = Callee {
+        name: kernel.name,
+        fused: kernel.fused,
+    };
+    Operation::new((DISPATCH, Role::Call(Rc::new(callee))), values, attributes, stored)
 }
 
 fn memref(tensor: &Tensor<'_>) -> String {

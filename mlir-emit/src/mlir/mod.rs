@@ -51,6 +51,16 @@ pub(crate) enum Role {
     Rows,
     /// The sums of a product that becomes a kernel of rotini.
     Product(Rc<Product>),
+    /// A call of a kernel of rotini.
+    Call(Rc<Callee>),
+}
+
+/// A kernel of rotini that is called.
+#[derive(Debug)]
+pub(crate) struct Callee {
+    pub(crate) name: String,
+    /// The names of the operations that are fused into the kernel.
+    pub(crate) fused: Vec<String>,
 }
 
 /// The iteration space of a structured operation.
@@ -181,6 +191,13 @@ impl Context {
         block.unwrap_or_else(|| unreachable!("no block is open"))
     }
 
+    /// Appends the operations of a block without arguments to the innermost open block.
+    pub(crate) fn splice(&self, block: Block) {
+        let mut open = self.open.borrow_mut();
+        let outer = open.last_mut().unwrap_or_else(|| unreachable!("no block is open"));
+        outer.operations.extend(block.operations);
+    }
+
     /// Appends an operation to the innermost open block. Returns its results.
     pub(crate) fn append<'c>(
         &'c self,
@@ -309,7 +326,7 @@ impl Operation {
     /// Creates an operation that redefines existing values: it replaces the operation that made
     /// them.
     pub(crate) fn new(
-        name: &str,
+        (name, role): (&str, Role),
         operands: Vec<usize>,
         attributes: Vec<(&'static str, Attribute)>,
         results: Vec<usize>,
@@ -317,7 +334,7 @@ impl Operation {
         Operation {
             head: Rc::new(Head {
                 name: name.to_owned(),
-                role: Role::Plain,
+                role,
                 operands,
                 attributes,
             }),

@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Says whether graphs can be executed, and if not, why and at which node
     Check(Check),
-    /// Writes the MLIR that a graph is lowered to
+    /// Writes the MLIR that a graph is lowered to, or the plan of its kernels
     Emit(Emit),
     /// Compiles graphs to vmfb files, or into a directory of kernels to ship
     ///
@@ -130,6 +130,11 @@ pub(crate) struct Emit {
     /// Serialized graph (FlatBuffers), or a `.json` file in hipDNN's JSON form
     #[arg(value_name = "GRAPH")]
     pub(crate) graph: PathBuf,
+
+    /// List the kernels that the graph becomes instead: who writes each, what is fused into it, and
+    /// the tensors that it reads and stores
+    #[arg(long)]
+    pub(crate) plan: bool,
 
     #[command(flatten)]
     pub(crate) target: TargetArgs,

@@ -30,24 +30,14 @@ mod quotient;
 mod space;
 mod write;
 
-use super::epilogue::{Source, Tensor};
-use crate::kernel::code::Written;
+use super::Fusable;
+use super::executable::Lanes;
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
+use problem::Rows;
 use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::HashSet;
-
-/// A kernel that is written, and what it reads and stores.
-pub(super) struct Made<'a, 'c> {
-    pub(super) symbol: String,
-    pub(super) name: String,
-    /// Lanes of a workgroup on GPUs; `None` on CPUs.
-    pub(super) lanes: Option<u64>,
-    pub(super) operands: &'a [Tensor<'c>],
-    pub(super) stored: &'a [(Source, Tensor<'c>)],
-    pub(super) written: Written,
-}
 
 /// Whether there are GPU kernels for `rows` rows of `length` elements.
 pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
@@ -74,7 +64,7 @@ pub(super) fn place<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
     target: &Target,
-    mut call: impl FnMut(Made<'_, 'c>) -> Operation,
+    mut call: impl FnMut(Fusable, &Rows<'c>) -> Operation,
 ) {
     if let Some(registers) = target.registers() {
         return place_on_cpus(context, operations, registers.lanes, call);
@@ -113,14 +103,14 @@ pub(super) fn place<'c>(
             let Problem {
                 rows: count, length, ..
             } = problem;
-            calls.push(call(Made {
+            let kernel = Fusable {
                 symbol: format!("rotini_rows_{number}"),
                 name: format!("rows_{count}x{length}_{}_{number}", schedule.word()),
-                lanes: Some(schedule.workgroup),
-                operands: &rows.operands,
-                stored: &rows.stored,
+                lanes: Lanes::Wave64(schedule.workgroup),
+                fused: rows.names(),
                 written,
-            }));
+            };
+            calls.push(call(kernel, &rows));
         }
         let replaced = std::mem::take(operations);
         *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
@@ -132,22 +122,21 @@ fn place_on_cpus<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
     lanes: i64,
-    mut call: impl FnMut(Made<'_, 'c>) -> Operation,
+    mut call: impl FnMut(Fusable, &Rows<'c>) -> Operation,
 ) {
     for number in 0.. {
         let Some(found) = find::reduction(context, operations, Place::Cpu) else {
             break;
         };
         let rows = &found.rows;
-        let made = call(Made {
+        let kernel = Fusable {
             symbol: format!("rotini_rows_{number}"),
             name: format!("rows_{}x{}_{number}", rows.problem().rows, rows.length()),
-            lanes: None,
-            operands: &rows.operands,
-            stored: &rows.stored,
+            lanes: Lanes::Single,
+            fused: rows.names(),
             written: cpu::write(context, rows, lanes),
-        });
-        let calls = vec![made];
+        };
+        let calls = vec![call(kernel, rows)];
         let replaced = std::mem::take(operations);
         *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }

@@ -1,6 +1,6 @@
 //! What a kernel of rows does.
 
-use crate::kernel::epilogue::{Source, Tensor};
+use crate::kernel::epilogue::{Source, Tensor, names};
 use crate::kernel::merged::fold;
 use crate::mlir::{Attribute, Operation};
 use rotini_schedule::rows::Problem;
@@ -30,21 +30,26 @@ pub(super) struct Step {
 
 /// What a kernel of rows does.
 #[derive(Clone, Debug)]
-pub(super) struct Rows<'c> {
+pub(in crate::kernel) struct Rows<'c> {
     /// Extents of the loops over rows.
     pub(super) rows: Vec<i64>,
     /// Extents of the loops along a row.
     pub(super) columns: Vec<i64>,
-    pub(super) operands: Vec<Tensor<'c>>,
+    pub(in crate::kernel) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
     /// Which values are stored.
-    pub(super) stored: Vec<(Source, Tensor<'c>)>,
+    pub(in crate::kernel) stored: Vec<(Source, Tensor<'c>)>,
 }
 
 impl<'c> Rows<'c> {
     /// The tensors that are read, then those that are stored.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
         self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
+    }
+
+    /// The names of the operations of all steps.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.steps.iter().flat_map(|step| names(&step.body)).collect()
     }
 
     /// Elements of a row.

@@ -79,6 +79,38 @@ fn emit_writes_mlir_and_its_arguments() {
     assert_eq!(declined.stderr.lines().count(), 1, "{}", declined.stderr);
 }
 
+/// The bias and the ReLU are fused into the convolution's kernel on a GPU. On a CPU the compiler
+/// writes the kernels.
+#[test]
+fn emit_lists_kernels() {
+    let bench = Bench::new();
+    let plan = |target: &str| {
+        bench
+            .run(&["emit", "--plan", "--json", "--target", target, "good.fb"])
+            .json(OK)
+    };
+    let document = plan("mi300x");
+    let kernels = document["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 1, "{document}");
+    assert_eq!(kernels[0]["stores"], serde_json::json!(["tensor<1x16x6x6xf32>"]));
+    assert_eq!(kernels[0]["reads"].as_array().unwrap().len(), 3, "{document}");
+    let operations = kernels[0]["operations"].as_array().unwrap();
+    assert!(operations.contains(&"arith.addf".into()), "{document}");
+    assert_eq!(document["workspace_bytes"], 0);
+
+    let document = plan("x86-64-v3");
+    let kernels = document["kernels"].as_array().unwrap();
+    assert!(
+        kernels.iter().all(|kernel| kernel["written_by"] == "IREE"),
+        "{document}"
+    );
+    assert!(kernels.len() > 1, "{document}");
+
+    let text = bench.run(&["emit", "--plan", "--target", "mi300x", "good.fb"]);
+    assert_eq!((text.code, text.stderr.as_str()), (OK, ""));
+    assert!(text.stdout.contains("workspace: at most 0 bytes"), "{}", text.stdout);
+}
+
 #[test]
 fn compile_writes_what_it_says() {
     let bench = Bench::new();

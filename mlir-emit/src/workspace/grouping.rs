@@ -1,0 +1,376 @@
+//! What IREE makes one kernel of, as far as it is known.
+
+use super::bits;
+use crate::mlir::{Context, Operation, Region};
+use crate::target::Target;
+use std::collections::{HashMap, HashSet};
+
+/// Operations that read more tensors together may stay apart: IREE passes a few more than these to
+/// a kernel.
+const MOST_READ: usize = 12;
+
+/// How an operation reads a tensor that another one made.
+pub(super) struct Use {
+    /// The reader's position.
+    pub(super) reader: usize,
+    /// The position among the operands; `None` if the body of the reader reads it.
+    operand: Option<usize>,
+    /// Whether there is a barrier between the two.
+    is_apart: bool,
+    /// How many reshapes are between the two.
+    reshapes: usize,
+}
+
+/// The kernels of a lowered function.
+pub(crate) struct Grouping {
+    /// For each operation the last one in its kernel; `None` if no kernel executes it.
+    pub(crate) kernels: Vec<Option<usize>>,
+    /// The values that kernels store for others, each with its kernel.
+    pub(super) stored: Vec<(usize, usize)>,
+    pub(super) uses: HashMap<usize, Vec<Use>>,
+    /// The values that the function returns.
+    pub(super) returned: HashSet<usize>,
+}
+
+impl Grouping {
+    pub(crate) fn of(context: &Context, operations: &[Operation], target: &Target) -> Self {
+        let live = live(operations);
+        let (uses, returned) = uses(operations, &live);
+        let mut fusion = Fusion::of(context, operations, matches!(target, Target::Rocm { .. }));
+        let alike = alike(context, operations, &live);
+        let mut kernels: Vec<Option<usize>> = vec![None; operations.len()];
+        let mut stored = Vec::new();
+        for (position, operation) in operations.iter().enumerate() {
+            let makes_none =
+                is_view(operation) || matches!(operation.name(), "tensor.empty" | "arith.constant" | "func.return");
+            if !live[position] || makes_none {
+                continue;
+            }
+            // All results of an operation are fused, or none. IREE may make an output that is also
+            // read apart from the caller's buffer, and copy it there. So it does with one that is
+            // made twice, and with padding.
+            let is_copied = alike.contains(&position) || operation.name() == "tensor.pad";
+            let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !is_copied;
+            let results = operation.results().iter().copied();
+            let kept: Vec<usize> = results.filter(|id| !is_output(id)).collect();
+            let read: Vec<&Use> = kept.iter().filter_map(|id| uses.get(id)).flatten().collect();
+            let is_returned = operation.results().iter().any(|id| returned.contains(id));
+            if !is_returned && fusion.fuse(position, &read) {
+                let is_fill = operation.name() == "linalg.fill";
+                kernels[position] = read.first().filter(|_| !is_fill).map(|first| first.reader);
+                continue;
+            }
+            kernels[position] = Some(position);
+            stored.extend(kept.into_iter().map(|id| (position, id)));
+        }
+        // Readers come later.
+        for position in (0..kernels.len()).rev() {
+            kernels[position] = kernels[position].and_then(|reader| kernels[reader]);
+        }
+        Grouping {
+            kernels,
+            stored,
+            uses,
+            returned,
+        }
+    }
+}
+
+/// The positions of operations of which there are two: the compiler keeps one of them. Those on
+/// integers count as the same if they read the same: simplified, their bodies may be equal.
+fn alike(context: &Context, operations: &[Operation], live: &[bool]) -> HashSet<usize> {
+    let is_integer = |id: &usize| {
+        let tensor = context.value(*id).r#type().if_tensor();
+        tensor.is_some_and(|(_, element)| element.is_integer())
+    };
+    // The first value that is the same as each.
+    let mut same: HashMap<usize, usize> = HashMap::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut alike = HashSet::new();
+    for (position, operation) in operations.iter().enumerate() {
+        if live.get(position) != Some(&true) {
+            continue;
+        }
+        let operands: Vec<usize> = operation
+            .operands()
+            .iter()
+            .map(|id| same.get(id).copied().unwrap_or(*id))
+            .collect();
+        let mut values = operation.operands().iter().chain(operation.results());
+        let body = if is_elementwise(operation) && values.all(is_integer) {
+            Vec::new()
+        } else {
+            inner(operation)
+        };
+        let text = format!(
+            "{} {operands:?} {:?} {body:?}",
+            operation.name(),
+            operation.attributes()
+        );
+        let first = *known.entry(text).or_insert(position);
+        if first == position {
+            continue;
+        }
+        alike.extend([first, position]);
+        let results = operations.get(first).map_or(&[][..], Operation::results);
+        same.extend(operation.results().iter().copied().zip(results.iter().copied()));
+    }
+    alike
+}
+
+/// The names and attributes of all operations inside of another.
+fn inner(operation: &Operation) -> Vec<String> {
+    let bodies = operation.regions().iter().filter_map(Region::body);
+    let inside = bodies.flat_map(|(_, operations)| operations);
+    inside
+        .flat_map(|one| {
+            [format!("{} {:?}", one.name(), one.attributes())]
+                .into_iter()
+                .chain(inner(one))
+        })
+        .collect()
+}
+
+/// What IREE makes one kernel of, as far as it is known.
+struct Fusion<'a> {
+    context: &'a Context,
+    operations: &'a [Operation],
+    /// Whether padding becomes part of the reduction that reads it, as the target's flags have it.
+    fuses_padding: bool,
+    /// For each operation what is in its kernel so far.
+    members: Vec<Members>,
+}
+
+/// What is in the kernel that an operation is part of.
+#[derive(Clone, Copy, Default)]
+struct Members {
+    /// Whether a reduction or a product is among them. There is never a second one.
+    is_rooted: bool,
+    /// How many tensors it reads.
+    read: usize,
+}
+
+impl<'a> Fusion<'a> {
+    fn of(context: &'a Context, operations: &'a [Operation], fuses_padding: bool) -> Self {
+        let members = |operation: &Operation| Members {
+            is_rooted: !is_elementwise(operation),
+            read: operation.operands().len(),
+        };
+        Fusion {
+            context,
+            operations,
+            fuses_padding,
+            members: operations.iter().map(members).collect(),
+        }
+    }
+
+    /// Whether an operation and what reads its results become one kernel. If so, notes it.
+    fn fuse(&mut self, position: usize, uses: &[&Use]) -> bool {
+        let Some(operation) = self.operations.get(position) else {
+            return false;
+        };
+        if operation.name() == "linalg.fill" {
+            return uses.iter().all(|one| {
+                let reader = self.operations.get(one.reader);
+                let takes_fills = |reader: &Operation| {
+                    reader.name() == "linalg.generic" || reader.name() == "iree_linalg_ext.online_attention"
+                };
+                one.operand.is_some() && !one.is_apart && reader.is_some_and(takes_fills)
+            });
+        }
+        let Some((first, others)) = uses.split_first() else {
+            return false;
+        };
+        let Some(reader) = self.operations.get(first.reader) else {
+            return false;
+        };
+        if others.iter().any(|other| other.reader != first.reader) || uses.iter().any(|one| one.is_apart) {
+            return false;
+        }
+        let is_attention = |operation: &Operation| operation.name() == "iree_linalg_ext.online_attention";
+        if is_attention(reader) {
+            // A mask of positions alone.
+            return is_elementwise(operation) && inputs(operation) == 0 && captures(self.context, operation).is_empty();
+        }
+        if is_attention(operation) {
+            return is_elementwise(reader) && captures(self.context, reader).is_empty();
+        }
+        if uses
+            .iter()
+            .any(|one| one.operand.is_none_or(|operand| operand >= inputs(reader)))
+        {
+            return false;
+        }
+        let reshapes = uses.iter().map(|one| one.reshapes).max().unwrap_or(0);
+        if reshapes > 1 {
+            return false;
+        }
+        let is_reshaped = reshapes > 0;
+        if matches!(operation.name(), "tensor.pad" | "tensor.extract_slice") {
+            return self.fuses_padding && !is_reshaped && reader.name() == "linalg.generic" && !is_elementwise(reader);
+        }
+        let (Some(own), Some(theirs)) = (self.members.get(position), self.members.get(first.reader)) else {
+            return false;
+        };
+        let together = Members {
+            is_rooted: own.is_rooted || theirs.is_rooted,
+            read: own.read + theirs.read,
+        };
+        // What is combined, read at places that are computed, or reshaped is read in its order.
+        let is_placed = own.is_rooted || is_reshaped || !captures(self.context, operation).is_empty();
+        let is_scheduled = |operation: &Operation| operation.attribute("compilation_info").is_some();
+        let is_possible = operation.name() == "linalg.generic"
+            && is_elementwise(reader)
+            && !is_scheduled(operation)
+            && !is_scheduled(reader)
+            && together.read <= MOST_READ
+            && !(own.is_rooted && theirs.is_rooted)
+            && !self.converts(operation, reader, uses)
+            && (!is_reshaped || !own.is_rooted || is_contraction(self.context, operation))
+            && captures(self.context, reader).is_empty()
+            && uses.iter().all(|one| maps(reader, one, is_placed));
+        if is_possible && let Some(members) = self.members.get_mut(first.reader) {
+            *members = together;
+        }
+        is_possible
+    }
+
+    /// Whether an operation makes fewer bits of an operand than that has, or its reader makes more
+    /// of what it reads.
+    fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
+        let bits = |id: &usize| {
+            let tensor = self.context.value(*id).r#type().if_tensor();
+            tensor.map_or(0, |(_, element)| bits(element))
+        };
+        let made = operation.results().iter().map(bits).min().unwrap_or(0);
+        let read = operation.operands().iter().map(bits).max().unwrap_or(0);
+        let kept = uses.iter().filter_map(|one| reader.operands().get(one.operand?));
+        let kept = kept.map(bits).min().unwrap_or(0);
+        made < read || reader.results().iter().map(bits).max().unwrap_or(0) > kept
+    }
+}
+
+/// Whether the reader's index map for what it reads is a selection of axes; if `in_order`, all of
+/// the reader's axes in their order.
+fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
+    let map = one.operand.and_then(|operand| reader.maps().get(operand));
+    map.is_some_and(|map| {
+        if in_order {
+            map.is_identity()
+        } else {
+            map.selected().is_some()
+        }
+    })
+}
+
+/// The tensors that an operation's body reads by itself.
+fn captures(context: &Context, operation: &Operation) -> Vec<usize> {
+    let all = operation.all_operands();
+    let inside = all.into_iter().skip(operation.operands().len());
+    let defined = defined(operation);
+    inside
+        .filter(|id| !defined.contains(id) && context.value(*id).r#type().if_tensor().is_some())
+        .collect()
+}
+
+/// The values that are defined inside of an operation.
+fn defined(operation: &Operation) -> HashSet<usize> {
+    let bodies = operation.regions().iter().filter_map(Region::body);
+    bodies
+        .flat_map(|(arguments, operations)| {
+            let made = operations
+                .iter()
+                .flat_map(|inner| inner.results().iter().copied().chain(defined(inner)));
+            arguments.iter().copied().chain(made).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Which operations lead to a result of the function: the others are left out by the compiler.
+fn live(operations: &[Operation]) -> Vec<bool> {
+    let mut read: HashSet<usize> = HashSet::new();
+    let mut live = vec![false; operations.len()];
+    for (operation, is_live) in operations.iter().zip(&mut live).rev() {
+        *is_live = operation.results().is_empty() || operation.results().iter().any(|result| read.contains(result));
+        if *is_live {
+            read.extend(operation.all_operands());
+        }
+    }
+    live
+}
+
+/// The readers of each value that is no view, and the values that the function returns.
+fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, HashSet<usize>) {
+    // What each view is of, and what is between the two.
+    let mut sources: HashMap<usize, (usize, bool, usize)> = HashMap::new();
+    let mut uses: HashMap<usize, Vec<Use>> = HashMap::new();
+    let mut returned = HashSet::new();
+    for (reader, operation) in operations
+        .iter()
+        .enumerate()
+        .filter(|&(reader, _)| live.get(reader) == Some(&true))
+    {
+        let source = |id: usize| sources.get(&id).copied().unwrap_or((id, false, 0));
+        if is_view(operation) {
+            if let (&[operand], &[result]) = (operation.operands(), operation.results()) {
+                let (of, is_apart, reshapes) = source(operand);
+                let is_barrier = operation.name().starts_with("iree_tensor_ext.compute_barrier");
+                sources.insert(
+                    result,
+                    (of, is_apart || is_barrier, reshapes + usize::from(!is_barrier)),
+                );
+            }
+            continue;
+        }
+        if operation.name() == "func.return" {
+            returned.extend(operation.operands().iter().map(|&id| source(id).0));
+            continue;
+        }
+        let direct = operation.operands();
+        let captured = operation.all_operands();
+        let captured = captured.iter().skip(direct.len()).map(|&id| (None, id));
+        let direct = direct.iter().enumerate().map(|(position, &id)| (Some(position), id));
+        for (operand, id) in direct.chain(captured) {
+            let (of, is_apart, reshapes) = source(id);
+            uses.entry(of).or_default().push(Use {
+                reader,
+                operand,
+                is_apart,
+                reshapes,
+            });
+        }
+    }
+    (uses, returned)
+}
+
+/// Whether the operation's result is another view of its operand.
+pub(super) fn is_view(operation: &Operation) -> bool {
+    matches!(
+        operation.name(),
+        "tensor.collapse_shape"
+            | "tensor.expand_shape"
+            | "tensor.cast"
+            | "iree_tensor_ext.compute_barrier.start"
+            | "iree_tensor_ext.compute_barrier.end"
+    )
+}
+
+/// How many operands of a `linalg.generic` are read and not written; 0 for other operations.
+fn inputs(operation: &Operation) -> usize {
+    if operation.name() != "linalg.generic" {
+        return 0;
+    }
+    operation.operands().len().saturating_sub(operation.results().len())
+}
+
+/// Whether the operation sums products of tensors.
+pub(super) fn is_contraction(context: &Context, operation: &Operation) -> bool {
+    let is_tensor = |id: &&usize| context.value(**id).r#type().if_tensor().is_some();
+    let read = operation.operands().iter().take(inputs(operation));
+    !is_elementwise(operation) && read.filter(is_tensor).count() > 1
+}
+
+/// Whether the operation makes elements from elements.
+pub(super) fn is_elementwise(operation: &Operation) -> bool {
+    operation.structure().is_some_and(|structure| !structure.reduces())
+}
