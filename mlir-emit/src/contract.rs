@@ -284,7 +284,7 @@ fn as_kernel<'c>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: false,
+        is_depthwise: false,
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
     let ssa = lowering.kernel(machine, product)?;

@@ -7,7 +7,7 @@
 
 use crate::convert::convert;
 use crate::ir::{Emitter, IndexMap, Loop};
-use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose, append_product, fitted};
+use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, Transpose, append_product, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -51,7 +51,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         if !product.can_be_addressed() {
             return None;
         }
-        if product.is_direct {
+        if product.is_depthwise {
             return Some(append_product(self.at.context(), product));
         }
         let problem = product.problem();
@@ -63,14 +63,15 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     /// Whether rotini has a kernel for a product on a CPU.
-    pub(crate) fn has_cpu_matmul(&self, dots: &CpuMatmul) -> bool {
-        self.target.has_wide_registers() && dots.is_possible()
+    pub(crate) fn has_cpu_matmul(&self, matmul: &CpuMatmul) -> bool {
+        self.target.has_wide_registers() && matmul.is_possible()
     }
 
     /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
     /// [exist](Self::has_cpu_matmul).
-    pub(crate) fn dots(&self, dots: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
-        self.kernels.dots(self.at.context(), (dots, [a.id(), b.id()], shape))
+    pub(crate) fn cpu_matmul(&self, matmul: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
+        self.kernels
+            .cpu_matmul(self.at.context(), (matmul, [a.id(), b.id()], shape))
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
@@ -80,12 +81,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
     /// no kernel fits.
-    pub(crate) fn own(&self, own: &Own, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
-        if !own.is_possible() {
+    pub(crate) fn cpu_kernel(&self, kernel: &CpuKernel, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
+        if !kernel.is_possible() {
             return None;
         }
         let values: Vec<usize> = values.iter().map(|value| value.id()).collect();
-        Some(self.kernels.own(self.at.context(), (own, &values, shape)))
+        Some(self.kernels.cpu_kernel(self.at.context(), (kernel, &values, shape)))
     }
 
     /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.

@@ -70,7 +70,7 @@ fn long_contract<'c>(
     };
     let at = lowering.emitter();
     let results = extents(out, order);
-    if let Some(product) = dots(lowering, a, b, (out, order), compute) {
+    if let Some(product) = cpu_matmul(lowering, a, b, (out, order), compute) {
         return product;
     }
     match Summation::of(lowering.target(), compute, extent(&a.dims, column), out) {
@@ -106,7 +106,7 @@ fn long_contract<'c>(
 /// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
 /// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
 /// than the products.
-fn dots<'c>(
+fn cpu_matmul<'c>(
     lowering: &Lowering<'_, 'c>,
     a: &Ordered<'c>,
     b: &Ordered<'c>,
@@ -141,7 +141,7 @@ fn dots<'c>(
         return None;
     }
     Some(Ordered {
-        ssa: lowering.dots(&product, [a.ssa, b.ssa], out),
+        ssa: lowering.cpu_matmul(&product, [a.ssa, b.ssa], out),
         order: in_rows,
         dtype: compute,
         dims: out.to_vec(),

@@ -13,7 +13,7 @@
 //! t\] over t. Phases are products side by side in one kernel: axes of its batch. No product is
 //! with a stuffed zero.
 
-use super::kernels::{direct, factor, has_tiles, is_direct, per_image};
+use super::kernels::{depthwise, factor, has_depthwise_kernel, has_tiles, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::contract::{are_halves, strides};
 use crate::ir::only;
@@ -114,7 +114,7 @@ pub(super) fn lower<'c>(
         .collect();
     let order_of_axes: Vec<Axis> = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
     let has_phases = axes.iter().any(|axis| axis.phases > 1);
-    let by_lanes = is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute);
+    let by_lanes = has_depthwise_kernel([dy.dtype, w.dtype], (shape, shape.filters), compute);
     if by_lanes && has_phases && order.last() == Some(&1) {
         return side_by_side(
             lowering,
@@ -126,7 +126,7 @@ pub(super) fn lower<'c>(
     }
     if by_lanes && !has_phases {
         let product = product([dy, w], shape, &axes, (order_of_axes, compute));
-        let ssa = direct(lowering, product, [dy, w], (shape, machine));
+        let ssa = depthwise(lowering, product, [dy, w], (shape, machine));
         return ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
@@ -193,8 +193,8 @@ fn side_by_side<'c>(
     let order_of_axes = last.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
     let product = product(factors, shape, axes, (order_of_axes, compute));
     let [dy, w] = factors;
-    let ssa = if is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute) {
-        direct(lowering, product, factors, (shape, machine))
+    let ssa = if has_depthwise_kernel([dy.dtype, w.dtype], (shape, shape.filters), compute) {
+        depthwise(lowering, product, factors, (shape, machine))
     } else {
         lowering.kernel(machine, product)
     };
@@ -311,7 +311,7 @@ fn product(
         order,
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: false,
+        is_depthwise: false,
         name: format!(
             "dgrad_{}x{}_{}",
             shape.batch * shape.input.iter().product::<i64>(),

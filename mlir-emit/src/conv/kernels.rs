@@ -15,7 +15,7 @@
 use super::shape::{Shape, channels_first, channels_last};
 use crate::contract::{are_halves, strides};
 use crate::ir::MISSING;
-use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window, parts_of_summed};
+use crate::kernel::{Axis, DEPTHWISE_TERMS, Factor, Product, Strides, Window, parts_of_summed};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Ordered, extent, extents};
@@ -34,9 +34,9 @@ pub(super) fn lower<'c>(
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
 ) -> Option<Ssa<'c>> {
-    if is_direct([x.dtype, w.dtype], (shape, shape.channels), compute) {
+    if has_depthwise_kernel([x.dtype, w.dtype], (shape, shape.channels), compute) {
         let product = implicit([x, w], shape, (order, compute));
-        return direct(lowering, product, [x, w], (shape, machine));
+        return depthwise(lowering, product, [x, w], (shape, machine));
     }
     if !are_halves([x.dtype, w.dtype], compute) || !has_tiles(shape) {
         return None;
@@ -93,30 +93,29 @@ pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
 /// Whether single lanes compute the sums of a convolution in small groups, or those of its gradient
 /// with respect to x, without matrix instructions. `summed`: the channels, or filters, of a group
 /// that are summed.
-pub(super) fn is_direct(types: [DataType; 2], (shape, summed): (&Shape<'_>, i64), compute: DataType) -> bool {
+pub(super) fn has_depthwise_kernel(
+    types: [DataType; 2],
+    (shape, summed): (&Shape<'_>, i64),
+    compute: DataType,
+) -> bool {
     let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
     let mut axes = shape.window.iter().chain([&summed]);
     let terms = axes.try_fold(1, |all: i64, &extent| all.checked_mul(extent));
-    let is_short = terms.is_some_and(|terms| terms <= DIRECT_TERMS);
+    let is_short = terms.is_some_and(|terms| terms <= DEPTHWISE_TERMS);
     let is_small = shape.groups > 1 && !has_tiles(shape);
     is_small && is_short && is_float && types[0] == types[1] && compute == DataType::F32
 }
 
-/// Whether groups have one channel and one filter.
-fn is_depthwise(shape: &Shape<'_>) -> bool {
-    shape.groups > 1 && shape.channels == 1 && shape.filters == 1
-}
-
-/// The sums of a convolution [by lanes](is_direct), of a product that was written for tiles.
-pub(super) fn direct<'c>(
+/// The sums of a convolution [by lanes](has_depthwise_kernel), of a product that was written for tiles.
+pub(super) fn depthwise<'c>(
     lowering: &Lowering<'_, 'c>,
     mut product: Product,
     [image, w]: [&Ordered<'c>; 2],
     (shape, machine): (&Shape<'_>, &Machine),
 ) -> Option<Ssa<'c>> {
-    product.is_direct = true;
+    product.is_depthwise = true;
     product.name = format!("{}_direct", product.name);
-    if is_depthwise(shape) {
+    if shape.is_depthwise() && shape.filters == 1 {
         // The groups, which come last in the batch, are the columns: lanes go along them where
         // channels lie innermost.
         product.batch.pop();
@@ -250,7 +249,7 @@ fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[u
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: false,
+        is_depthwise: false,
         name: format!("conv_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
     }
 }
@@ -267,7 +266,7 @@ pub(super) fn wgrad<'c>(
         return None;
     }
     let taps = shape.window.iter().try_fold(1, |all: i64, &taps| all.checked_mul(taps));
-    if is_depthwise(shape) && taps.is_some_and(|taps| taps <= DIRECT_TERMS) {
+    if shape.is_depthwise() && shape.filters == 1 && taps.is_some_and(|taps| taps <= DEPTHWISE_TERMS) {
         return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
     }
     if !has_tiles(shape) {
@@ -324,7 +323,7 @@ pub(super) fn wgrad<'c>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: false,
+        is_depthwise: false,
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
     let ssa = lowering.kernel(machine, product)?;
@@ -410,7 +409,7 @@ fn depthwise_wgrad<'c>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: true,
+        is_depthwise: true,
         name: format!("wgrad_{}_{}_direct", shape.groups, x.dtype),
     };
     let parts = parts_of_summed(&product, machine)?;
@@ -459,7 +458,7 @@ pub(super) fn per_image(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        is_direct: false,
+        is_depthwise: false,
         name: format!("{name}_images_{positions}x{rows}_{}", image.dtype),
     }
 }

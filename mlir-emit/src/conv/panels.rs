@@ -6,7 +6,7 @@
 //! taps reach it.
 
 use super::shape::Shape;
-use crate::kernel::{Along, Own, Panels, Part};
+use crate::kernel::{Along, CpuKernel, Panels, Part};
 use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
@@ -80,7 +80,7 @@ impl<'c> Frame<'c> {
         } else {
             [a.ssa, b.ssa]
         };
-        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order));
+        let ssa = lowering.cpu_kernel(&CpuKernel::Panels(panels), &read, &extents(dims, order));
         ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),

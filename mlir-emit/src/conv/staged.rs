@@ -103,7 +103,7 @@ pub(super) fn lower<'c>(
 ) -> Lowered<'c> {
     let at = &lowering.emitter();
     match Form::of(shape) {
-        Form::Patches => match dots(lowering, x, w, shape, compute) {
+        Form::Patches => match cpu_matmul(lowering, x, w, shape, compute) {
             Some(result) => result,
             None => patches(at, x, w, shape, compute),
         },
@@ -155,7 +155,7 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
 /// terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and 2.3 ms,
 /// of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5
 /// and 2.2 ms.
-fn dots<'c>(
+fn cpu_matmul<'c>(
     lowering: &Lowering<'_, 'c>,
     x: &Ordered<'c>,
     w: &Ordered<'c>,
@@ -196,7 +196,7 @@ fn dots<'c>(
     let x = x.copied(at, &axes, compute, shape.geometry);
     let x = x.merged(at, &[position, term], &[1 + spatial, spatial + 1]);
     let y = [&[shape.batch], shape.output.as_slice(), &[shape.filters]].concat();
-    let ssa = lowering.dots(&product, [x.ssa, w.ssa], &y);
+    let ssa = lowering.cpu_matmul(&product, [x.ssa, w.ssa], &y);
     Some((ssa, last))
 }
 

@@ -2,7 +2,7 @@
 
 use super::panels::{are_floats, wide};
 use super::shape::Shape;
-use crate::kernel::{Own, Taps};
+use crate::kernel::{CpuKernel, Taps};
 use crate::lowering::Lowering;
 use crate::value::Ordered;
 use rotini_graph::DataType;
@@ -46,12 +46,12 @@ pub(super) fn lower<'c>(
         dilation,
         registers,
     };
-    let own = Own::Taps(taps);
-    if !are_floats(lowering, [x, dy], compute) || !own.is_possible() {
+    let kernel = CpuKernel::Taps(taps);
+    if !are_floats(lowering, [x, dy], compute) || !kernel.is_possible() {
         return None;
     }
     let (x, dy) = (wide(lowering, x, &x.order), wide(lowering, dy, &dy.order));
-    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims);
+    let ssa = lowering.cpu_kernel(&kernel, &[x.ssa, dy.ssa], dims);
     ssa.map(|ssa| Ordered {
         ssa,
         order,

@@ -26,16 +26,35 @@ pub(super) struct Written {
 }
 
 impl<'c> Code<'c> {
-    /// Begins a kernel whose arguments have these types. Operations are appended to it until it is
-    /// [finished](Self::finish).
-    pub(super) fn kernel(context: &'c Context, arguments: &[Type<'c>]) -> Self {
-        context.open(arguments);
+    /// Begins a kernel whose buffers have these numbers of elements of these types. Operations are
+    /// appended to it until it is [finished](Self::finish). The methods that return its arguments
+    /// are for its outermost block.
+    pub(super) fn kernel(context: &'c Context, buffers: &[(i64, Type<'c>)]) -> Self {
+        let index = Type::index(context);
+        let buffers = buffers.iter().map(|&(count, element)| element.memref(&[count], None));
+        let arguments: Vec<_> = [index, index].into_iter().chain(buffers).collect();
+        context.open(&arguments);
         Code::new(context)
     }
 
-    /// Returns an argument of the innermost block.
-    pub(super) fn argument(&self, index: usize) -> Ssa<'c> {
-        self.context().argument(index)
+    /// Returns the number of the lane in its workgroup; on CPUs it is zero.
+    pub(super) fn lane(&self) -> Int<'c> {
+        Int::Made(self.context().argument(0))
+    }
+
+    /// Returns the number of the workgroup.
+    pub(super) fn workgroup(&self) -> Int<'c> {
+        Int::Made(self.context().argument(1))
+    }
+
+    /// Returns the buffer with this number.
+    pub(super) fn buffer(&self, number: usize) -> Ssa<'c> {
+        self.context().argument(2 + number)
+    }
+
+    /// Returns the first buffers.
+    pub(super) fn buffers<const COUNT: usize>(&self) -> [Ssa<'c>; COUNT] {
+        std::array::from_fn(|number| self.buffer(number))
     }
 
     /// Returns from the kernel, and verifies it.

@@ -48,17 +48,13 @@ impl FewRows {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
     pub(super) fn write(&self, context: &Context, elements: [i64; 3]) -> Written {
-        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
-        let mut arguments = vec![index, index];
-        for count in elements {
-            arguments.push(float.memref(&[count], None));
-        }
-        let code = Code::kernel(context, &arguments);
-        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &elements.map(|count| (count, float)));
+        let buffers = code.buffers();
         // The last workgroup has the rest too: no tile is shared with another.
         let tile = self.across() * LANES;
         let workgroups = self.columns / tile;
-        let workgroup = Int::Made(code.argument(1));
+        let workgroup = code.workgroup();
         let first = workgroup * tile;
         let end = first + tile;
         let end = workgroup.is_below(workgroups - 1).select(end, self.columns);

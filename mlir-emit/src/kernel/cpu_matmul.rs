@@ -90,12 +90,8 @@ impl CpuMatmul {
         if self.right == Right::Columns {
             return self.lines().write(context, self.elements());
         }
-        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
-        let mut arguments = vec![index, index];
-        for count in self.elements() {
-            arguments.push(float.memref(&[count], None));
-        }
-        let code = Code::kernel(context, &arguments);
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly the same rows: what they share is computed twice.
         let down = ceil(self.rows, ceil(self.rows, DOWN));
@@ -104,7 +100,7 @@ impl CpuMatmul {
         // Nearly the same number of tiles for each. If there is more than one workgroup, each has
         // several: what the last tile shares with the one before is no other's.
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
-        let workgroup = Int::Made(code.argument(1));
+        let workgroup = code.workgroup();
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
             let first = number * tiles / count;
             let end = (number + 1) * tiles / count;
@@ -119,7 +115,7 @@ impl CpuMatmul {
         };
         let rows = span(block, (blocks, tiles[0], down));
         let columns = span(strip, (strips, tiles[1], across));
-        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
+        let buffers = code.buffers();
         // The last tiles end with the last row and column.
         code.each([columns[0], columns[1], across.into()], |column| {
             let column = column.min(self.columns - across);

@@ -236,8 +236,8 @@ pub(super) fn write<'c>(
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
     let workgroups = (count + LANES - 1) / LANES;
-    let workgroup = xcd_remap(Int::Made(code.argument(1)), workgroups);
-    let number = workgroup * LANES + Int::Made(code.argument(0));
+    let workgroup = xcd_remap(code.workgroup(), workgroups);
+    let number = workgroup * LANES + code.lane();
     let is_block = if count % LANES == 0 {
         Int::Known(1)
     } else {

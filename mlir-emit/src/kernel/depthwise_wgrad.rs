@@ -119,9 +119,9 @@ pub(super) fn write<'c>(
     let parts = product.schedule.parts.cast_signed();
     let groups = share.groups(columns);
     let workgroups = groups * parts;
-    let number = xcd_remap(Int::Made(code.argument(1)), workgroups);
+    let number = xcd_remap(code.workgroup(), workgroups);
     let (group, part) = (number % groups, number / groups);
-    let lane = Int::Made(code.argument(0));
+    let lane = code.lane();
     let (block, slice) = (lane % across, lane / across);
     let group_column = group * (across * width);
     let column = group_column + block * width;

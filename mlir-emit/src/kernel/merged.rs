@@ -27,7 +27,7 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
         sum: product.sum.clone(),
         ends_with_columns: !matches!(last, Some(Axis::Row(_))),
     };
-    if product.is_direct {
+    if product.is_depthwise {
         return (axes, factors);
     }
     let [first, second] = &mut factors;

@@ -54,7 +54,7 @@ pub(crate) use attention::{
     Side, Strides as RowStrides, Visible,
 };
 pub(crate) use cpu_matmul::{CpuMatmul, Right};
-pub(crate) use depthwise::TERMS as DIRECT_TERMS;
+pub(crate) use depthwise::TERMS as DEPTHWISE_TERMS;
 pub(crate) use depthwise_wgrad::parts as parts_of_summed;
 pub(crate) use panels::{Along, Panels, Part, Registers};
 pub(crate) use pool::Pool;
@@ -144,34 +144,38 @@ impl Kernels {
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
-    pub(crate) fn dots<'c>(
+    pub(crate) fn cpu_matmul<'c>(
         &self,
         context: &'c Context,
-        (dots, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
+        (matmul, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
     ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
-        let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
+        let [a, b, out] = matmul.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
             kind: "dots",
-            name: dots.name(),
+            name: matmul.name(),
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
             stored: vec![(out, element.tensor(shape))],
-            written: dots.write(context),
+            written: matmul.write(context),
         };
         first(self.append_whole(context, kernel))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
-    pub(crate) fn own<'c>(&self, context: &'c Context, (own, values, shape): (&Own, &[usize], &[i64])) -> Value<'c> {
+    pub(crate) fn cpu_kernel<'c>(
+        &self,
+        context: &'c Context,
+        (kernel, values, shape): (&CpuKernel, &[usize], &[i64]),
+    ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
-        let (kind, name, counts, written) = match own {
-            Own::Panels(panels) => {
+        let (kind, name, counts, written) = match kernel {
+            CpuKernel::Panels(panels) => {
                 let counts = panels.elements.to_vec();
                 ("panels", panels.name.clone(), counts, panels.write(context))
             }
-            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
-            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
+            CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
+            CpuKernel::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers
@@ -235,19 +239,19 @@ impl Kernels {
 
 /// A kernel for CPUs in f32, whose operands are read by their strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Own {
+pub(crate) enum CpuKernel {
     Panels(Panels),
     Pool(Pool),
     Taps(Taps),
 }
 
-impl Own {
+impl CpuKernel {
     /// Whether there is a kernel for it.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
-            Own::Panels(panels) => panels.is_possible(),
-            Own::Pool(pool) => pool.is_possible(),
-            Own::Taps(taps) => taps.is_possible(),
+            CpuKernel::Panels(panels) => panels.is_possible(),
+            CpuKernel::Pool(pool) => pool.is_possible(),
+            CpuKernel::Taps(taps) => taps.is_possible(),
         }
     }
 }
@@ -317,7 +321,7 @@ pub(crate) fn write_kernels(
             name: format!("{}_{number}", product.name),
             ..product.as_ref().clone()
         };
-        if !product.is_direct {
+        if !product.is_depthwise {
             products.push((product.problem(), product.schedule));
         }
         let &[sums] = operations[at].results() else {
@@ -383,7 +387,7 @@ fn multiply<'c>(
     texts: &mut Vec<Result<String, EmitError>>,
 ) -> Operation {
     let (axes, factors) = merged::merge(product, epilogue);
-    let (written, lanes) = if product.is_direct {
+    let (written, lanes) = if product.is_depthwise {
         let write = if product.schedule.parts > 1 {
             depthwise_wgrad::write
         } else {

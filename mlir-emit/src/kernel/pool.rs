@@ -81,20 +81,16 @@ impl Pool {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
-        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
-        let mut arguments = vec![index, index];
-        for count in self.elements() {
-            arguments.push(float.memref(&[count], None));
-        }
-        let code = Code::kernel(context, &arguments);
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let writer = Writer {
             code: &code,
             of: self,
             vector: float.vector(&[self.registers.lanes]),
-            x: code.argument(2),
-            y: code.argument(3),
+            x: code.buffer(0),
+            y: code.buffer(1),
         };
-        let workgroup = Int::Made(code.argument(1));
+        let workgroup = code.workgroup();
         let workgroups = if self.is_last {
             writer.row_of_pixels(workgroup);
             self.batch[0] * self.output[0]

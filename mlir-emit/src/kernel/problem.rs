@@ -91,10 +91,11 @@ pub(crate) struct Product {
     /// The type of sums and result.
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
-    /// Whether single lanes compute the sums, without matrix instructions. Example: each channel of
+    /// Whether the depthwise kernel computes the sums: in single lanes, without matrix
+    /// instructions. Example: each channel of
     /// a depthwise convolution has its own filter, so both factors lie along the columns, which no
     /// matrix instruction has.
-    pub(crate) is_direct: bool,
+    pub(crate) is_depthwise: bool,
     /// What it is, for people who read the kernel's name: letters, digits and `_`.
     pub(crate) name: String,
 }

@@ -65,10 +65,8 @@ impl Scatter {
 
     /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
-        let (index, element) = (Type::index(context), self.element(context));
-        let [read, span] = self.elements();
-        let buffers = [element.memref(&[read], None), element.memref(&[span], None)];
-        let code = Code::kernel(context, &[index, index, buffers[0], buffers[1]]);
+        let element = self.element(context);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, element)));
         let workgroups = if self.is_on_gpu {
             self.by_lanes(&code)
         } else {
@@ -105,8 +103,8 @@ impl Scatter {
         let [count, _] = self.elements();
         let (axes, element) = (self.merged(), self.element(code.context()));
         let workgroups = ((count + LANES - 1) / LANES).min(MOST_WORKGROUPS);
-        let buffers = [code.argument(2), code.argument(3)];
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let buffers = code.buffers();
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let first = workgroup * LANES + lane;
         code.each([first, count.into(), (workgroups * LANES).into()], |number| {
             let place = Self::place(&axes, number);
@@ -125,8 +123,8 @@ impl Scatter {
         let width = VECTOR_BYTES * 8 / i64::from(self.bits);
         let whole = if stride == 1 { columns / width * width } else { 0 };
         let vector = element.vector(&[width]);
-        let buffers = [code.argument(2), code.argument(3)];
-        let start = Int::Made(code.argument(1)) * of_workgroup;
+        let buffers = code.buffers();
+        let start = code.workgroup() * of_workgroup;
         let end = (start + of_workgroup).min(rows);
         code.each([start, end, 1.into()], |row| {
             let (from, to) = (row * columns, Self::place(outer, row));

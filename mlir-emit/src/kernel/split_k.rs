@@ -30,18 +30,12 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let parts = product.schedule.parts.cast_signed();
     let results: i64 = product.shape().iter().product();
     let float = Type::float(context, Float::F32);
-    let mut arguments = vec![
-        Type::index(context),
-        Type::index(context),
-        float.memref(&[parts * results], None),
-    ];
+    let mut buffers = vec![(parts * results, float)];
     for tensor in epilogue.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None));
+        buffers.push((tensor.elements(), tensor.element));
     }
-    let code = Code::kernel(context, &arguments);
-    let buffers = (2..arguments.len())
-        .map(|index| code.argument(index))
-        .collect::<Vec<_>>();
+    let code = Code::kernel(context, &buffers);
+    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
     let (&source, buffers) = buffers.split_first().unwrap_or_else(|| unreachable!("no parts"));
 
     let extent = product.extent(run);
@@ -52,13 +46,13 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     } else {
         1
     };
-    let lane = Int::Made(code.argument(0));
+    let lane = code.lane();
     let together = LANES / shares;
     let (within, share) = match shares {
         1 => (lane, Int::Known(0)),
         _ => (lane % together, lane / together),
     };
-    let number = Int::Made(code.argument(1)) * together + within;
+    let number = code.workgroup() * together + within;
     let (line, first) = (number / runs, number % runs * RUN);
     let is_line = line.is_below(lines);
     let exists: Vec<_> = (0..RUN).map(|next| is_line & (first + next).is_below(extent)).collect();

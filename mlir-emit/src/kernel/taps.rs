@@ -74,20 +74,16 @@ impl Taps {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
-        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
-        let mut arguments = vec![index, index];
-        for count in self.elements() {
-            arguments.push(float.memref(&[count], None));
-        }
-        let code = Code::kernel(context, &arguments);
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let writer = Writer {
             code: &code,
             of: self,
             float,
             vector: float.vector(&[self.registers.lanes]),
-            buffers: [code.argument(2), code.argument(3)],
+            buffers: code.buffers(),
         };
-        let (channel, out) = (Int::Made(code.argument(1)), code.argument(4));
+        let (channel, out) = (code.workgroup(), code.buffer(2));
         let [down, across] = self.window;
         code.each([0.into(), down.into(), 1.into()], |row| {
             let sums = writer.row_of_taps(channel, row);

@@ -85,10 +85,7 @@ impl Transpose {
     /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
         let float = element(context, self.dtype);
-        let index = Type::index(context);
-        let [read, written] = self.elements();
-        let (read, written) = (float.memref(&[read], None), float.memref(&[written], None));
-        let code = Code::kernel(context, &[index, index, read, written]);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let workgroups = if self.is_ragged() {
             self.through_lds(&code, float)
         } else {
@@ -99,8 +96,8 @@ impl Transpose {
 
     /// Copies rows to LDS in memory order, and reads columns from there.
     fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> i64 {
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
-        let (source, target) = (code.argument(2), code.argument(3));
+        let (lane, workgroup) = (code.lane(), code.workgroup());
+        let (source, target) = (code.buffer(0), code.buffer(1));
         let mut rows = ROWS;
         while rows < self.moved && 2 * rows * self.inner <= ELEMENTS {
             rows *= 2;
@@ -158,7 +155,7 @@ impl Transpose {
         let tile_width = across * width;
         let workgroups = (positions + tile_width - 1) / tile_width * strips;
 
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let (strip, tile) = (workgroup % strips, workgroup / strips);
         let within = lane % across * width;
         let position = tile * tile_width + within;
@@ -174,7 +171,7 @@ impl Transpose {
             is_inside & row.is_below(self.padded)
         };
         let (from, to) = (exists.select(from, BEYOND / 2), exists.select(to, BEYOND / 2));
-        let (source, target) = (code.argument(2), code.argument(3));
+        let (source, target) = (code.buffer(0), code.buffer(1));
         let vector = if width == 1 { float } else { float.vector(&[width]) };
         let rows: Vec<Ssa<'c>> = (0..depth)
             .map(|next| {

@@ -9,8 +9,8 @@
 //! The combinations do not depend on their order, so the result does not depend on how the compiler
 //! tiles them. Nothing is written twice.
 
+mod cpu;
 mod gradient;
-mod own;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 
@@ -418,7 +418,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Res
     };
     if op.resample_mode == M::Maxpool
         && op.index.is_none()
-        && let Some(greatest) = pooling.own_greatest()
+        && let Some(greatest) = pooling.cpu_maximum()
     {
         pooling.order = greatest.order.clone();
         let y = pooling.or_least(greatest, least);

@@ -129,26 +129,26 @@ impl OnCpu {
     pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
-        let mut arguments = vec![Type::index(context); 2];
+        let mut buffers = Vec::new();
         for elements in [of.q, of.k, of.v].map(|operand| operand.elements) {
-            arguments.push(float.memref(&[elements], None));
+            buffers.push((elements, float));
         }
         if let Some(mask) = of.mask {
-            arguments.push(float.memref(&[mask.elements], None));
+            buffers.push((mask.elements, float));
         }
-        let lengths = arguments.len();
+        let lengths = buffers.len();
         for _ in of.visible.lengths.iter().flatten() {
-            arguments.push(word.memref(&[of.batch], None));
+            buffers.push((of.batch, word));
         }
-        let stored = arguments.len();
+        let stored = buffers.len();
         let rows = of.rows();
-        arguments.push(float.memref(&[rows * of.columns[1]], None));
-        arguments.extend([float.memref(&[rows], None); 2]);
-        let code = Code::kernel(context, &arguments);
+        buffers.push((rows * of.columns[1], float));
+        buffers.extend([(rows, float); 2]);
+        let code = Code::kernel(context, &buffers);
         let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
-        let workgroup = Int::Made(code.argument(1));
+        let workgroup = code.workgroup();
         // Neighbouring workgroups have the same keys.
         let number = workgroup / tiles;
         let first = workgroup % tiles * each;
@@ -164,10 +164,10 @@ impl OnCpu {
             memory: [queries, scores, sums],
             lanes,
             places,
-            buffers: (2..lengths).map(|argument| code.argument(argument)).collect(),
+            buffers: (0..lengths).map(|number| code.buffer(number)).collect(),
         };
         let mut ends = (lengths..stored)
-            .map(|argument| length(&code, code.argument(argument), batch))
+            .map(|number| length(&code, code.buffer(number), batch))
             .collect::<Vec<_>>();
         if let Some(queries) = ends.first_mut() {
             *queries = *queries * self.heads_in_rows;
@@ -177,11 +177,7 @@ impl OnCpu {
         if of.visible.is_bounded() {
             tile.mend(&sums, &ends);
         }
-        let outputs = [
-            code.argument(stored),
-            code.argument(stored + 1),
-            code.argument(stored + 2),
-        ];
+        let outputs = [stored, stored + 1, stored + 2].map(|number| code.buffer(number));
         tile.store(&sums, outputs, number);
         code.finish(of.batch * heads * tiles)
     }

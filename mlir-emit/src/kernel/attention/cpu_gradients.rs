@@ -71,25 +71,25 @@ impl GradientsOnCpu {
     pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
-        let mut arguments = vec![Type::index(context); 2];
+        let mut buffers = Vec::new();
         for operand in [&of.q, &of.k, &of.v, d_o] {
-            arguments.push(float.memref(&[operand.elements], None));
+            buffers.push((operand.elements, float));
         }
-        arguments.extend([float.memref(&[of.rows()], None); 2]);
-        let lengths = arguments.len();
+        buffers.extend([(of.rows(), float); 2]);
+        let lengths = buffers.len();
         for _ in self.problem.lengths().iter().flatten() {
-            arguments.push(word.memref(&[of.batch], None));
+            buffers.push((of.batch, word));
         }
-        let stored = arguments.len();
+        let stored = buffers.len();
         for (_, _, elements) in self.problem.stored() {
-            arguments.push(float.memref(&[elements], None));
+            buffers.push((elements, float));
         }
-        let code = Code::kernel(context, &arguments);
+        let code = Code::kernel(context, &buffers);
         let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
         let tiles = (rows - 1) / (count * vectors) + 1;
-        let workgroup = Int::Made(code.argument(1));
+        let workgroup = code.workgroup();
         // Neighbouring workgroups have the same rows of the other side.
         let number = workgroup / tiles;
         let first = workgroup % tiles * (count * vectors);
@@ -99,9 +99,9 @@ impl GradientsOnCpu {
         };
         let (batch, head) = (number / heads, number % heads);
         let lanes = Lanes::new(&code, tiling, (first, rows));
-        let tensor = |argument: usize, strides: Strides| (code.argument(argument), strides);
-        let of_queries = [tensor(2, of.q.strides), tensor(5, d_o.strides)];
-        let of_keys = [tensor(3, of.k.strides), tensor(4, of.v.strides)];
+        let tensor = |number: usize, strides: Strides| (code.buffer(number), strides);
+        let of_queries = [tensor(0, of.q.strides), tensor(3, d_o.strides)];
+        let of_keys = [tensor(1, of.k.strides), tensor(2, of.v.strides)];
         let (own, streamed) = match side {
             Side::Queries => (of_queries, of_keys),
             Side::Keys(_) => (of_keys, of_queries),
@@ -121,7 +121,7 @@ impl GradientsOnCpu {
             });
         }
         let ends = (lengths..stored)
-            .map(|argument| length(&code, code.argument(argument), batch))
+            .map(|number| length(&code, code.buffer(number), batch))
             .collect::<Vec<_>>();
         let owned = (rows - first).min(lanes.each());
         let real = match ends.first() {
@@ -134,7 +134,7 @@ impl GradientsOnCpu {
             columns: of.columns,
             streamed,
             numbers: Numbers::Streamed {
-                buffers: [code.argument(6), code.argument(7)],
+                buffers: [code.buffer(4), code.buffer(5)],
                 extents: [of.heads * of.group, of.queries],
             },
             scale: of.scale,

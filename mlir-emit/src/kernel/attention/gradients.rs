@@ -80,21 +80,21 @@ impl Gradients {
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
         let half = element(context, of.dtype);
         let float = Type::float(context, Float::F32);
-        let (index, word) = (Type::index(context), Type::integer(context, 32));
-        let mut arguments = vec![index, index];
+        let word = Type::integer(context, 32);
+        let mut buffers = Vec::new();
         for operand in [of.q, of.k, of.v, *of_d_o] {
-            arguments.push(half.memref(&[operand.elements], None));
+            buffers.push((operand.elements, half));
         }
-        arguments.extend([float.memref(&[of.rows()], None); 2]);
+        buffers.extend([(of.rows(), float); 2]);
         let lengths = self.problem.lengths().map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
-            arguments.push(word.memref(&[of.batch], None));
+            buffers.push((of.batch, word));
         }
         for (dtype, _, elements) in self.problem.stored() {
-            arguments.push(element(context, dtype).memref(&[elements], None));
+            buffers.push((elements, element(context, dtype)));
         }
-        let code = Code::kernel(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let code = Code::kernel(context, &buffers);
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let of_keys = of.batch * of.heads;
         let group = match side {
             Side::Queries => of.group,
@@ -107,11 +107,11 @@ impl Gradients {
         let (among, number) = (number / of_keys, number % of_keys);
         let (batch, head_of_keys) = (number / of.heads, number % of.heads);
         let first_head = head_of_keys * of.group;
-        let [q, k, v, d_o] = [2, 3, 4, 5].map(|argument| code.argument(argument));
+        let [q, k, v, d_o] = code.buffers();
         let sides = [[(of.q, q), (*of_d_o, d_o)], [(of.k, k), (of.v, v)]];
-        let numbers = [code.argument(6), code.argument(7)];
-        let stored = 8 + lengths;
-        let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch));
+        let numbers = [code.buffer(4), code.buffer(5)];
+        let stored = 6 + lengths;
+        let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 6, lengths, batch));
         let (owned, streamed, own_head) = match side {
             Side::Queries => (sides[0], sides[1], first_head + among),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),
@@ -181,7 +181,7 @@ impl Gradients {
         let scale = Attribute::float(of.scale, float);
         let scale = code.literal(scale, float);
         for (number, (dtype, strides, _)) in self.problem.stored().into_iter().enumerate() {
-            let to = code.argument(stored + number);
+            let to = code.buffer(stored + number);
             for (block, sums) in (0..).zip(lanes.apart(&sums)) {
                 let sums = &sums[number];
                 tile.store(block, sums, (to, dtype, strides), [batch, own_head], |sum| {

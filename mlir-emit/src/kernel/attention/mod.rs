@@ -265,12 +265,12 @@ fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> S
     sums
 }
 
-/// Loads the lengths of a batch, the numbers of queries and keys, from `count` arguments of the
-/// kernel from `first` on. Negative numbers become zero.
+/// Loads the lengths of a batch, the numbers of queries and keys, from `count` buffers of the
+/// kernel from number `first` on. Negative numbers become zero.
 fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Vec<Int<'c>> {
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {
-        let loaded = code.load(code.argument(first + number), (batch, Int::Known(0)), word);
+        let loaded = code.load(code.buffer(first + number), (batch, Int::Known(0)), word);
         let length = loaded.index_cast(code.index_type());
         Int::Made(length).max(0)
     };

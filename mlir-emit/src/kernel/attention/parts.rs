@@ -20,20 +20,20 @@ impl Decode {
         let half = element(context, self.of.dtype);
         let float = Type::float(context, Float::F32);
         let index = Type::index(context);
-        let mut arguments = vec![index, index];
+        let mut buffers = Vec::new();
         for operand in [self.of.q, self.of.k, self.of.v] {
-            arguments.push(half.memref(&[operand.elements], None));
+            buffers.push((operand.elements, half));
         }
         let word = Type::integer(context, 32);
         let count = self.of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..count {
-            arguments.push(word.memref(&[self.of.batch], None));
+            buffers.push((self.of.batch, word));
         }
         for count in self.between() {
-            arguments.push(float.memref(&[count], None));
+            buffers.push((count, float));
         }
-        let code = Code::kernel(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let code = Code::kernel(context, &buffers);
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let part = workgroup % self.parts;
         let of_keys = workgroup / self.parts;
         let batch = of_keys / self.of.heads;
@@ -41,7 +41,7 @@ impl Decode {
         let [_, _, query] = self.query(of_keys, column);
         let lengths: Vec<_> = (0..count)
             .map(|number| {
-                let loaded = code.load(code.argument(5 + number), (batch, Int::Known(0)), word);
+                let loaded = code.load(code.buffer(3 + number), (batch, Int::Known(0)), word);
                 let length = loaded.index_cast(index);
                 Int::Made(length.maxsi(code.index(Int::Known(0))))
             })
@@ -83,19 +83,19 @@ impl Decode {
             quarter: lane / SIXTEEN,
             batch,
             head: of_keys % self.of.heads,
-            buffers: [code.argument(3), code.argument(4)],
+            buffers: [code.buffer(1), code.buffer(2)],
             end,
             own,
         };
-        let q = lanes.queries(of_keys, code.argument(2));
+        let q = lanes.queries(of_keys, code.buffer(0));
         let sums = lanes.sums(&q, start);
         let weighted = if self.of.visible.is_bounded() {
-            lanes.mended(&sums, of_keys, code.argument(2))
+            lanes.mended(&sums, of_keys, code.buffer(0))
         } else {
             sums.weighted.clone()
         };
         let sums = Sums { weighted, ..sums };
-        lanes.store(&sums, workgroup, [code.argument(5 + count), code.argument(6 + count)]);
+        lanes.store(&sums, workgroup, [code.buffer(3 + count), code.buffer(4 + count)]);
         code.finish(self.all())
     }
 }

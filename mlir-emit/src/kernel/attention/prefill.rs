@@ -20,7 +20,7 @@ use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{Operand, Problem, lengths_of};
-use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::code::{Code, Written};
 use crate::kernel::gemm::element;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::attention::Prefill as Schedule;
@@ -73,25 +73,25 @@ impl Prefill {
         let half = element(context, of.dtype);
         let out = element(context, of.out.0);
         let float = Type::float(context, Float::F32);
-        let (index, word) = (Type::index(context), Type::integer(context, 32));
-        let mut arguments = vec![index, index];
+        let word = Type::integer(context, 32);
+        let mut buffers = Vec::new();
         for operand in [of.q, of.k, of.v] {
-            arguments.push(half.memref(&[operand.elements], None));
+            buffers.push((operand.elements, half));
         }
         if let Some(mask) = of.mask {
             let element = element(context, mask.dtype);
-            arguments.push(element.memref(&[mask.elements], None));
+            buffers.push((mask.elements, element));
         }
-        let first_length = arguments.len();
+        let first_length = buffers.len();
         let lengths = of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
-            arguments.push(word.memref(&[of.batch], None));
+            buffers.push((of.batch, word));
         }
         let rows = of.rows();
-        arguments.push(out.memref(&[rows * of.columns[1]], None));
-        arguments.extend([float.memref(&[rows], None); 2]);
-        let code = Code::kernel(context, &arguments);
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        buffers.push((rows * of.columns[1], out));
+        buffers.extend([(rows, float); 2]);
+        let code = Code::kernel(context, &buffers);
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let own = self.own();
         let of_keys = of.batch * of.heads;
         let heads = of_keys * of.group;
@@ -105,10 +105,10 @@ impl Prefill {
         let lengths = lengths_of(&code, first_length, lengths, batch);
         let stored = first_length + lengths.len();
         let tile = Tile::new(&code, own, half, [lane, tile], lengths);
-        let copied = |operand: Operand, argument, columns, is_exchanged| Copied {
+        let copied = |operand: Operand, number, columns, is_exchanged| Copied {
             operand,
             columns,
-            buffer: code.argument(argument),
+            buffer: code.buffer(number),
             memory: code.shared(STEP * columns, half),
             is_exchanged,
         };
@@ -116,22 +116,22 @@ impl Prefill {
         let lanes = Lanes {
             tile: &tile,
             prefill: self,
-            mask: of.mask.map(|mask| (mask, code.argument(5))),
+            mask: of.mask.map(|mask| (mask, code.buffer(3))),
             head: [batch, head],
             q: Matrix {
                 operand: of.q,
-                buffer: code.argument(2),
+                buffer: code.buffer(0),
                 columns: of_key,
             },
             streamed: Streamed {
                 tile: &tile,
                 // Keys are read by rows, values by columns.
-                copied: [copied(of.k, 3, of_key, true), copied(of.v, 4, of_value, false)],
+                copied: [copied(of.k, 1, of_key, true), copied(of.v, 2, of_value, false)],
             },
         };
-        let q = tile.factors((code.argument(2), of.q.strides, of_key), [batch, head]);
+        let q = tile.factors((code.buffer(0), of.q.strides, of_key), [batch, head]);
         let sums = lanes.sums(&q, [batch, head_of_keys]);
-        let stored = [stored, stored + 1, stored + 2].map(|number| code.argument(number));
+        let stored = [stored, stored + 1, stored + 2].map(|number| code.buffer(number));
         let [o, greatest, total] = stored;
         lanes.store(&sums, o, [greatest, total], [batch, head]);
         code.finish(own.tiles() * heads)

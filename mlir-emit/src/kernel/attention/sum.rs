@@ -16,21 +16,19 @@ impl Decode {
     pub(in crate::kernel) fn write_sum(&self, context: &Context) -> Written {
         let float = Type::float(context, Float::F32);
         let (out, strides) = (element(context, self.of.out.0), self.of.out.1);
-        let (index, rows, of_value) = (Type::index(context), self.of.rows(), self.of.columns[1]);
+        let (rows, of_value) = (self.of.rows(), self.of.columns[1]);
         let [sums, found] = self.between();
         let code = Code::kernel(
             context,
             &[
-                index,
-                index,
-                float.memref(&[sums], None),
-                float.memref(&[found], None),
-                out.memref(&[rows * of_value], None),
-                float.memref(&[rows], None),
-                float.memref(&[rows], None),
+                (sums, float),
+                (found, float),
+                (rows * of_value, out),
+                (rows, float),
+                (rows, float),
             ],
         );
-        let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+        let (lane, workgroup) = (code.lane(), code.workgroup());
         let lanes_of_row = of_value / RUN;
         let rows_at_once = LANES / lanes_of_row;
         let row = workgroup * rows_at_once + lane / lanes_of_row;
@@ -49,9 +47,9 @@ impl Decode {
         let mut loaded = Vec::new();
         for part in 0..self.parts {
             let place = there + part * width;
-            let found = code.load(code.argument(3), (place * FOUND, Int::Known(0)), pair);
+            let found = code.load(code.buffer(1), (place * FOUND, Int::Known(0)), pair);
             let place = place * of_value + first;
-            loaded.push((found, code.load(code.argument(2), (place, Int::Known(0)), own)));
+            loaded.push((found, code.load(code.buffer(0), (place, Int::Known(0)), own)));
         }
         code.schedule_barrier();
         let greatest: Vec<_> = loaded.iter().map(|(found, _)| code.extract(*found, 0, float)).collect();
@@ -80,12 +78,12 @@ impl Decode {
         let [batch, head, query] = self.query(of_keys, column);
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
         let bytes = bytes(self.of.out.0);
-        code.store(quotient, code.argument(4), exists.select(place, BEYOND / bytes));
+        code.store(quotient, code.buffer(2), exists.select(place, BEYOND / bytes));
         // A row of the group has the order of heads and queries, and so has the statistics' memory.
         let is_first = first.is_below(1) & exists;
         let place = is_first.select(row, BEYOND / 4);
-        code.store(most, code.argument(5), place);
-        code.store(total, code.argument(6), place);
+        code.store(most, code.buffer(3), place);
+        code.store(total, code.buffer(4), place);
         code.finish((rows + rows_at_once - 1) / rows_at_once)
     }
 }

@@ -49,20 +49,20 @@ pub(super) fn arguments<'c>(
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
 ) -> (Code<'c>, Vec<Ssa<'c>>) {
-    let mut arguments = vec![Type::index(context); 2];
+    let mut buffers = Vec::new();
     for factor in factors {
         let element = element(context, factor.dtype);
-        arguments.push(element.memref(&[factor.elements], None));
+        buffers.push((factor.elements, element));
     }
     if product.chosen.is_some() {
         let batches: i64 = axes.batch.iter().product();
-        arguments.push(Type::integer(context, 32).memref(&[batches], None));
+        buffers.push((batches, Type::integer(context, 32)));
     }
     for tensor in epilogue.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None));
+        buffers.push((tensor.elements(), tensor.element));
     }
-    let code = Code::kernel(context, &arguments);
-    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
+    let code = Code::kernel(context, &buffers);
+    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
     (code, buffers)
 }
 
@@ -91,13 +91,13 @@ pub(super) fn write<'c>(
     let parts = schedule.parts.cast_signed();
     let workgroups = batches * parts * tall * wide;
 
-    let workgroup = Int::Made(code.argument(1));
+    let workgroup = code.workgroup();
     let number = xcd_remap(workgroup, workgroups);
     let each = tall * wide;
     let (outer, tile) = (number / each, number % each);
     let (batch, part) = (outer / parts, outer % parts);
     let [row, column] = grouped_tile_order(tile, [tall, wide]);
-    let lane = Int::Made(code.argument(0));
+    let lane = code.lane();
     let across_subgroups = schedule.subgroups[1].cast_signed();
     let subgroup = lane / LANES.cast_signed();
     let kernel = Kernel {

@@ -12,12 +12,8 @@ impl Panels {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
-        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
-        let mut arguments = vec![index, index];
-        for count in self.elements {
-            arguments.push(float.memref(&[count], None));
-        }
-        let code = Code::kernel(context, &arguments);
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &self.elements.map(|count| (count, float)));
         let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
         let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
         let tilings: Vec<Tiling> = tilings
@@ -39,8 +35,8 @@ impl Panels {
         } else {
             None
         };
-        let buffers = [code.argument(2), code.argument(3), code.argument(4)];
-        let workgroup = Int::Made(code.argument(1));
+        let buffers = code.buffers();
+        let workgroup = code.workgroup();
         let mut first = 0;
         for (part, tiling) in parts.iter().zip(&tilings) {
             let count = tiling.workgroups().unwrap_or_else(|| unreachable!("{OVERFLOW}"));

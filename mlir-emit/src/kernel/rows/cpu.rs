@@ -65,13 +65,13 @@ struct Row<'c> {
 /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers:
 /// operands, what is stored.
 pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Written {
-    let mut arguments = vec![Type::index(context), Type::index(context)];
+    let mut buffers = Vec::new();
     for tensor in rows.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None));
+        buffers.push((tensor.elements(), tensor.element));
     }
-    let code = Code::kernel(context, &arguments);
-    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
-    let workgroup = Int::Made(code.argument(1));
+    let code = Code::kernel(context, &buffers);
+    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
+    let workgroup = code.workgroup();
     let count = rows.rows.iter().product::<i64>();
     let each = (ENOUGH / rows.length().max(1)).clamp(1, count.max(1));
     let writer = Writer {

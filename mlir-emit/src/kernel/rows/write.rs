@@ -16,7 +16,7 @@ use super::quotient::Division;
 use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
 use crate::kernel::places::{BEYOND, coordinates, offset};
-use crate::mlir::{Attribute, Context, Type};
+use crate::mlir::{Attribute, Context};
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
 
@@ -92,13 +92,13 @@ pub(super) fn write<'c>(
     cut: &Cut,
     schedule: &Schedule,
 ) -> Written {
-    let mut arguments = vec![Type::index(context), Type::index(context)];
+    let mut buffers = Vec::new();
     for tensor in rows.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None));
+        buffers.push((tensor.elements(), tensor.element));
     }
-    let code = Code::kernel(context, &arguments);
-    let buffers: Vec<_> = (2..arguments.len()).map(|index| code.argument(index)).collect();
-    let (lane, workgroup) = (Int::Made(code.argument(0)), Int::Made(code.argument(1)));
+    let code = Code::kernel(context, &buffers);
+    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
+    let (lane, workgroup) = (code.lane(), code.workgroup());
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
     let across = cut.across(rows);

@@ -1,13 +1,13 @@
 //! Max pooling on CPUs by a kernel that rotini writes.
 
 use super::Pooling;
-use crate::kernel::{Own, Pool};
+use crate::kernel::{CpuKernel, Pool};
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
 impl<'c> Pooling<'_, '_, 'c> {
     /// Returns the maximum of each window from the CPU kernel, or `None` if it does not fit.
-    pub(super) fn own_greatest(&self) -> Option<Ordered<'c>> {
+    pub(super) fn cpu_maximum(&self) -> Option<Ordered<'c>> {
         let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
         let of = &self.windows;
         let (Some(registers), Some(input), Some(output), Some(window)) = (
@@ -41,7 +41,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         };
         let ssa = self
             .lowering
-            .own(&Own::Pool(pool), &[self.x.ssa], &extents(self.dims, &order));
+            .cpu_kernel(&CpuKernel::Pool(pool), &[self.x.ssa], &extents(self.dims, &order));
         ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
