@@ -1,14 +1,14 @@
 //! The gradient with respect to a depthwise filter on CPUs, by a kernel that rotini writes.
 
 use super::panels::{are_floats, wide};
-use super::shape::Shape;
+use super::shape::{Shape, channels_last};
 use crate::kernel::{CpuKernel, Taps};
 use crate::lowering::Lowering;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost;
-/// `None` if there is no kernel for it.
+/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels or channels are
+/// innermost in both operands; `None` if there is no kernel for it.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, dy]: [&Ordered<'c>; 2],
@@ -17,9 +17,10 @@ pub(super) fn lower<'c>(
     compute: DataType,
 ) -> Option<Ordered<'c>> {
     let order: Vec<usize> = (0..dims.len()).collect();
-    let lie_so = x.lies_in(&order) && dy.lies_in(&order);
+    let are_both = |order: &[usize]| x.lies_in(order) && dy.lies_in(order);
+    let is_first = are_both(&order);
     let registers = lowering.target().registers()?;
-    if !lie_so || shape.filters != 1 || shape.is_reversed() {
+    if !is_first && !are_both(&channels_last(dims.len())) || shape.filters != 1 || shape.is_reversed() {
         return None;
     }
     let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
@@ -45,6 +46,7 @@ pub(super) fn lower<'c>(
         stride,
         dilation,
         registers,
+        is_last: !is_first,
     };
     let kernel = CpuKernel::Taps(taps);
     if !are_floats(lowering, [x, dy], compute) || !kernel.is_possible() {

@@ -20,7 +20,7 @@
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
 //! | `cpu_matmul`, `cpu_few_rows` | products on CPUs whose operands need no packing |
 //! | `panels` | products on CPUs of tensors that are read by strides: convolutions and their gradients |
-//! | `taps` | gradients of depthwise filters on CPUs |
+//! | `taps`, `taps_last` | gradients of depthwise filters on CPUs, pixels or channels innermost |
 //! | `pool` | max pooling on CPUs |
 //! | `code` | what kernels are written with |
 //! | `executable` | kernels as IREE's executables |
@@ -46,6 +46,7 @@ mod rows;
 mod scatter;
 mod split_k;
 mod taps;
+mod taps_last;
 mod transpose;
 
 pub(crate) use attended::Attention;

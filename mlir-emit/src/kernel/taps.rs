@@ -1,4 +1,4 @@
-//! The gradient with respect to a depthwise filter on CPUs, pixels innermost: products of
+//! The gradient with respect to a depthwise filter on CPUs. Here: the kernel for pixels innermost: products of
 //! neighbouring pixels, summed in the lanes of a vector.
 //!
 //! ```text
@@ -33,6 +33,8 @@ pub(crate) struct Taps {
     pub(crate) stride: [i64; 2],
     pub(crate) dilation: [i64; 2],
     pub(crate) registers: Registers,
+    /// Whether channels are innermost, else the pixels of an image.
+    pub(crate) is_last: bool,
 }
 
 impl Taps {
@@ -49,14 +51,16 @@ impl Taps {
                 .is_some_and(|count| (1..1 << 40).contains(&count))
         };
         let all = [self.input, self.output, self.window].into_iter().all(is_counted);
-        self.window[1] <= MOST && are_near && are_zeros && all
+        let has_vectors = !self.is_last || self.channels >= self.registers.lanes;
+        self.window[1] <= MOST && are_near && are_zeros && all && has_vectors
     }
 
     pub(super) fn name(&self) -> String {
         let [height, width] = self.output;
         let [down, across] = self.window;
+        let layout = if self.is_last { "_nhwc" } else { "" };
         format!(
-            "taps_{}x{}x{height}x{width}_{down}x{across}_f32",
+            "taps_{}x{}x{height}x{width}_{down}x{across}{layout}_f32",
             self.batch, self.channels
         )
     }
@@ -74,6 +78,9 @@ impl Taps {
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
     /// buffers.
     pub(super) fn write(&self, context: &Context) -> Written {
+        if self.is_last {
+            return self.write_channels_last(context);
+        }
         let float = Type::float(context, Float::F32);
         let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let writer = Writer {

@@ -1,0 +1,212 @@
+//! The gradient with respect to a depthwise filter on CPUs, channels innermost: products of the
+//! same channel of neighbouring pixels, summed in a lane for each channel.
+//!
+//! ```text
+//! for each block of channels and each group of rows of taps:
+//!     for each image, each row of dy and each pixel of the row:
+//!         sums[tap] += dy · (x moved by the tap)
+//! ```
+//!
+//! Outside the image, dy is multiplied by zero. Sums within an image are in f32; the images' sums are
+//! added in f64.
+
+use super::code::{Code, Int, Ssa, Written};
+use super::taps::Taps;
+use crate::mlir::{Attribute, Context, Float, Type};
+
+/// Registers for an element of dy, one of x, and addresses.
+const OTHERS: i64 = 4;
+
+/// The part of the filter whose sums are in registers at the same time.
+#[derive(Clone, Copy)]
+struct Block {
+    /// Rows of taps: all, or one.
+    rows: i64,
+    /// Vectors of channels.
+    vectors: i64,
+}
+
+impl Block {
+    fn of(taps: &Taps) -> Self {
+        let fits = |block: &Self| {
+            let sums = block.rows * taps.window[1] * block.vectors;
+            sums + OTHERS <= taps.registers.count && block.vectors * taps.registers.lanes <= taps.channels
+        };
+        let blocks = [(taps.window[0], 2), (taps.window[0], 1), (1, 2)];
+        let blocks = blocks.map(|(rows, vectors)| Block { rows, vectors });
+        blocks.into_iter().find(fits).unwrap_or(Block { rows: 1, vectors: 1 })
+    }
+}
+
+/// Pixels of a row of dy under which the same taps are inside the image.
+struct Segment {
+    first: i64,
+    end: i64,
+    is_inside: Vec<bool>,
+}
+
+impl Taps {
+    /// Writes the kernel. Its buffers are x, dy and the filter.
+    pub(super) fn write_channels_last(&self, context: &Context) -> Written {
+        let float = Type::float(context, Float::F32);
+        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
+        let block = Block::of(self);
+        let channels = block.vectors * self.registers.lanes;
+        let writer = Writer {
+            code: &code,
+            of: self,
+            block,
+            vector: float.vector(&[self.registers.lanes]),
+            buffers: code.buffers(),
+            segments: self.segments(),
+        };
+        let groups = self.window[0] / block.rows;
+        // The last workgroup has the rest too: no channel is shared with another.
+        let blocks = self.channels / channels;
+        let number = code.workgroup();
+        let (group, own) = (number % groups, number / groups);
+        let first = own * channels;
+        let end = own.is_below(blocks - 1).select(first + channels, self.channels);
+        code.each([first, end, channels.into()], |channel| {
+            let channel = channel.min(self.channels - channels);
+            writer.block(channel, group * block.rows);
+        });
+        code.finish(blocks * groups)
+    }
+
+    /// The pixels of a row, cut where a tap enters or leaves the image.
+    fn segments(&self) -> Vec<Segment> {
+        let ceil = |number: i64| (number + self.stride[1] - 1).div_euclid(self.stride[1]);
+        let inside: Vec<[i64; 2]> = (0..self.window[1])
+            .map(|tap| {
+                let moved = self.pre[1] - tap * self.dilation[1];
+                let ends = [ceil(moved), ceil(moved + self.input[1])];
+                ends.map(|pixel| pixel.clamp(0, self.output[1]))
+            })
+            .collect();
+        let mut ends: Vec<i64> = inside.iter().flatten().copied().chain([0, self.output[1]]).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let segment = |ends: &[i64]| Segment {
+            first: ends[0],
+            end: ends[1],
+            is_inside: inside
+                .iter()
+                .map(|[first, end]| *first <= ends[0] && ends[1] <= *end)
+                .collect(),
+        };
+        ends.windows(2).map(segment).collect()
+    }
+}
+
+struct Writer<'k, 'c> {
+    code: &'k Code<'c>,
+    of: &'k Taps,
+    block: Block,
+    vector: Type<'c>,
+    /// x, dy and the filter.
+    buffers: [Ssa<'c>; 3],
+    segments: Vec<Segment>,
+}
+
+impl<'c> Writer<'_, 'c> {
+    /// The sums of a block of channels, and of the rows of taps from this one on.
+    fn block(&self, channel: Int<'c>, row: Int<'c>) {
+        let (code, of) = (self.code, self.of);
+        let lanes = of.registers.lanes;
+        let sums = self.block.rows * of.window[1] * self.block.vectors;
+        let wide = Type::float(code.context(), Float::F64);
+        let attributes = [
+            ("alignment", Attribute::text("64 : i64")),
+            ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
+        ];
+        let totals = code.one("memref.alloca", &[], wide.memref(&[sums * lanes], None), &attributes);
+        let vector = wide.vector(&[lanes]);
+        for number in 0..sums {
+            code.write_vector(code.zeros(vector), totals, number * lanes);
+        }
+        code.each([0.into(), of.batch.into(), 1.into()], |image| {
+            for (number, sum) in (0..).zip(self.image(image, channel, row)) {
+                let total = code.read_vector(totals, number * lanes, vector);
+                code.write_vector(total + sum.extf(vector), totals, number * lanes);
+            }
+        });
+        // The filter has its taps innermost.
+        let taps = of.window[0] * of.window[1];
+        code.each([0.into(), lanes.into(), 1.into()], |lane| {
+            for number in 0..sums {
+                let (tap, within) = (number / self.block.vectors, number % self.block.vectors);
+                let total = code.read(totals, lane + number * lanes);
+                let place = (channel + within * lanes + lane) * taps + row * of.window[1] + tap;
+                code.write(
+                    total.truncf(Type::float(code.context(), Float::F32)),
+                    self.buffers[2],
+                    place,
+                );
+            }
+        });
+    }
+
+    /// The sums of an image: for each row of taps, each tap and each vector of channels.
+    fn image(&self, image: Int<'c>, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
+        let (code, of) = (self.code, self.of);
+        let per_row = of.window[1] * self.block.vectors;
+        let zeros = (0..self.block.rows * per_row).map(|_| code.zeros(self.vector));
+        let zeros: Vec<_> = zeros.collect();
+        let per_row = usize::try_from(per_row).unwrap_or_else(|_| unreachable!("a filter without taps"));
+        code.repeat([0.into(), of.output[0].into(), 1.into()], &zeros, |line, sums| {
+            let of_dy = (image * of.output[0] + line) * of.output[1];
+            let mut next = Vec::new();
+            for (number, sums) in (0..).zip(sums.chunks(per_row)) {
+                let height = line * of.stride[0] + (row + number) * of.dilation[0] - of.pre[0];
+                let of_x = (image * of.input[0] + height) * of.input[1];
+                let is_inside = height.is_below(of.input[0]);
+                let is_outside = Int::Known(of.input[0] - 1).is_below(height);
+                let sums = code.replaced(is_inside, sums, || self.row(of_dy, Some(of_x), channel, sums));
+                next.extend(code.replaced(is_outside, &sums, || self.row(of_dy, None, channel, &sums)));
+            }
+            next
+        })
+    }
+
+    /// The sums of a row of taps with a row of dy added. `of_dy`: the number of the row's first
+    /// pixel; `of_x`: that of the row of x under the taps, if it is in the image.
+    fn row(&self, of_dy: Int<'c>, of_x: Option<Int<'c>>, channel: Int<'c>, sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
+        let (code, of) = (self.code, self.of);
+        let read = |buffer: Ssa<'c>, pixel: Int<'c>, number: i64| {
+            let place = pixel * of.channels + channel + number * of.registers.lanes;
+            code.read_vector(buffer, place, self.vector)
+        };
+        let [x, dy, _] = self.buffers;
+        let outside = Segment {
+            first: 0,
+            end: of.output[1],
+            is_inside: vec![false; self.segments[0].is_inside.len()],
+        };
+        let segments = match of_x {
+            Some(_) => self.segments.as_slice(),
+            None => std::slice::from_ref(&outside),
+        };
+        segments.iter().fold(sums.to_vec(), |sums, segment| {
+            let bounds = [segment.first.into(), segment.end.into(), 1.into()];
+            code.repeat(bounds, &sums, |pixel, sums| {
+                let gradients: Vec<_> = (0..self.block.vectors)
+                    .map(|number| read(dy, of_dy + pixel, number))
+                    .collect();
+                let mut next = Vec::new();
+                let mut sums = sums.iter();
+                for (tap, is_inside) in (0..).zip(&segment.is_inside) {
+                    for ((number, gradient), &sum) in (0..).zip(&gradients).zip(&mut sums) {
+                        let moved = pixel * of.stride[1] + (tap * of.dilation[1] - of.pre[1]);
+                        let element = match of_x {
+                            Some(of_x) if *is_inside => read(x, of_x + moved, number),
+                            _ => code.zeros(self.vector),
+                        };
+                        next.push(gradient.vector_fma(element, sum));
+                    }
+                }
+                next
+            })
+        })
+    }
+}
