@@ -2,7 +2,8 @@
 //! block. A scale has the first only.
 
 use crate::Unsupported;
-use crate::convert::{check_compute, compute_type};
+use crate::convert::{check_compute, checked_compute_type};
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
@@ -222,7 +223,7 @@ impl Blocks {
 /// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of
 /// hipDNN's test SDK).
 pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleDequantize) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let scales = lowering.tensor(op.scale);
     let has_gaps = scales.kind == NormalKind::Input && Layout::of(&scales.dims, &scales.strides) == Layout::Strided;
     if has_gaps && lowering.quirks().avoids(Quirk::GatheredScales) {
@@ -257,7 +258,7 @@ pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op:
 /// quotient of the two in f64, rounded up to scale's type, but f32 to nearest; NaN has no
 /// magnitude; 0 where the scale is 0.
 pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleQuantize) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let x = lowering.value(op.x).clone();
     let (y, scale) = (lowering.tensor(op.y), lowering.tensor(op.scale));
     let (Some(largest), Some(rounding)) = (largest_output(y.dtype), rounding(scale.dtype)) else {
@@ -288,9 +289,7 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
         &[reduced],
         (Combiner::Greatest, 0.0),
         |math, elements| {
-            let &[element] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [element] = exactly(elements);
             math.abs(element)
         },
     );
@@ -300,9 +299,7 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
         dtype: compute,
     };
     let made = lowering.map(&[&magnitude], &shape, DataType::F64, |math, elements| {
-        let &[magnitude] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [magnitude] = exactly(elements);
         math.rounded_up(magnitude / math.constant(largest), &rounding)
     });
     let is_power = scale.dtype == DataType::F8E8M0;

@@ -26,6 +26,12 @@ pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
     }
 }
 
+/// The type in which a node of this compute type is calculated. [`check_compute`] declines those
+/// that have none.
+pub(crate) fn checked_compute_type(compute: DataType) -> DataType {
+    compute_type(compute).unwrap_or_else(|| unreachable!("{compute} is no compute type"))
+}
+
 /// The least finite number of a compute type.
 pub(crate) fn least_finite(compute: DataType) -> f64 {
     match compute {

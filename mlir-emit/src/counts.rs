@@ -1,4 +1,4 @@
-//! Counts as signed and as unsigned numbers.
+//! Counts as signed and as unsigned numbers, and lists of a known length.
 
 /// Returns a count as a signed number.
 pub(crate) fn signed(count: usize) -> i64 {
@@ -8,4 +8,12 @@ pub(crate) fn signed(count: usize) -> i64 {
 /// Returns a number, which must not be negative, as a count.
 pub(crate) fn unsigned(number: i64) -> usize {
     usize::try_from(number).unwrap_or_else(|_| unreachable!("{number} is no count"))
+}
+
+/// Returns the items, of which there are as many as the caller names.
+pub(crate) fn exactly<T: Copy, const COUNT: usize>(items: &[T]) -> [T; COUNT] {
+    let count = items.len();
+    items
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("{count} items, not {COUNT}"))
 }

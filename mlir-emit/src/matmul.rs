@@ -2,7 +2,7 @@
 
 use crate::Unsupported;
 use crate::contract::{check_product, contract, repeated};
-use crate::convert::compute_type;
+use crate::convert::checked_compute_type;
 use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
@@ -16,7 +16,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Resu
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Matmul) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let out = lowering.tensor(op.c).dims.clone();
     let [a, b] = lowering.factors([op.a, op.b], compute);
     let row = out.len().saturating_sub(2);

@@ -1,7 +1,8 @@
 //! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where
 //! it is written.
 
-use crate::ir::{Emitter, IndexMap, Loop, MISSING};
+use crate::counts::exactly;
+use crate::ir::{Emitter, IndexMap, Loop};
 use crate::mlir::Value as Ssa;
 use crate::narrow::Bits;
 use crate::value::reshape;
@@ -190,9 +191,7 @@ fn repack<'c>(
     loops.push(Loop::Reduction);
     let inputs = [(tensor, DataType::U8, map(old))];
     at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
-        let &[piece, so_far] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [piece, so_far] = exactly(elements);
         let word = body.element_type(DataType::I32);
         let bits = Bits { at: body, ty: word };
         let start = |axis: usize, width: i64| {

@@ -2,7 +2,7 @@
 //! the compiler fuses.
 
 use crate::Unsupported;
-use crate::convert::{check_compute, compute_type};
+use crate::convert::{check_compute, checked_compute_type};
 use crate::functions::parameter;
 use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
@@ -135,7 +135,7 @@ const fn is_integer_mode(mode: M) -> bool {
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Pointwise) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let out = lowering.tensor(op.out_0);
     let values = [Some(op.in_0), op.in_1, op.in_2]
         .into_iter()

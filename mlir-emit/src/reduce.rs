@@ -2,6 +2,7 @@
 //! to get it right.
 
 use crate::convert::convert;
+use crate::counts::exactly;
 use crate::fused::is_repeated;
 use crate::ir::{IndexMap, Loop, Writer, only};
 use crate::kernel::{has_rows, has_rows_on_cpus};
@@ -164,9 +165,7 @@ impl<'c> Lowering<'_, 'c> {
             &[(elements.ssa, element, identity)],
             (init, element, IndexMap::select(rank, results)),
             |inner, elements| {
-                let &[element, found] = elements else {
-                    unreachable!("a reduction of nothing");
-                };
+                let [element, found] = exactly(elements);
                 let math = Math::new(*inner, self.target(), shape.dtype, shape.order.to_vec());
                 combiner.combine(&math.combining(), found, element)
             },

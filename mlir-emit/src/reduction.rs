@@ -7,7 +7,8 @@
 //! here, and MIN of nothing but +inf is +inf.
 
 use crate::Unsupported;
-use crate::convert::{check_compute, compute_type, least_finite};
+use crate::convert::{check_compute, checked_compute_type, least_finite};
+use crate::counts::exactly;
 use crate::ir::FloatPredicate;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -33,7 +34,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> R
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Reduction) {
     let declared = compute;
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let input = lowering.value(op.input).clone();
     // Booleans need no 64 bits, with which the minimum of a row of them was 1 on gfx942 (seen
     // emulated).
@@ -96,9 +97,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
     let key = key.filter(|_| !axes.is_empty());
     let elements = count(&input.dims, &axes) as f64;
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
-        let &[total] = operands else {
-            unreachable!("{MISSING}");
-        };
+        let [total] = exactly(operands);
         match mode {
             M::Avg => total / math.constant(elements),
             M::Norm2 => total.sqrt(),

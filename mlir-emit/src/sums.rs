@@ -6,7 +6,8 @@
 //! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::convert::convert;
-use crate::ir::{Emitter, IndexMap, Loop, MISSING, only};
+use crate::counts::exactly;
+use crate::ir::{Emitter, IndexMap, Loop, only};
 use crate::mlir::Value as Ssa;
 use crate::step::Combiner;
 use crate::target::Target;
@@ -157,9 +158,7 @@ pub(crate) fn blocks<'c>(
             IndexMap::select(rank + 1, 0..rank),
         ),
         |body, elements| {
-            let &[element, sum] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [element, sum] = exactly(elements);
             sum + convert(body, element, compute, DataType::F64)
         },
     );

@@ -5,7 +5,8 @@ use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
 use super::scores::{Attention, level, transposed};
 use crate::contract::contract;
-use crate::convert::compute_type;
+use crate::convert::checked_compute_type;
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -15,7 +16,7 @@ use rotini_graph::{DataType, SdpaBackward};
 
 /// Lowers the gradients.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &SdpaBackward) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let attention = Attention::new(lowering, &scores_of!(op), compute);
     if let Some(gradients) = gradients(lowering, &attention, op) {
         for (id, gradient) in [op.dq, op.dk, op.dv].into_iter().zip(gradients) {
@@ -35,9 +36,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         ..shape
     };
     let weights = lowering.map(&[&scores, &statistics], &multiplied, compute, |math, elements| {
-        let &[score, statistic] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [score, statistic] = exactly(elements);
         let weight = (score - statistic).exp();
         let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY));
         hidden.select(math.constant(0.0), weight)
@@ -138,9 +137,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
 
 /// The sum over the heads of q that share a head of k or v. The tensor is row-major.
 fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> Value<'c> {
-    let &[batch, all, rows, columns] = product.dims.as_slice() else {
-        unreachable!("an attention that is not of rank 4");
-    };
+    let [batch, all, rows, columns] = exactly(&product.dims);
     if all == heads {
         return Value::of(product);
     }

@@ -6,7 +6,7 @@ use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
 use super::{flash, kernels};
-use crate::convert::compute_type;
+use crate::convert::checked_compute_type;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -16,7 +16,7 @@ use rotini_graph::{DataType, Sdpa, TensorId};
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdpa) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let attention = Attention::new(lowering, &scores_of!(op), compute);
     let softmax = match kernels::softmax(lowering, &attention, op) {
         Some(softmax) => softmax,

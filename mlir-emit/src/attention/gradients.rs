@@ -4,6 +4,7 @@
 use super::axes::{HEAD, KEY, QUERY};
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
 use super::scores::{Attention, level};
+use crate::counts::exactly;
 use crate::ir::MISSING;
 use crate::kernel::{Attended, Attention as Kernel, Backward, Gradients, GradientsOnCpu, Registers, Side};
 use crate::lowering::Lowering;
@@ -84,9 +85,7 @@ fn schedules(machine: &Machine, queries: &Backward) -> Option<[attention::Prefil
     }
     let rows = of_q.saturating_mul(count(of.queries));
     let is_slower = time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())));
-    let &[by_queries, by_keys] = schedules.as_slice() else {
-        unreachable!("{MISSING}");
-    };
+    let [by_queries, by_keys] = exactly(&schedules);
     Some([by_queries, by_keys]).filter(|_| !is_slower)
 }
 

@@ -15,6 +15,7 @@ use super::online::Online;
 use super::scores::Attention;
 use crate::contract::contract;
 use crate::convert::convert;
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{Emitter, MISSING, only};
 use crate::kernel::LEAST_OF_MASK;
@@ -190,9 +191,7 @@ impl<'c> Attention<'c> {
         let operands = [Value::of(greatest), Value::of(total)];
         let operands = [&operands[0], &operands[1]];
         let greatest = lowering.map(&operands, &row, dtype, |math, elements| {
-            let &[greatest, total] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [greatest, total] = exactly(elements);
             let [batch, head, query, _] = places(&math.at);
             let is_nan = math.at.compare_floats(F::UnorderedNotEqual, total, total);
             math.at.replaced(is_nan, greatest, |body| {
@@ -207,9 +206,7 @@ impl<'c> Attention<'c> {
         });
         let greatest = Value::of(greatest);
         let total = lowering.map(&[operands[1], &greatest], &row, dtype, |math, elements| {
-            let &[total, greatest] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [total, greatest] = exactly(elements);
             let [batch, head, query, _] = places(&math.at);
             mended(&math.at, total, |body| {
                 let place = [batch, head, query];
@@ -231,9 +228,7 @@ impl<'c> Attention<'c> {
         };
         let v = &self.v;
         let weighted = lowering.map(&[&Value::of(weighted), &greatest], &wide, dtype, |math, elements| {
-            let &[weighted, greatest] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [weighted, greatest] = exactly(elements);
             let [batch, head, query, column] = places(&math.at);
             mended(&math.at, weighted, |body| {
                 let place = [batch, head, query];

@@ -6,6 +6,7 @@ use super::flash;
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
 use crate::contract::are_halves;
+use crate::counts::exactly;
 use crate::ir::MISSING;
 use crate::kernel::{Attended, Attention as Kernel, Decode, Mask, OnCpu, Operand, Prefill, RowStrides, Visible};
 use crate::lowering::Lowering;
@@ -101,9 +102,7 @@ fn made<'c>(
     let order = vec![0, HEAD, QUERY];
     let shape = extents(&rows, &order);
     let made = lowering.attention(kernel, &[&out.shape(), &shape, &shape]);
-    let &[o, greatest, total] = made.as_slice() else {
-        unreachable!("{MISSING}");
-    };
+    let [o, greatest, total] = exactly(&made);
     let mut quotient = out.ordered(o);
     if lowering.is_read(op.o) {
         quotient = lowering.carry(quotient, out.carried);

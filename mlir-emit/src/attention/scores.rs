@@ -2,6 +2,7 @@
 
 use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::contract::{contract, repeated};
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -290,7 +291,7 @@ pub(super) fn level<'c>(
     };
     let o = lowering.value(o).clone();
     lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
-        let &[d_o, o] = elements else { unreachable!("{MISSING}") };
+        let [d_o, o] = exactly(elements);
         d_o * o
     })
 }

@@ -1,8 +1,9 @@
 //! The results of each way of computing a softmax and its weighted sum, and the outputs computed
 //! from them.
 
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
-use crate::ir::{MISSING, only};
+use crate::ir::only;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -64,9 +65,7 @@ pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
 
 /// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
 pub(super) fn divided<'c>(math: &Math<'c>, elements: &[Ssa<'c>]) -> Scalar<'c> {
-    let &[weighted, total] = elements else {
-        unreachable!("{MISSING}");
-    };
+    let [weighted, total] = exactly(elements);
     let nothing = math.compare(F::Equal, total, math.constant(0.0));
     nothing.select(math.constant(0.0), weighted / total)
 }

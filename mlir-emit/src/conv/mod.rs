@@ -18,7 +18,7 @@ mod taps;
 
 use crate::Unsupported;
 use crate::contract::repeated;
-use crate::convert::{check_compute, check_not_constant, compute_type};
+use crate::convert::{check_compute, check_not_constant, checked_compute_type};
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -71,7 +71,7 @@ fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry)
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvFprop) {
     let at = lowering.emitter();
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let [x, w] = lowering.factors([op.x, op.w], compute);
     let y = lowering.tensor(op.y);
     let cropped = Cropped::new(&x.dims, &op.geometry);
@@ -207,7 +207,7 @@ pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad
 pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvDgrad) {
     const FEW: i64 = 4;
     let at = lowering.emitter();
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let [dy, w] = lowering.factors([op.dy, op.w], compute);
     let dx = lowering.tensor(op.dx);
     let cropped = Cropped::new(&dx.dims, &op.geometry);
@@ -296,7 +296,7 @@ pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad
 /// Lowers a gradient with respect to w.
 pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvWgrad) {
     let at = lowering.emitter();
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let [x, dy] = lowering.factors([op.x, op.dy], compute);
     let dw = lowering.tensor(op.dw);
     let cropped = Cropped::new(&x.dims, &op.geometry);

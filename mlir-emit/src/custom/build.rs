@@ -6,6 +6,7 @@ use super::elements::{
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::convert::integer_to_float;
+use crate::counts::exactly;
 use crate::ir::{Affine, Emitter, IndexMap, Writer, first};
 use crate::math::Math;
 use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
@@ -173,9 +174,7 @@ impl<'c> Builder<'_, 'c> {
         }
         let start = self.values.get(generic.init.value);
         self.each(dims, &[start, reduced], element, element, |at, elements| {
-            let &[start, reduced] = elements else {
-                unreachable!("{}", crate::ir::MISSING);
-            };
+            let [start, reduced] = exactly(elements);
             match Extreme::chosen(combiner, at.quirks()) {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
                 None => at.same(combiner.name(), &[start, reduced]),
@@ -414,9 +413,7 @@ impl<'c> Builder<'_, 'c> {
             Arithmetic::Operation { name, operands, .. }
                 if matches!(*name, "arith.sitofp" | "arith.uitofp") && at.quirks().avoids(Quirk::FoldedBf16) =>
             {
-                let &[x] = operands.as_slice() else {
-                    unreachable!("{UNKNOWN}")
-                };
+                let [x] = exactly(operands);
                 let bits = element_of(self.body, x).bits();
                 integer_to_float(at, name, (values.get(x), bits), float_of(element))
             }

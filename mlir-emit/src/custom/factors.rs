@@ -3,6 +3,7 @@
 use super::avoid::{Rewriting, element, loops_of};
 use super::elements::{UNKNOWN, element_of, tensor_of, type_of};
 use crate::contract::sums_oddly;
+use crate::counts::exactly;
 use crate::quirks::Quirk;
 use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value};
 
@@ -226,9 +227,7 @@ fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Vec<Scalar> {
     let (mut steps, mut value) = (Vec::new(), multiplied);
     while value != argument {
         let step = scalar(generic, value).unwrap_or_else(|| unreachable!("{UNKNOWN}"));
-        let &[operand] = step.arithmetic.operands() else {
-            unreachable!("{UNKNOWN}");
-        };
+        let [operand] = exactly(step.arithmetic.operands());
         steps.insert(0, step.clone());
         value = operand;
     }

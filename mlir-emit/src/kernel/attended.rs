@@ -3,6 +3,7 @@
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::gemm;
 use super::{Buffer, Kernels, Lanes, Whole};
+use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type, Value};
 
 /// An attention, or gradients of one.
@@ -20,8 +21,6 @@ pub(crate) enum Attention<'a> {
     /// The same on a CPU.
     GradientsOnCpu(&'a GradientsOnCpu),
 }
-
-const LOST: &str = "an attention that no kernel has";
 
 impl Kernels {
     /// Appends the kernels of an attention to a block. Its results have these shapes.
@@ -133,9 +132,7 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
 
 /// What it stores, in tensors of these shapes: the output, and two numbers for each query.
 fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(Buffer<'c>, Type<'c>)> {
-    let &[out, rows, _] = shapes else {
-        unreachable!("{LOST}")
-    };
+    let [out, rows, _] = exactly(shapes);
     let wide = Buffer {
         count: out.iter().product(),
         element: gemm::element(context, of.out.0),

@@ -2,7 +2,7 @@
 //! exchanges between lanes.
 
 use crate::EmitError;
-use crate::counts::signed;
+use crate::counts::{exactly, signed};
 use crate::ir::FloatPredicate;
 use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
@@ -220,14 +220,14 @@ pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number
     }
     let mut parts = Vec::new();
     for pair in rows.chunks(2) {
-        let &[a, b] = pair else { unreachable!("{EMPTY}") };
+        let [a, b] = exactly(pair);
         parts.push(code.shuffle([a, b], &[number, width + number]));
     }
     let mut length = 2;
     while parts.len() > 1 {
         let mut longer = Vec::new();
         for pair in parts.chunks(2) {
-            let &[a, b] = pair else { unreachable!("{EMPTY}") };
+            let [a, b] = exactly(pair);
             longer.push(code.shuffle([a, b], &(0..2 * length).collect::<Vec<_>>()));
         }
         (parts, length) = (longer, 2 * length);

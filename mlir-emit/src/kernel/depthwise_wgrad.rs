@@ -15,7 +15,7 @@ use super::gemm::{arguments, xcd_remap};
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
-use crate::counts::unsigned;
+use crate::counts::{exactly, unsigned};
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::{Machine, gemm};
 
@@ -131,9 +131,7 @@ pub(super) fn write<'c>(
     let end = start + each;
     let end = end.is_below(cells).select(end, cells);
 
-    let &[a, b, stored] = buffers.as_slice() else {
-        unreachable!("parts with an epilogue");
-    };
+    let [a, b, stored] = exactly(&buffers);
     let float = Type::float(context, Float::F32);
     let vector = float.vector(&[width]);
     let count = unsigned(taps);

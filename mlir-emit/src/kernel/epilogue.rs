@@ -5,6 +5,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::places::{BEYOND, offset};
+use crate::counts::exactly;
 use crate::mlir::{Operation, Type};
 use std::collections::HashMap;
 
@@ -270,9 +271,7 @@ pub(super) fn written_with<'c>(
         if operation.name() == "linalg.yield" {
             return operands[0];
         }
-        let &[result] = operation.results() else {
-            unreachable!("a step with several results");
-        };
+        let [result] = exactly(operation.results());
         if let Some(other) = other(result, &operands) {
             known.insert(result, other);
             continue;

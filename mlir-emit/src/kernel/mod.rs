@@ -68,6 +68,7 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
+use crate::counts::exactly;
 use crate::ir::first;
 use crate::mlir::{Attribute, Block, Callee, Context, Float, Operation, Role, Type, Value};
 use crate::target::Target;
@@ -325,9 +326,7 @@ pub(crate) fn write_kernels(
         if !product.is_depthwise {
             products.push((product.problem(), product.schedule));
         }
-        let &[sums] = operations[at].results() else {
-            unreachable!("a product without sums");
-        };
+        let [sums] = exactly(operations[at].results());
         let Fused {
             mut epilogue,
             operations: fused,

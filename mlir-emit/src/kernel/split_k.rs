@@ -8,6 +8,7 @@ use super::code::{Code, Int, Ssa, Written};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
+use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::gemm::PARTS_AT_ONCE;
 
@@ -168,9 +169,7 @@ fn sums<'c>(
     }
     let bounds = [0, parts * results, group * results].map(Int::Known);
     let sums = code.repeat(bounds, &[zeros], |start, so_far| {
-        let &[so_far] = so_far else {
-            unreachable!("lost sums");
-        };
+        let [so_far] = exactly(so_far);
         vec![add(start, so_far)]
     });
     sums[0]

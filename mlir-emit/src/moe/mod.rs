@@ -17,7 +17,7 @@ mod sizes;
 mod tiles;
 
 use crate::Unsupported;
-use crate::convert::compute_type;
+use crate::convert::{checked_compute_type, compute_type};
 use crate::ir::IntegerPredicate as I;
 use crate::ir::{IndexMap, Loop, MISSING};
 use crate::lowering::Lowering;
@@ -66,7 +66,7 @@ pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let at = lowering.emitter();
     let sizes =
         Sizes::forward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));
@@ -138,7 +138,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
 
 /// Lowers the gradient with respect to the weights.
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmulBwd) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let at = lowering.emitter();
     let sizes =
         Sizes::backward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));

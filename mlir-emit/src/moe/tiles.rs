@@ -1,8 +1,9 @@
 //! Arranges rows in tiles of one expert each: which rows a tile has, and which matrix.
 
 use super::sizes::Sizes;
+use crate::counts::exactly;
 use crate::ir::IntegerPredicate as I;
-use crate::ir::{Emitter, IndexMap, IntegerPredicate, Loop, MISSING, first};
+use crate::ir::{Emitter, IndexMap, IntegerPredicate, Loop, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
 use crate::mlir::Value as Ssa;
@@ -59,9 +60,7 @@ pub(super) fn combine<'c>(
     );
     let input = (over, DataType::I32, IndexMap::select(2, [1]));
     at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |inner, elements| {
-        let &[element, so_far] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [element, so_far] = exactly(elements);
         let positions = [inner.loop_index(0), inner.loop_index(1)];
         body(&Body(*inner), positions, element, so_far)
     })

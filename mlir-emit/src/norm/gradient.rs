@@ -1,6 +1,7 @@
 //! The gradients of a normalization.
 
 use super::statistics::{Statistics, average, normal, save_sums, sum};
+use crate::counts::exactly;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -66,9 +67,7 @@ pub(super) fn differentiate<'c>(
     let level = match &statistics.mean {
         Some(_) => {
             let level = average(lowering, &[dy, scale], axes, compute, |_, elements| {
-                let &[dy, scale] = elements else {
-                    unreachable!("{MISSING}")
-                };
+                let [dy, scale] = exactly(elements);
                 dy * scale
             });
             Some(level.closed(&lowering.emitter()))

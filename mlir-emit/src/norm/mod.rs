@@ -17,7 +17,8 @@ mod statistics;
 
 use crate::Unsupported;
 use crate::convert::check_compute;
-use crate::ir::{MISSING, only};
+use crate::counts::exactly;
+use crate::ir::only;
 use crate::lowering::Lowering;
 use crate::step::{Open, count};
 use gradient::{Gradients, differentiate};
@@ -54,9 +55,7 @@ pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_>, compute: Data
     let x = lowering.value(op.x).clone();
     let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias]);
     lowering.finish(op.y, &[&x, &mean, &inverse, &scale, &bias], compute, |_, elements| {
-        let &[x, mean, inverse, scale, bias] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [x, mean, inverse, scale, bias] = exactly(elements);
         let normal = (x - mean) * inverse;
         scale * normal + bias
     })
@@ -72,9 +71,7 @@ pub(crate) fn batchnorm_inference_variance(
     let [mean, variance, scale, bias] = channels(lowering, &x, [op.mean, op.variance, op.scale, op.bias]);
     let operands = [&x, &mean, &variance, &scale, &bias, &epsilon];
     lowering.finish(op.y, &operands, compute, |math, elements| {
-        let &[x, mean, variance, scale, bias, epsilon] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [x, mean, variance, scale, bias, epsilon] = exactly(elements);
         let inverse = math.inverse_root(variance + epsilon);
         let normal = (x - mean) * inverse;
         scale * normal + bias
@@ -117,9 +114,7 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
         };
         let [previous] = channels(lowering, &x, [previous]);
         let value = elementwise(lowering, &[batch, &previous, &momentum], compute, |math, elements| {
-            let &[batch, previous, momentum] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [batch, previous, momentum] = exactly(elements);
             let kept = (math.constant(1.0) - momentum) * previous;
             kept + momentum * math.scale(factor, batch)
         });

@@ -1,6 +1,7 @@
 //! Means, deviations and normal elements, which normalizations and their gradients have in common.
 
 use crate::convert::compute_type;
+use crate::counts::exactly;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -101,9 +102,7 @@ pub(super) fn find<'c>(
     let mean = mean.closed(&lowering.emitter());
     // The variance around the mean: of all elements, not of a sample.
     let variance = average(lowering, &[x, &mean], axes, compute, |_, elements| {
-        let &[x, mean] = elements else {
-            unreachable!("{MISSING}")
-        };
+        let [x, mean] = exactly(elements);
         let distance = x - mean;
         distance * distance
     });
@@ -178,9 +177,7 @@ pub(super) fn inverse<'c>(
     compute: DataType,
 ) -> Value<'c> {
     let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
-        let &[value, epsilon] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [value, epsilon] = exactly(elements);
         math.inverse_root(value + epsilon)
     });
     Open {

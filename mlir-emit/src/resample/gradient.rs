@@ -2,7 +2,7 @@
 
 use super::check_window;
 use crate::Unsupported;
-use crate::convert::{check_compute, compute_type, convert};
+use crate::convert::{check_compute, checked_compute_type, convert};
 use crate::ir::IntegerPredicate;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
@@ -22,7 +22,7 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
 /// Lowers the gradient: each element of dx is the sum over the windows that reach it. These windows
 /// are few and neighbours.
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
     let index = op.index.map(|id| lowering.settled(id));
     let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);

@@ -15,7 +15,8 @@ mod gradient;
 pub(crate) use gradient::{check_backward, lower_backward};
 
 use crate::Unsupported;
-use crate::convert::{check_compute, compute_type, convert, least_finite};
+use crate::convert::{check_compute, checked_compute_type, convert, least_finite};
+use crate::counts::exactly;
 use crate::ir::{Affine, IndexMap, IntegerPredicate, MISSING};
 use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
@@ -140,9 +141,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         let clean = self
             .lowering
             .map(&[&Value::of(x.clone())], &shape, self.compute, |math, elements| {
-                let &[element] = elements else {
-                    unreachable!("{MISSING}");
-                };
+                let [element] = exactly(elements);
                 if !is_max || !self.compute.is_float() {
                     return element;
                 }
@@ -307,9 +306,7 @@ impl<'c> Pooling<'_, '_, 'c> {
     fn position(&self, greatest: &Ordered<'c>) -> Ordered<'c> {
         let start = (f64::from(NONE), DataType::I32);
         self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
-            let &[greatest] = beside else {
-                unreachable!("{MISSING}");
-            };
+            let [greatest] = exactly(beside);
             let value = self.competing(math, candidate);
             let mut is_greatest = math.equal(value, greatest);
             if self.compute.is_float() {
@@ -403,7 +400,7 @@ fn least<'c>(math: &Math<'c>) -> Scalar<'c> {
 /// (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleFwd) {
     let least = least_finite(compute);
-    let compute = compute_type(compute).unwrap_or_else(|| unreachable!("a compute type that check declines"));
+    let compute = checked_compute_type(compute);
     let (x, dims) = (lowering.settled(op.x), &lowering.tensor(op.y).dims);
     let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);
     let mut pooling = Pooling {

@@ -9,45 +9,20 @@ use rotini_graph::{DataType, PointwiseMode};
 
 /// The modes whose result depends on one number, and the gradients, whose result is a multiple of
 /// such a function.
-const MODES: [PointwiseMode; 29] = [
-    PointwiseMode::Abs,
-    PointwiseMode::Ceil,
-    PointwiseMode::EluBwd,
-    PointwiseMode::EluFwd,
-    PointwiseMode::Erf,
-    PointwiseMode::Exp,
-    PointwiseMode::Floor,
-    PointwiseMode::GeluApproxTanhBwd,
-    PointwiseMode::GeluApproxTanhFwd,
-    PointwiseMode::GeluBwd,
-    PointwiseMode::GeluFwd,
-    PointwiseMode::Identity,
-    PointwiseMode::Log,
-    PointwiseMode::Neg,
-    PointwiseMode::Reciprocal,
-    PointwiseMode::ReluBwd,
-    PointwiseMode::ReluFwd,
-    PointwiseMode::Rsqrt,
-    PointwiseMode::SigmoidBwd,
-    PointwiseMode::SigmoidFwd,
-    PointwiseMode::Sin,
-    PointwiseMode::SoftplusBwd,
-    PointwiseMode::SoftplusFwd,
-    PointwiseMode::Sqrt,
-    PointwiseMode::SwishBwd,
-    PointwiseMode::SwishFwd,
-    PointwiseMode::Tan,
-    PointwiseMode::TanhBwd,
-    PointwiseMode::TanhFwd,
-];
+fn modes() -> impl Iterator<Item = PointwiseMode> {
+    let is_of_one = |mode: &PointwiseMode| mode.arity() == 1 || mode.name().ends_with("_BWD");
+    // One is on truth values, and one on positions.
+    let is_of_numbers = |mode: &PointwiseMode| !matches!(mode, PointwiseMode::LogicalNot | PointwiseMode::GenIndex);
+    let all = PointwiseMode::ALL.iter().copied();
+    all.filter(is_of_one).filter(is_of_numbers)
+}
 
 /// Each mode in a type, on arguments of both signs from 1e-30 to 1e30, zeros, infinities, NaN and
 /// the ends of the type.
 pub(super) fn functions(dtype: DataType) -> Result<Vec<Data>> {
     let arguments = arguments(dtype);
     let extent = i64::try_from(arguments.len())?;
-    MODES
-        .into_iter()
+    modes()
         .map(|mode| {
             let graph = pointwise::packed(mode, &[dtype], dtype, dtype, &[extent]);
             let mut inputs = fill(&graph)?;

@@ -6,7 +6,7 @@
 //! the check costs one addition for each sum.
 
 use super::{MISSING, Operand, WIDE};
-use crate::counts::unsigned;
+use crate::counts::{exactly, unsigned};
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
@@ -104,7 +104,7 @@ impl<'c> Again<'_, 'c> {
         let (narrow, wide) = (self.half.vector(&[WIDE]), self.float.vector(&[WIDE]));
         let bounds = [0, columns, WIDE].map(Int::Known);
         let sums = code.repeat(bounds, &[code.zeros(wide)], |column, sums| {
-            let &[sums] = sums else { unreachable!("{MISSING}") };
+            let [sums] = exactly(sums);
             // Without it the compiler loads all of a row at once, and all lanes pay for its
             // registers.
             code.schedule_barrier();
@@ -115,9 +115,7 @@ impl<'c> Again<'_, 'c> {
             });
             vec![a.fma(b, sums)]
         });
-        let &[sums] = sums.as_slice() else {
-            unreachable!("{MISSING}")
-        };
+        let [sums] = exactly(&sums);
         let mut sum = code.extract(sums, 0, self.float);
         for number in 1..WIDE {
             sum = sum + code.extract(sums, number, self.float);

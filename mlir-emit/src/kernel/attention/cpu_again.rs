@@ -4,8 +4,8 @@
 //! A value that one query of a vector sees and another does not is multiplied by both weights. The
 //! weight of a hidden key is 0, and 0 times NaN or an infinity is NaN.
 
-use super::MISSING;
 use super::cpu::Tile;
+use crate::counts::exactly;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
@@ -20,12 +20,10 @@ impl<'c> Tile<'_, 'c> {
         for (vector, &[greatest, total]) in (0..).zip(sums) {
             let columns = [0.into(), self.of.columns[1].into(), 1.into()];
             let added = code.repeat(columns, &[zeros], |column, sum| {
-                let &[sum] = sum else { unreachable!("{MISSING}") };
+                let [sum] = exactly(sum);
                 vec![sum + self.read(2, column, vector)]
             });
-            let &[added] = added.as_slice() else {
-                unreachable!("{MISSING}");
-            };
+            let [added] = exactly(&added);
             // Where the sum of weights is NaN, what is seen is.
             let is_nan = code.compare_floats(FloatPredicate::Unordered, added, added);
             let is_meant = is_nan & code.compare_floats(FloatPredicate::Ordered, total, total);
@@ -94,13 +92,11 @@ impl<'c> Tile<'_, 'c> {
             let k = of.k.strides.place([batch, head_of_keys, key]);
             let v = of.v.strides.place([batch, head_of_keys, key]);
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
-                let &[sum] = sum else { unreachable!("{MISSING}") };
+                let [sum] = exactly(sum);
                 let factors = [self.number(0, column, query), load(1, k + column), sum];
                 vec![code.same("math.fma", &factors)]
             });
-            let &[sum] = sum.as_slice() else {
-                unreachable!("{MISSING}")
-            };
+            let [sum] = exactly(&sum);
             let mut score = sum * scale;
             if let Some(mask) = of.mask {
                 let [of_batch, of_head, _, of_key] = mask.strides;

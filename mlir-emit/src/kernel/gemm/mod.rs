@@ -8,7 +8,7 @@ use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
-use crate::counts::signed;
+use crate::counts::{exactly, signed};
 use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
@@ -85,9 +85,7 @@ pub(super) fn write<'c>(
         .zip([rows, columns])
         .map(|(all, tile)| (all + tile - 1) / tile);
     let tiles: Vec<i64> = tiles.collect();
-    let &[tall, wide] = tiles.as_slice() else {
-        unreachable!("a result without rows");
-    };
+    let [tall, wide] = exactly(&tiles);
     let parts = schedule.parts.cast_signed();
     let workgroups = batches * parts * tall * wide;
 

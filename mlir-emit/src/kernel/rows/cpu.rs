@@ -16,7 +16,7 @@
 
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
-use crate::counts::unsigned;
+use crate::counts::{exactly, unsigned};
 use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{Source, Tensor, written};
 use crate::kernel::places::{coordinates, offset};
@@ -150,9 +150,7 @@ impl<'c> Writer<'_, 'c> {
 
     /// The result of a reduction of the row.
     fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &Attribute) -> Ssa<'c> {
-        let &[source, _] = step.sources.as_slice() else {
-            unreachable!("{MISSING}");
-        };
+        let [source, _] = exactly(&step.sources);
         let code = &self.code;
         let single = code
             .context()
@@ -225,13 +223,11 @@ impl<'c> Writer<'_, 'c> {
             };
             let bounds = [0, blocks, 1].map(Int::Known);
             let so_far = code.repeat(bounds, &[so_far], |number, so_far| {
-                let &[so_far] = so_far else { unreachable!("{MISSING}") };
+                let [so_far] = exactly(so_far);
                 let found = block(number * of_block, TURNS, &[]);
                 vec![and(so_far, found)]
             });
-            let &[so_far] = so_far.as_slice() else {
-                unreachable!("{MISSING}");
-            };
+            let [so_far] = exactly(&so_far);
             if turns == 0 && rest.is_empty() {
                 so_far
             } else {

@@ -1,6 +1,7 @@
 //! Reductions across the lanes of a row, so that each lane has the result.
 
 use super::problem::Step;
+use crate::counts::exactly;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::written;
 use crate::mlir::{Attribute, Float, Type};
@@ -19,9 +20,7 @@ const EXCHANGES: [(u64, &str, &str); 4] = [
 
 /// Combines two elements by a reduction's step.
 pub(super) fn combine<'c>(code: &Code<'c>, step: &Step, [found, element]: [Ssa<'c>; 2], width: Option<i64>) -> Ssa<'c> {
-    let &[first, second] = step.arguments.as_slice() else {
-        unreachable!("a combination of more than two");
-    };
+    let [first, second] = exactly(&step.arguments);
     written(
         code,
         &step.body,

@@ -6,6 +6,7 @@
 //! shift of one.
 
 use super::problem::Rows;
+use crate::counts::exactly;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Spot, Tensor};
 use crate::kernel::places::{BEYOND, offset};
@@ -119,9 +120,7 @@ impl Pairs {
             }
             pairs.push(loaded);
         }
-        let &[a, b] = pairs.as_slice() else {
-            unreachable!("a run that is not two pairs");
-        };
+        let [a, b] = exactly(&pairs);
         code.shuffle([a, b], &[0, 1, 2, 3])
     }
 

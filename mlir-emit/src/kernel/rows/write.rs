@@ -13,6 +13,7 @@ use super::pairs::Pairs;
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
+use crate::counts::exactly;
 use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
 use crate::kernel::places::{BEYOND, coordinates, offset};
@@ -288,9 +289,7 @@ impl<'c> Writer<'_, 'c> {
 
     /// Returns the reduction of a lane's runs.
     fn reduce(&self, step: &Step, start: &Attribute, kept: &mut [Run<'c>]) -> Ssa<'c> {
-        let &[source, _] = step.sources.as_slice() else {
-            unreachable!("{MISSING}");
-        };
+        let [source, _] = exactly(&step.sources);
         let code = &self.code;
         let element = code
             .context()
@@ -307,7 +306,7 @@ impl<'c> Writer<'_, 'c> {
         let mut found = nothing;
         if let Some(count) = self.schedule.at_once {
             let found_by_all = self.turns(count, &[found], |run, found| {
-                let &[found] = found else { unreachable!("{MISSING}") };
+                let [found] = exactly(found);
                 vec![add(found, run)]
             });
             found = found_by_all[0];
