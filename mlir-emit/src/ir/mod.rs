@@ -1,8 +1,8 @@
 //! The builder of operations that the lowering uses.
 //!
 //! [`Code`] appends operations to the block that is being written, with operators between values
-//! and between numbers; an [`Emitter`] does so for structured operations. Attributes of dialects are
-//! text.
+//! and between numbers; an [`Emitter`] does so for structured operations. Attributes of dialects
+//! are text.
 
 mod code;
 mod int;

@@ -2,9 +2,9 @@
 //! to the compiler: for AMD GPUs and for CPUs.
 //!
 //! A family appends a product to the block as one operation, which carries the [`Product`] and
-//! stands for its sums. When all of a graph is lowered, [`write_kernels`] finds the elementwise consumers of the sums,
-//! writes one kernel for the product and these consumers, and replaces both by a dispatch of it.
-//! The compiler does not change these kernels.
+//! stands for its sums. When all of a graph is lowered, [`write_kernels`] finds the elementwise
+//! consumers of the sums, writes one kernel for the product and these consumers, and replaces both
+//! by a dispatch of it. The compiler does not change these kernels.
 //!
 //! | File | Owns |
 //! |---|---|

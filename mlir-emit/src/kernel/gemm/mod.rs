@@ -90,8 +90,8 @@ pub(super) fn write<'c>(
     let workgroups = batches * parts * tall * wide;
 
     let workgroup = code.workgroup();
-    let number = xcd_remap(workgroup, workgroups);
     let each = tall * wide;
+    let number = numbered(workgroup, [batches, each * parts], &product.terms);
     let (outer, tile) = (number / each, number % each);
     let (batch, part) = (outer / parts, outer % parts);
     let [row, column] = grouped_tile_order(tile, [tall, wide]);
@@ -156,6 +156,22 @@ fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
         count = batch.is_below(next).select(terms, count);
     }
     Some(count)
+}
+
+/// The number of a workgroup's tile among `each` tiles of each of `batches` products, which have
+/// these numbers of terms if they differ. Each die has neighbouring tiles: of each product if they
+/// differ, so that no die has only the long ones; the products with the most terms come first.
+fn numbered<'c>(workgroup: Int<'c>, [batches, each]: [i64; 2], terms: &[i64]) -> Int<'c> {
+    let (Some(first), Some(last)) = (terms.first(), terms.last()) else {
+        return xcd_remap(workgroup, batches * each);
+    };
+    let (batch, tile) = (workgroup / each, workgroup % each);
+    let batch = if last > first {
+        Int::Known(batches - 1) - batch
+    } else {
+        batch
+    };
+    batch * each + xcd_remap(tile, each)
 }
 
 /// Renumbers workgroups so that each die has neighbouring tiles (XCD remap).
