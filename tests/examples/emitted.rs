@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use rotini_emit::{EmitError, Target, emit};
 use rotini_plugin::prepared::check;
+use rotini_tests::EMITTED_FOR as TARGETS;
 use rotini_tests::cases;
 use rotini_tests::random::{Settings, recipe};
 use std::collections::BTreeMap;
@@ -18,15 +19,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const TARGETS: [&str; 7] = [
-    "cpu",
-    "x86-64-v3",
-    "x86-64-v4",
-    "gfx942",
-    "mi300x",
-    "mi300x:unscheduled",
-    "sm_80",
-];
 /// Random graphs, from the seed 0 on, if `ROTINI_GRAPHS` and `ROTINI_SEED` say nothing else.
 const RANDOM: u64 = 2000;
 /// Graphs that differ are listed up to this number.

@@ -31,6 +31,17 @@ pub mod rows;
 pub mod samples;
 pub mod shapes;
 
+/// The targets for which all that is emitted is looked at, without a compiler.
+pub const EMITTED_FOR: [&str; 7] = [
+    "cpu",
+    "x86-64-v3",
+    "x86-64-v4",
+    "gfx942",
+    "mi300x",
+    "mi300x:unscheduled",
+    "sm_80",
+];
+
 /// What a run chooses by, `ROTINI_TEST_SEED`; 0 where it is not set.
 #[must_use]
 pub fn seed() -> u64 {

@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 30] = [
+const CRATES: [&str; 31] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -39,6 +39,7 @@ const CRATES: [&str; 30] = [
     "tests/tests/process",
     "tests/reference/src",
     "tests/reference/tests/suite",
+    "tests/verify/src",
     "tests/hip-emulator/src",
     "tests/hip-emulator/gfx/src",
     "tests/hip-emulator/mfma/src",
