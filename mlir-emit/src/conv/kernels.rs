@@ -106,7 +106,8 @@ pub(super) fn has_depthwise_kernel(
     is_small && is_short && is_float && types[0] == types[1] && compute == DataType::F32
 }
 
-/// The sums of a convolution [by lanes](has_depthwise_kernel), of a product that was written for tiles.
+/// Returns the sums of a convolution by the [depthwise kernel](has_depthwise_kernel). The product
+/// was written for tiles.
 pub(super) fn depthwise<'c>(
     lowering: &Lowering<'_, 'c>,
     mut product: Product,

@@ -16,6 +16,16 @@ pub(super) enum Lanes {
     AnyWave(u64),
 }
 
+/// A kernel that other operations are fused into, and how it is called.
+pub(super) struct Fusable {
+    pub(super) symbol: String,
+    pub(super) name: String,
+    pub(super) lanes: Lanes,
+    /// The names of the operations that are fused into it.
+    pub(super) fused: Vec<String>,
+    pub(super) written: Written,
+}
+
 /// The attributes of a call of a kernel.
 pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, Attribute)> {
     let operands = i32::try_from(operands).unwrap_or_else(|_| unreachable!("too many operands"));

@@ -74,7 +74,7 @@ use crate::mlir::{Attribute, Block, Callee, Context, Float, Operation, Role, Typ
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
-use executable::{Lanes, dispatched, executable};
+use executable::{Fusable, Lanes, dispatched, executable};
 use fusion::Fused;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
@@ -293,16 +293,6 @@ pub(crate) struct WrittenKernels {
     pub(crate) texts: Vec<String>,
     /// The products that are tiled, in the order of their kernels' numbers, and their schedules.
     pub(crate) products: Vec<(Problem, Schedule)>,
-}
-
-/// A kernel that other operations are fused into, and how it is called.
-struct Fusable {
-    symbol: String,
-    name: String,
-    lanes: Lanes,
-    /// The names of the operations that are fused into it.
-    fused: Vec<String>,
-    written: Written,
 }
 
 /// Replaces products and reductions of rows by calls of kernels.

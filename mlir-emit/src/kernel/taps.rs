@@ -1,5 +1,5 @@
-//! The gradient with respect to a depthwise filter on CPUs. Here: the kernel for pixels innermost: products of
-//! neighbouring pixels, summed in the lanes of a vector.
+//! The gradient with respect to a depthwise filter on CPUs. Here: the kernel for pixels innermost:
+//! products of neighbouring pixels, summed in the lanes of a vector.
 //!
 //! ```text
 //! for each channel and each row of taps:

@@ -7,8 +7,8 @@
 //!         sums[tap] += dy · (x moved by the tap)
 //! ```
 //!
-//! Outside the image, dy is multiplied by zero. Sums within an image are in f32; the images' sums are
-//! added in f64.
+//! Outside the image, dy is multiplied by zero. Sums within an image are in f32; the images' sums
+//! are added in f64.
 
 use super::code::{Code, Int, Ssa, Written};
 use super::taps::Taps;

@@ -1,8 +1,8 @@
 //! Temporaries that share memory: one is dead before the other is made.
 //!
-//! IREE executes kernels that do not depend on each other at the same time, so two temporaries share
-//! memory only where the kernel that makes one depends on all kernels that read the other. It places
-//! the largest temporaries first, each as low as those that are alive with it allow.
+//! IREE executes kernels that do not depend on each other at the same time, so two temporaries
+//! share memory only where the kernel that makes one depends on all kernels that read the other. It
+//! places the largest temporaries first, each as low as those that are alive with it allow.
 
 use std::collections::BTreeSet;
 

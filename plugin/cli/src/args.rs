@@ -1,7 +1,9 @@
 //! The command line.
 
+mod emit;
 mod inspect;
 
+pub(crate) use emit::Emit;
 pub(crate) use inspect::{EMULATE_GRAPH, Emulate, EmulateGraph, Inspect};
 
 use bytesize::ByteSize;
@@ -120,21 +122,6 @@ pub(crate) struct Check {
     /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
     #[arg(required = true, value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Emit {
-    /// Serialized graph (FlatBuffers), or a `.json` file in hipDNN's JSON form
-    #[arg(value_name = "GRAPH")]
-    pub(crate) graph: PathBuf,
-
-    /// List the kernels that the graph becomes instead: who writes each, what is fused into it, and
-    /// the tensors that it reads and stores
-    #[arg(long)]
-    pub(crate) plan: bool,
 
     #[command(flatten)]
     pub(crate) target: TargetArgs,

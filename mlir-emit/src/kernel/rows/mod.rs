@@ -30,8 +30,7 @@ mod quotient;
 mod space;
 mod write;
 
-use super::Fusable;
-use super::executable::Lanes;
+use super::executable::{Fusable, Lanes};
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;

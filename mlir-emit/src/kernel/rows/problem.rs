@@ -30,15 +30,15 @@ pub(super) struct Step {
 
 /// What a kernel of rows does.
 #[derive(Clone, Debug)]
-pub(in crate::kernel) struct Rows<'c> {
+pub(crate) struct Rows<'c> {
     /// Extents of the loops over rows.
     pub(super) rows: Vec<i64>,
     /// Extents of the loops along a row.
     pub(super) columns: Vec<i64>,
-    pub(in crate::kernel) operands: Vec<Tensor<'c>>,
+    pub(crate) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
     /// Which values are stored.
-    pub(in crate::kernel) stored: Vec<(Source, Tensor<'c>)>,
+    pub(crate) stored: Vec<(Source, Tensor<'c>)>,
 }
 
 impl<'c> Rows<'c> {
