@@ -159,12 +159,17 @@ fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
 }
 
 /// The number of a workgroup's tile among `each` tiles of each of `batches` products, which have
-/// these numbers of terms if they differ. Each die has neighbouring tiles: of each product if they
-/// differ, so that no die has only the long ones; the products with the most terms come first.
+/// these numbers of terms if they differ. Each die has neighbouring tiles: of each product if one
+/// has at least twice the terms of another, so that no die has only long ones. Then the products
+/// with the most terms come first.
 fn numbered<'c>(workgroup: Int<'c>, [batches, each]: [i64; 2], terms: &[i64]) -> Int<'c> {
     let (Some(first), Some(last)) = (terms.first(), terms.last()) else {
         return xcd_remap(workgroup, batches * each);
     };
+    let (most, least) = (terms.iter().max(), terms.iter().min());
+    if most < least.map(|least| 2 * least).as_ref() {
+        return xcd_remap(workgroup, batches * each);
+    }
     let (batch, tile) = (workgroup / each, workgroup % each);
     let batch = if last > first {
         Int::Known(batches - 1) - batch
