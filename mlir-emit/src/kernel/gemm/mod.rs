@@ -299,3 +299,50 @@ impl<'c> Kernel<'_, 'c> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The tiles' numbers, by workgroup.
+    fn numbers(shape: [i64; 2], terms: &[i64]) -> Vec<i64> {
+        let number = |workgroup: i64| match numbered(Int::Known(workgroup), shape, terms) {
+            Int::Known(number) => number,
+            Int::Made(_) => unreachable!("a number of numbers"),
+        };
+        (0..shape[0] * shape[1]).map(number).collect()
+    }
+
+    #[test]
+    fn each_tile_has_a_workgroup() {
+        for each in [1, 15, 16, 50] {
+            for terms in [&[][..], &[64, 0, 0, 0], &[16, 12, 12, 9], &[1, 2, 2, 4]] {
+                let all: BTreeSet<i64> = numbers([4, each], terms).into_iter().collect();
+                assert!(all.into_iter().eq(0..4 * each), "{each} tiles, terms {terms:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn dies_share_the_longest_product() {
+        for (terms, longest) in [([64, 0, 0, 0], 0), ([1, 2, 2, 4], 3)] {
+            let mut counts = [0; 8];
+            for (workgroup, number) in numbers([4, 50], &terms).into_iter().enumerate() {
+                if number / 50 == longest {
+                    assert!(workgroup < 50, "the longest product is not the first");
+                    counts[workgroup % 8] += 1;
+                }
+            }
+            assert!(counts.iter().all(|count| (6..=7).contains(count)), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn products_of_about_the_same_length_are_apart() {
+        let numbers = numbers([4, 50], &[16, 12, 12, 9]);
+        let of_die = |die: usize| numbers.iter().skip(die).step_by(8).map(|number| number / 50);
+        assert!(of_die(0).all(|product| product == 0));
+        assert!(of_die(7).all(|product| product == 3));
+    }
+}
