@@ -22,9 +22,9 @@ pub struct PlannedKernel {
     /// The operations that it computes, by MLIR's names: all of a kernel of IREE; for one of
     /// rotini those that are fused into it.
     pub operations: Vec<String>,
-    /// The types of the tensors that it reads and of those that it stores, as MLIR writes them.
+    /// The types of the tensors that it reads, as MLIR writes them.
     pub reads: Vec<String>,
-    /// See [`reads`](Self::reads).
+    /// The types of the tensors that it stores.
     pub stores: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Plan {
     }
 }
 
-/// Whether a value is a tensor whose contents nobody reads, or a fill of one.
+/// Whether a value is an uninitialized tensor, a fill of one or a constant.
 fn is_uninitialized(operations: &[Operation], id: usize) -> bool {
     let maker = operations.iter().find(|operation| operation.results().contains(&id));
     maker.is_some_and(|maker| matches!(maker.name(), "tensor.empty" | "linalg.fill" | "arith.constant"))

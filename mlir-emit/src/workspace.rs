@@ -35,7 +35,7 @@ use std::collections::HashSet;
 
 /// IREE aligns each temporary to at most this many bytes.
 const ALIGNMENT: u64 = 256;
-/// How many times what temporaries take that share memory is a bound: IREE may place them
+/// The bound is this many times the bytes of temporaries that share memory: IREE may place them
 /// otherwise.
 const PLACED: u64 = 2;
 /// The extents of packed tiles on CPUs are at most this.

@@ -37,7 +37,7 @@ const CHANGES: [Change; 3] = [Change::FallbackFlags, Change::NoSchedules, Change
 ///
 /// # Errors
 ///
-/// That of the attempt that counts.
+/// The error of the attempt that counts.
 pub fn compile_graph(
     graph: &NormalGraph,
     target: &Target,
@@ -57,7 +57,7 @@ pub fn compile_graph(
 ///
 /// # Errors
 ///
-/// That of the attempt that counts.
+/// The error of the attempt that counts.
 pub fn compile_for(
     compiler: &dyn Compiler,
     emitted: &Emitted,
@@ -77,7 +77,7 @@ pub fn compile_for(
 ///
 /// # Errors
 ///
-/// The compiler's.
+/// The compiler's error.
 pub fn call(compiler: &dyn Compiler, module: &Emitted, dump_executables: Option<&Path>) -> Outcome {
     compiler.compile(&CompileRequest {
         mlir: &module.mlir,

@@ -235,8 +235,8 @@ impl<'a> Fusion<'a> {
         is_possible
     }
 
-    /// Whether an operation makes fewer bits of an operand than that has, or its reader makes more
-    /// of what it reads.
+    /// Whether the result of an operation has narrower elements than one of its operands, or the
+    /// result of its reader has wider elements than the operand.
     fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
         let bits = |id: &usize| {
             let tensor = self.context.value(*id).r#type().if_tensor();

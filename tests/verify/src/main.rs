@@ -1,8 +1,9 @@
 //! MLIR's own verifier over everything that is emitted.
 //!
 //! Each case of the conformance suite and each of 10,000 random graphs is lowered for each target
-//! of [`TARGETS`]. MLIR parses and verifies each module. What it refuses is listed, and the exit
-//! code is 1. Before that, modules with one fault each must be refused: see [`faults`].
+//! of [`TARGETS`]. MLIR parses and verifies each module. The program lists the modules that MLIR
+//! refuses, and exits with 1. Before that, modules with one fault each must be refused: see
+//! [`faults`].
 //!
 //! `ROTINI_CASE` chooses the cases with a text in their names, and no random graphs. `ROTINI_SEED`
 //! and `ROTINI_GRAPHS` choose other random graphs.
