@@ -180,9 +180,7 @@ impl Kernels {
             CpuKernel::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
-        let out = buffers
-            .next_back()
-            .unwrap_or_else(|| unreachable!("a kernel without buffers"));
+        let out = buffers.next_back().expect("a kernel without buffers");
         let kernel = Whole {
             kind,
             name,
