@@ -92,8 +92,8 @@ pub(crate) fn contract<'c>(
     let inputs = [input(&a, column), input(&b, row)];
     let init = at.zeros(&extents(out, order), compute);
     let map = IndexMap::select(rank + 1, 0..rank);
-    let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
-        multiply_add(body, elements, [a.dtype, b.dtype], compute)
+    let ssa = at.generic(&kinds, &inputs, (init, compute, map), |elements| {
+        multiply_add(&at, elements, [a.dtype, b.dtype], compute)
     });
     Ordered::new(ssa, order.to_vec(), compute, out.to_vec())
 }
@@ -119,18 +119,18 @@ pub(crate) fn repeated<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, ou
     }
     let at = lowering.emitter();
     let source = operand.clone();
-    let ssa = at.tabulate(&extents(&dims, &operand.order), operand.dtype, |body| {
+    let ssa = at.tabulate(&extents(&dims, &operand.order), operand.dtype, || {
         let mut indices = Vec::new();
         for (position, &axis) in source.order.iter().enumerate() {
-            let index = body.loop_index(position);
+            let index = at.loop_index(position);
             let divisor = extent(&divisors, axis);
             indices.push(if divisor == 1 {
                 index
             } else {
-                index.divui(body.integer(divisor, body.index_type()))
+                index.divui(at.integer(divisor, at.index_type()))
             });
         }
-        body.extract(source.ssa, &indices, source.dtype)
+        at.extract(source.ssa, &indices, source.dtype)
     });
     Ordered {
         ssa: at.barrier(ssa),

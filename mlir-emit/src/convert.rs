@@ -156,10 +156,10 @@ pub(crate) fn integer_to_float<'c>(
 ) -> Value<'c> {
     // Through f32, which loses digits of these, there would be two roundings.
     if to == DataType::Bf16 && bits >= 32 {
-        let wide = at.from_integer(name, value, DataType::F64);
+        let wide = at.converted_integer(name, value, DataType::F64);
         return at.narrowed(wide, to);
     }
-    at.from_integer(name, value, to)
+    at.converted_integer(name, value, to)
 }
 
 fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {

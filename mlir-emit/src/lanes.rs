@@ -248,11 +248,7 @@ impl<'c> Lowering<'_, 'c> {
             };
             let lanes = self.reduce_carried(&split.iter().collect::<Vec<_>>(), &whole, &gone, start, None, &body);
             let kept: Vec<usize> = order.iter().copied().filter(|axis| !gone.contains(axis)).collect();
-            let lanes_shape = Shape {
-                dims: &lanes.dims,
-                order: &kept,
-                dtype: lanes.dtype,
-            };
+            let lanes_shape = Shape::new(&lanes.dims, &kept, lanes.dtype);
             let lane = [rows.lane()];
             let result = self.reduce_carried(&[&lanes], &lanes_shape, &lane, start, None, |_, elements| {
                 only(elements)
@@ -304,11 +300,7 @@ mod tests {
         let [main, rest] = odd.parts();
         assert_eq!((main.clone(), rest.clone()), (0..992, 992..1001));
         assert_eq!((odd.lanes_of(&main), odd.lanes_of(&rest)), (16, 1));
-        let shape = Shape {
-            dims: &[5, 7, 143, 1],
-            order: &[3, 0, 1, 2],
-            dtype: DataType::F32,
-        };
+        let shape = Shape::new(&[5, 7, 143, 1], &[3, 0, 1, 2], DataType::F32);
         // Axes 1 and 2 become turns and lanes; what comes after them stays.
         assert_eq!(odd.shape(&shape, &main), (vec![5, 62, 16, 1], vec![3, 0, 1, 2]));
         assert_eq!(odd.gone(&[1, 2]), [1]);

@@ -94,7 +94,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
     /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
     /// is one.
-    pub(crate) fn in_order(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
+    pub(crate) fn reordered(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
         let transpose = self.target.machine().and_then(|_| as_transpose(tensor, order));
         let Some(transpose) = transpose.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
@@ -347,9 +347,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
             &vec![Loop::Parallel; rank],
             &inputs,
             (init, dtype, identity),
-            |body, elements| {
+            |elements| {
                 let element = elements[0];
-                convert(body, element, value.dtype, dtype)
+                convert(at, element, value.dtype, dtype)
             },
         );
         Ordered::new(ssa, order, dtype, value.dims.clone())

@@ -35,17 +35,17 @@ impl<'c> Lowering<'_, 'c> {
     /// Reads the elements of a strided tensor out of its span.
     fn gather(&self, tensor: &NormalTensor, span: Ssa<'c>) -> Ssa<'c> {
         let at = &self.emitter();
-        at.tabulate(&tensor.dims, tensor.dtype, |body| {
-            let index = body.index_type();
-            let mut address = body.integer(0, index);
+        at.tabulate(&tensor.dims, tensor.dtype, || {
+            let index = at.index_type();
+            let mut address = at.integer(0, index);
             for (axis, &stride) in tensor.strides.iter().enumerate() {
                 if stride == 0 {
                     continue;
                 }
-                let offset = body.loop_index(axis) * body.integer(stride, index);
+                let offset = at.loop_index(axis) * at.integer(stride, index);
                 address = address + offset;
             }
-            body.extract(span, &[address], tensor.dtype)
+            at.extract(span, &[address], tensor.dtype)
         })
     }
 

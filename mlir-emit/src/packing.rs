@@ -190,12 +190,12 @@ fn repack<'c>(
     let mut loops = vec![Loop::Parallel; old];
     loops.push(Loop::Reduction);
     let inputs = [(tensor, DataType::U8, map(old))];
-    at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
+    at.generic(&loops, &inputs, (init, dtype, map(new)), |elements| {
         let [piece, so_far] = exactly(elements);
-        let word = body.element_type(DataType::I32);
-        let bits = Bits { at: body, ty: word };
+        let word = at.element_type(DataType::I32);
+        let bits = Bits { at, ty: word };
         let start = |axis: usize, width: i64| {
-            let index = body.loop_index(axis).index_cast(word);
+            let index = at.loop_index(axis).index_cast(word);
             bits.with("arith.muli", index, width)
         };
         let piece = piece.extui(word);
@@ -208,7 +208,7 @@ fn repack<'c>(
             own = bits.shift("arith.shli", own, 32 - to);
             own = bits.shift("arith.shrsi", own, 32 - to);
         }
-        let own = own.trunci(body.element_type(DataType::U8));
+        let own = own.trunci(at.element_type(DataType::U8));
         own | so_far
     })
 }

@@ -152,11 +152,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Poi
     } else {
         lowering.result_order(op.out_0, &operands)
     };
-    let shape = Shape {
-        dims: &out.dims,
-        order: &order,
-        dtype: lowering.carried_type(op.out_0, compute),
-    };
+    let shape = Shape::new(&out.dims, &order, lowering.carried_type(op.out_0, compute));
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
     let adds = matches!(op.mode, M::Add | M::AddSquare);
     let sums = [Some(op.in_0), op.in_1].map(|id| adds && id.is_some_and(|id| lowering.is_sum(id)));

@@ -158,9 +158,9 @@ impl<'c> Lowering<'_, 'c> {
             &loops,
             &[(elements.ssa, element, identity)],
             (init, element, IndexMap::select(rank, results)),
-            |inner, elements| {
+            |elements| {
                 let [element, found] = exactly(elements);
-                let math = Math::new(*inner, self.target(), shape.dtype, shape.order.to_vec());
+                let math = Math::new(at, self.target(), shape.dtype, shape.order.to_vec());
                 combiner.combine(&math.combining(), found, element)
             },
         );
@@ -338,18 +338,18 @@ impl<'c> Lowering<'_, 'c> {
             &loops,
             &inputs(&read, &order),
             (init, carried, map),
-            |inner, elements| {
+            |elements| {
                 let (sum, elements) = elements.split_last().expect("a reduction without a result");
-                let math = Math::new(*inner, self.target(), compute, order.clone());
+                let math = Math::new(at, self.target(), compute, order.clone());
                 let math = if count(shape.dims, reduced) > 1 {
                     math.combining()
                 } else {
                     math
                 };
-                let element = body(&math, &arguments(inner, &read, elements, compute));
-                let mut element = convert(inner, element, compute, carried);
+                let element = body(&math, &arguments(&at, &read, elements, compute));
+                let mut element = convert(&at, element, compute, carried);
                 if has_repeated {
-                    element = inner.uncontracted(element);
+                    element = at.uncontracted(element);
                 }
                 combiner.combine(&math, *sum, element)
             },

@@ -23,6 +23,12 @@ pub(crate) struct Shape<'a> {
     pub(crate) dtype: DataType,
 }
 
+impl<'a> Shape<'a> {
+    pub(crate) fn new(dims: &'a [i64], order: &'a [usize], dtype: DataType) -> Self {
+        Shape { dims, order, dtype }
+    }
+}
+
 /// How elements become one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Combiner {
@@ -85,10 +91,10 @@ impl<'c> Lowering<'_, 'c> {
             &loops,
             &inputs(&read, shape.order),
             (init, shape.dtype, identity),
-            |inner, elements| {
-                let math = Math::new(*inner, self.target(), compute, shape.order.to_vec());
-                let result = body(&math, &arguments(inner, &read, elements, compute));
-                convert(inner, result, compute, shape.dtype)
+            |elements| {
+                let math = Math::new(at, self.target(), compute, shape.order.to_vec());
+                let result = body(&math, &arguments(&at, &read, elements, compute));
+                convert(&at, result, compute, shape.dtype)
             },
         );
         Ordered::new(ssa, shape.order.to_vec(), shape.dtype, shape.dims.to_vec())

@@ -98,7 +98,7 @@ pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from:
         &vec![Loop::Parallel; rank],
         &[(ssa, from, identity.clone())],
         (at.empty(extents, to), to, identity),
-        |body, elements| convert(body, only(elements), from, to),
+        |elements| convert(at, only(elements), from, to),
     )
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn blocks<'c>(
             &vec![Loop::Parallel; rank],
             &inputs,
             (at.empty(results, compute), compute, identity),
-            |_, elements| {
+            |elements| {
                 let mut sums = elements[..inputs.len()].to_vec();
                 while sums.len() > 1 {
                     sums = sums
@@ -157,9 +157,9 @@ pub(crate) fn blocks<'c>(
             DataType::F64,
             IndexMap::select(rank + 1, 0..rank),
         ),
-        |body, elements| {
+        |elements| {
             let [element, sum] = exactly(elements);
-            sum + convert(body, element, compute, DataType::F64)
+            sum + convert(at, element, compute, DataType::F64)
         },
     );
     in_type(at, sum, results, DataType::F64, compute)

@@ -143,8 +143,8 @@ impl<'c> Value<'c> {
         let identity = IndexMap::identity(order.len());
         let loops = vec![Loop::Parallel; order.len()];
         let inputs: Vec<_> = operand.input(order).into_iter().collect();
-        at.generic(&loops, &inputs, (init, self.dtype, identity), |body, elements| {
-            operand.element(body, elements.first().copied())
+        at.generic(&loops, &inputs, (init, self.dtype, identity), |elements| {
+            operand.element(at, elements.first().copied())
         })
     }
 }

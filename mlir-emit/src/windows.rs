@@ -275,15 +275,15 @@ impl<'c> Fold<'_, '_, 'c> {
             at.filled(&shape, dtype, start)
         };
         let result: Vec<usize> = (0..rank).collect();
-        let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |inner, elements| {
+        let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |elements| {
             let (so_far, read) = elements.split_last().expect(MISSING);
-            let mut places = Places::new(*inner, self.order);
+            let mut places = Places::new(at, self.order);
             if in_thread {
                 return self.in_thread(&places, read, (start, dtype), body);
             }
-            let indices = (rank..loops.len()).map(|position| inner.loop_index(position));
+            let indices = (rank..loops.len()).map(|position| at.loop_index(position));
             places.folded = indices.collect();
-            let math = Math::new(*inner, target, self.compute, self.order.to_vec());
+            let math = Math::new(at, target, self.compute, self.order.to_vec());
             let read = [&read[..windows], &read[windows + 1..]].concat();
             body(&math, &places, &read, *so_far)
         });
@@ -301,15 +301,15 @@ impl<'c> Fold<'_, '_, 'c> {
         let at = outer.at;
         let steps: i64 = self.over.iter().product();
         let bounds = [outer.constant(0), outer.constant(steps)];
-        at.fold(bounds, at.constant(start, dtype), |inner, position, so_far| {
+        at.fold(bounds, at.constant(start, dtype), |position, so_far| {
             let mut places = Places {
-                at: *inner,
+                at,
                 along: outer.along.to_vec(),
                 folded: Vec::new(),
             };
             places.folded = places.split(position, self.over);
             let read: Vec<_> = read.to_vec();
-            let math = Math::new(*inner, self.lowering.target(), self.compute, Vec::new());
+            let math = Math::new(at, self.lowering.target(), self.compute, Vec::new());
             body(&math, &places, &read, so_far)
         })
     }

@@ -142,11 +142,7 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
         product.dtype,
         dims.to_vec(),
     ));
-    let shape = Shape {
-        dims: &dims,
-        order: &[0, 1, 2, 3, 4],
-        dtype: product.dtype,
-    };
+    let shape = Shape::new(&dims, &[0, 1, 2, 3, 4], product.dtype);
     let summed = lowering.reduce(&[&split], &shape, &[2], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
     });

@@ -152,11 +152,7 @@ fn mask<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Option<Or
             *dim = 1;
         }
     }
-    let shape = Shape {
-        dims: &own,
-        order: &order,
-        dtype: DataType::F32,
-    };
+    let shape = Shape::new(&own, &order, DataType::F32);
     let operands: Vec<_> = mask.iter().collect();
     Some(lowering.map(&operands, &shape, DataType::F32, |math, elements| {
         let Some(&element) = elements.first() else {

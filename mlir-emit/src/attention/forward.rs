@@ -90,11 +90,7 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
     let weighted = match attention.length(Rows::Queries) {
         // The sink is a weight of hidden queries too.
         Some(length) if sink.is_some() => {
-            let wide = Shape {
-                dims: &out,
-                order: &[0, 1, QUERY, KEY],
-                dtype: compute,
-            };
+            let wide = Shape::new(&out, &[0, 1, QUERY, KEY], compute);
             Value::of(lowering.map(&[&weighted, length], &wide, compute, |math, elements| {
                 let (&element, lengths) = elements.split_first().expect(MISSING);
                 in_sequence(math, element, lengths)

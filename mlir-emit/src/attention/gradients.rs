@@ -180,7 +180,7 @@ fn numbers<'c>(
     let mut numbers = [0; 2];
     for (value, number) in [statistics, level].into_iter().zip(&mut numbers) {
         let rows = lowering.carry(value.materialise(&lowering.emitter()), DataType::F32);
-        *number = lowering.in_order(&rows, &order).ssa.id();
+        *number = lowering.reordered(&rows, &order).ssa.id();
     }
     numbers
 }

@@ -128,20 +128,16 @@ impl<'c> Attention<'c> {
         }
         let at = lowering.emitter();
         let product = Value::of(product.apart(&at));
-        let shape = Shape {
-            dims,
-            order: &[0, 1, QUERY, KEY],
-            dtype: self.compute,
-        };
+        let shape = Shape::new(dims, &[0, 1, QUERY, KEY], self.compute);
         lowering.map(&[&product], &shape, self.compute, |math, elements| {
             let body = &math.at;
             let [batch, head, row, column] = places(body);
-            mended(body, only(elements), |body| {
+            mended(body, only(elements), || {
                 let range = seen(body, row, (terms, extent(&b.dims, QUERY)));
-                body.fold(range, body.zero(self.compute), |inner, term, sum| {
-                    let weight = a.element(inner, &[batch, head, row, term]);
-                    let element = b.element(inner, &[batch, head, term, column]);
-                    multiply_add(inner, &[weight, element, sum], [a.dtype, b.dtype], self.compute)
+                body.fold(range, body.zero(self.compute), |term, sum| {
+                    let weight = a.element(body, &[batch, head, row, term]);
+                    let element = b.element(body, &[batch, head, term, column]);
+                    multiply_add(body, &[weight, element, sum], [a.dtype, b.dtype], self.compute)
                 })
             })
         })
@@ -177,42 +173,36 @@ impl<'c> Attention<'c> {
         let [weighted, greatest, total] = [online.weighted, online.greatest, online.total].map(apart);
         let (weighted, greatest, total) = (weighted, greatest, total);
         let (rows, all) = (self.rows(), [0, HEAD, QUERY, KEY]);
-        let row = Shape {
-            dims: &rows,
-            order: &all,
-            dtype,
-        };
+        let row = Shape::new(&rows, &all, dtype);
         let operands = [Value::of(greatest), Value::of(total)];
         let operands = [&operands[0], &operands[1]];
         let greatest = lowering.map(&operands, &row, dtype, |math, elements| {
             let [greatest, total] = exactly(elements);
             let [batch, head, query, _] = places(&math.at);
             let is_nan = math.at.compare_floats(F::UnorderedNotEqual, total, total);
-            math.at.replaced(is_nan, greatest, |body| {
+            math.at.replaced(is_nan, greatest, || {
                 let place = [batch, head, query];
-                let least = body.constant(f64::from(f32::MIN), dtype);
-                body.fold(seen(body, place[2], (terms, keys)), least, |inner, key, most| {
-                    let power = power.of(inner, place, key);
-                    let is_more = inner.compare_floats(F::Greater, power, most);
-                    is_more.select(power, most)
-                })
+                let least = math.at.constant(f64::from(f32::MIN), dtype);
+                math.at
+                    .fold(seen(&math.at, place[2], (terms, keys)), least, |key, most| {
+                        let power = power.of(&math.at, place, key);
+                        let is_more = math.at.compare_floats(F::Greater, power, most);
+                        is_more.select(power, most)
+                    })
             })
         });
         let greatest = Value::of(greatest);
         let total = lowering.map(&[operands[1], &greatest], &row, dtype, |math, elements| {
             let [total, greatest] = exactly(elements);
             let [batch, head, query, _] = places(&math.at);
-            mended(&math.at, total, |body| {
+            let body = &math.at;
+            mended(body, total, || {
                 let place = [batch, head, query];
-                body.fold(
-                    seen(body, place[2], (terms, keys)),
-                    body.zero(dtype),
-                    |inner, key, sum| {
-                        let power = power.of(inner, place, key);
-                        let power = power - greatest;
-                        sum + power.exp2()
-                    },
-                )
+                body.fold(seen(body, place[2], (terms, keys)), body.zero(dtype), |key, sum| {
+                    let power = power.of(body, place, key);
+                    let power = power - greatest;
+                    sum + power.exp2()
+                })
             })
         });
         let wide = Shape {
@@ -224,19 +214,16 @@ impl<'c> Attention<'c> {
         let weighted = lowering.map(&[&Value::of(weighted), &greatest], &wide, dtype, |math, elements| {
             let [weighted, greatest] = exactly(elements);
             let [batch, head, query, column] = places(&math.at);
-            mended(&math.at, weighted, |body| {
+            let body = &math.at;
+            mended(body, weighted, || {
                 let place = [batch, head, query];
-                body.fold(
-                    seen(body, place[2], (terms, keys)),
-                    body.zero(dtype),
-                    |inner, key, sum| {
-                        let power = power.of(inner, place, key);
-                        let weight = (power - greatest).exp2();
-                        let head = power_head(inner, place[1], power_group(&self.q, v));
-                        let element = v.element(inner, &[place[0], head, key, column]);
-                        multiply_add(inner, &[weight, element, sum], [dtype, v.dtype], dtype)
-                    },
-                )
+                body.fold(seen(body, place[2], (terms, keys)), body.zero(dtype), |key, sum| {
+                    let power = power.of(body, place, key);
+                    let weight = (power - greatest).exp2();
+                    let head = power_head(body, place[1], power_group(&self.q, v));
+                    let element = v.element(body, &[place[0], head, key, column]);
+                    multiply_add(body, &[weight, element, sum], [dtype, v.dtype], dtype)
+                })
             })
         });
         Online {
@@ -283,7 +270,7 @@ fn places<'c>(body: &Emitter<'c>) -> [Ssa<'c>; 4] {
 }
 
 /// Returns `number`, or the result of `again` if it is NaN.
-fn mended<'c>(body: &Emitter<'c>, number: Ssa<'c>, again: impl FnOnce(&Emitter<'c>) -> Ssa<'c>) -> Ssa<'c> {
+fn mended<'c>(body: &Emitter<'c>, number: Ssa<'c>, again: impl FnOnce() -> Ssa<'c>) -> Ssa<'c> {
     let is_nan = body.compare_floats(F::UnorderedNotEqual, number, number);
     body.replaced(is_nan, number, again)
 }
@@ -321,11 +308,11 @@ impl<'c> Power<'_, 'c> {
         let index = |number: i64| body.integer(number, body.index_type());
         let of_keys = power_head(body, head, self.group);
         let columns = [index(0), index(extent(&q.dims, KEY))];
-        let sum = body.fold(columns, body.zero(dtype), |inner, column, sum| {
+        let sum = body.fold(columns, body.zero(dtype), |column, sum| {
             let [batch, head, of_keys, query, key] = [batch, head, of_keys, query, key];
-            let q_element = q.element(inner, &[batch, head, query, column]);
-            let k_element = k.element(inner, &[batch, of_keys, key, column]);
-            multiply_add(inner, &[q_element, k_element, sum], [q.dtype, k.dtype], dtype)
+            let q_element = q.element(body, &[batch, head, query, column]);
+            let k_element = k.element(body, &[batch, of_keys, key, column]);
+            multiply_add(body, &[q_element, k_element, sum], [q.dtype, k.dtype], dtype)
         });
         let scaled = sum * body.constant(self.scale, dtype);
         let Some(mask) = self.mask else { return scaled };

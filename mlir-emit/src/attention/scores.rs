@@ -74,11 +74,7 @@ impl<'c> Attention<'c> {
     }
 
     pub(super) fn shape(&self) -> Shape<'_> {
-        Shape {
-            dims: &self.dims,
-            order: &[0, 1, QUERY, KEY],
-            dtype: self.compute,
-        }
+        Shape::new(&self.dims, &[0, 1, QUERY, KEY], self.compute)
     }
 
     /// Keys or values for each head of q.
@@ -251,11 +247,7 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
         Data::Scalar(_) => (Vec::new(), mask.dims.clone()),
         Data::Tensor { order, .. } => (order.clone(), mask.dims.clone()),
     };
-    let shape = Shape {
-        dims: &dims,
-        order: &order,
-        dtype,
-    };
+    let shape = Shape::new(&dims, &order, dtype);
     let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
         let hides = math.compare(F::Equal, only(elements), math.constant(0.0));
         hides.select(math.constant(f64::NEG_INFINITY), math.constant(0.0))
@@ -277,11 +269,7 @@ pub(super) fn level<'c>(
     order: &[usize],
     compute: DataType,
 ) -> Value<'c> {
-    let rows = Shape {
-        dims: &d_o.dims,
-        order,
-        dtype: compute,
-    };
+    let rows = Shape::new(&d_o.dims, order, compute);
     let o = lowering.value(o).clone();
     lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
         let [d_o, o] = exactly(elements);

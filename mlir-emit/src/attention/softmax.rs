@@ -88,10 +88,6 @@ impl Row {
     }
 
     pub(super) fn shape(&self, dtype: DataType) -> Shape<'_> {
-        Shape {
-            dims: &self.dims,
-            order: &self.order,
-            dtype,
-        }
+        Shape::new(&self.dims, &self.order, dtype)
     }
 }

@@ -145,10 +145,10 @@ pub(super) fn lower<'c>(
     if shape.groups == 1 && is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
         return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
     }
-    let dy = &lowering.in_order(dy, &last);
+    let dy = &lowering.reordered(dy, &last);
     // Lanes read channels, or filters, side by side.
     let w = &if extent(&strides(w), 1) > 1 {
-        lowering.in_order(w, &last)
+        lowering.reordered(w, &last)
     } else {
         w.clone()
     };
@@ -214,7 +214,7 @@ fn side_by_side<'c>(
         stored,
     );
     let result = Ordered::new(ssa, whole, stored, dims.to_vec());
-    Some(lowering.in_order(&result, order))
+    Some(lowering.reordered(&result, order))
 }
 
 /// The product. Channels lie innermost in dy.

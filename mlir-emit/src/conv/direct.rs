@@ -125,8 +125,8 @@ pub(super) fn lower<'c>(
         (multiplied(at, x_ssa, x.dtype), x.dtype, IndexMap::new(rank, x_map)),
         (multiplied(at, w_ssa, w.dtype), w.dtype, IndexMap::new(rank, w_map)),
     ];
-    let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
-        multiply_add(body, elements, [x.dtype, w.dtype], compute)
+    let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |elements| {
+        multiply_add(at, elements, [x.dtype, w.dtype], compute)
     });
     let result = Ordered::new(ssa, (0..result_rank).collect(), compute, result_shape);
     let result_shape = extents(&result.dims, &in_memory);

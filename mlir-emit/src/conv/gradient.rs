@@ -109,12 +109,12 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
     }
     // The result has the memory order of w, with the two channel axes exchanged.
     let order: Vec<usize> = w.order.clone();
-    let ssa = at.tabulate(&extents(&dims, &order), w.dtype, |body| {
-        let index = body.index_type();
-        let constant = |value: i64| body.integer(value, index);
+    let ssa = at.tabulate(&extents(&dims, &order), w.dtype, || {
+        let index = at.index_type();
+        let constant = |value: i64| at.integer(value, index);
         let at_axis = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
-            body.loop_index(position.expect("a filter without an axis"))
+            at.loop_index(position.expect("a filter without an axis"))
         };
         let (filter, channel) = (at_axis(0), at_axis(1));
         let channels = constant(shape.channels);
@@ -134,7 +134,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
                 }
             });
         }
-        body.extract(w.ssa, &indices, w.dtype)
+        at.extract(w.ssa, &indices, w.dtype)
     });
     Ordered::new(at.barrier(ssa), order, w.dtype, dims)
 }
@@ -216,12 +216,12 @@ pub(super) fn filter<'c>(
 fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim]) -> Tensor<'c> {
     let geometry = shape.geometry;
     let extents: Vec<i64> = axes.iter().map(|&(_, extent)| extent).collect();
-    let ssa = at.tabulate(&extents, x.dtype, |body| {
-        let index = body.index_type();
-        let constant = |value: i64| body.integer(value, index);
+    let ssa = at.tabulate(&extents, x.dtype, || {
+        let index = at.index_type();
+        let constant = |value: i64| at.integer(value, index);
         let position = |axis: Axis| axes.iter().position(|&(candidate, _)| candidate == axis);
         let here = |axis: Axis| match position(axis) {
-            Some(position) => body.loop_index(position),
+            Some(position) => at.loop_index(position),
             None => constant(0),
         };
         let mut inside: Option<Ssa<'_>> = None;
@@ -247,14 +247,14 @@ fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim
             let zeros = constant(extent(&geometry.pre_padding, spatial));
             let source = reached - zeros;
             let last = constant(extent(&x.dims, axis) - 1);
-            let is_there = body.compare_integers(IntegerPredicate::AtMost, source, last);
+            let is_there = at.compare_integers(IntegerPredicate::AtMost, source, last);
             indices.push(is_there.select(source, constant(0)));
             inside = Some(match inside {
                 Some(others) => others & is_there,
                 None => is_there,
             });
         }
-        masked(body, inside, body.extract(x.ssa, &indices, x.dtype), x.dtype)
+        masked(at, inside, at.extract(x.ssa, &indices, x.dtype), x.dtype)
     });
     Tensor::new(ssa, x.dtype, axes.to_vec())
 }

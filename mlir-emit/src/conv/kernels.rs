@@ -59,7 +59,7 @@ pub(super) fn lower<'c>(
         return None;
     }
     if shape.channels % WIDTH == 0 {
-        let (x, w) = (lowering.in_order(x, &last), lowering.in_order(w, &last));
+        let (x, w) = (lowering.reordered(x, &last), lowering.reordered(w, &last));
         return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute)));
     }
     // Lanes load a half of their width where there are few channels, as in a network's first layer.
@@ -294,7 +294,7 @@ pub(super) fn wgrad<'c>(
         if is_readable && are_wide {
             tensor.clone()
         } else {
-            lowering.in_order(tensor, &last)
+            lowering.reordered(tensor, &last)
         }
     };
     let x = &in_place(is_pointwise && shape.input == shape.output, x);
@@ -346,10 +346,10 @@ fn own_channels<'c>(
     let at = lowering.emitter();
     let mut dims = sums.dims.clone();
     *dims.get_mut(1).expect(MISSING) = shape.channels;
-    let ssa = at.tabulate(&extents(&dims, &sums.order), sums.dtype, |body| {
-        let constant = |number: i64| body.integer(number, body.index_type());
+    let ssa = at.tabulate(&extents(&dims, &sums.order), sums.dtype, || {
+        let constant = |number: i64| at.integer(number, at.index_type());
         let filter = sums.order.iter().position(|&axis| axis == 0).expect(MISSING);
-        let group = body.loop_index(filter).divui(constant(shape.filters));
+        let group = at.loop_index(filter).divui(constant(shape.filters));
         let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
         let indices: Vec<_> = sums
@@ -357,14 +357,14 @@ fn own_channels<'c>(
             .iter()
             .enumerate()
             .map(|(position, &axis)| {
-                let here = body.loop_index(position);
+                let here = at.loop_index(position);
                 match axis {
                     1 => here + first,
                     _ => here,
                 }
             })
             .collect();
-        body.extract(sums.ssa, &indices, sums.dtype)
+        at.extract(sums.ssa, &indices, sums.dtype)
     });
     Ordered {
         ssa: if is_read { at.barrier(ssa) } else { ssa },

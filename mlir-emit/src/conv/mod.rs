@@ -423,18 +423,18 @@ fn reversed<'c>(at: &Emitter<'c>, w: Ordered<'c>, shape: &Shape<'_>) -> Ordered<
     if !shape.is_reversed() {
         return w;
     }
-    let ssa = at.tabulate(&extents(&w.dims, &w.order), w.dtype, |body| {
+    let ssa = at.tabulate(&extents(&w.dims, &w.order), w.dtype, || {
         let mut indices = Vec::new();
         for (position, &axis) in w.order.iter().enumerate() {
-            let here = body.loop_index(position);
+            let here = at.loop_index(position);
             indices.push(if axis < 2 {
                 here
             } else {
-                let last = body.integer(extent(&w.dims, axis) - 1, body.index_type());
+                let last = at.integer(extent(&w.dims, axis) - 1, at.index_type());
                 last - here
             });
         }
-        body.extract(w.ssa, &indices, w.dtype)
+        at.extract(w.ssa, &indices, w.dtype)
     });
     Ordered {
         ssa: at.barrier(ssa),

@@ -94,20 +94,12 @@ impl<'c> Tensor<'c> {
             .order
             .iter()
             .flat_map(|&axis| group(axis).into_iter().chain([name(axis)]));
-        Tensor {
-            ssa,
-            dtype: tensor.dtype,
-            axes: names.zip(extents).collect(),
-        }
+        Tensor::new(ssa, tensor.dtype, names.zip(extents).collect())
     }
 
     /// Returns an uninitialized tensor with these axes.
     pub(super) fn empty(at: &Emitter<'c>, axes: Vec<Dim>, dtype: DataType) -> Self {
-        Tensor {
-            ssa: at.empty(&extents(&axes), dtype),
-            dtype,
-            axes,
-        }
+        Tensor::new(at.empty(&extents(&axes), dtype), dtype, axes)
     }
 
     /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
@@ -119,15 +111,11 @@ impl<'c> Tensor<'c> {
         let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
         let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry))];
         let init = (at.empty(&extents(axes), dtype), dtype, IndexMap::identity(loops.len()));
-        let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |body, elements| {
+        let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |elements| {
             let element = elements[0];
-            convert(body, element, self.dtype, dtype)
+            convert(at, element, self.dtype, dtype)
         });
-        Tensor {
-            ssa,
-            dtype,
-            axes: axes.to_vec(),
-        }
+        Tensor::new(ssa, dtype, axes.to_vec())
     }
 
     /// The index map with which these loops read the tensor. Where there is a loop over taps, the
@@ -197,11 +185,7 @@ impl<'c> Tensor<'c> {
             .map(|&length| next.by_ref().take(length).collect())
             .collect();
         let ssa = reshape(at, name, self.ssa, &runs, &extents(axes), self.dtype);
-        Tensor {
-            ssa,
-            dtype: self.dtype,
-            axes: axes.to_vec(),
-        }
+        Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 
     /// The first elements along each axis.
@@ -218,11 +202,7 @@ impl<'c> Tensor<'c> {
             at.tensor_type(&shape, self.dtype),
             &attributes,
         );
-        Tensor {
-            ssa,
-            dtype: self.dtype,
-            axes: axes.to_vec(),
-        }
+        Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 
     /// The slice at one index of the outermost axis, without that axis.
@@ -231,11 +211,7 @@ impl<'c> Tensor<'c> {
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
         let part = at.tensor_type(&extents(&axes), self.dtype);
         let ssa = at.one("tensor.extract_slice", &[self.ssa], part, &attributes);
-        Tensor {
-            ssa,
-            dtype: self.dtype,
-            axes,
-        }
+        Tensor::new(ssa, self.dtype, axes)
     }
 
     /// This tensor with the slice at one index of the outermost axis replaced.
@@ -292,12 +268,8 @@ pub(super) fn sum<'c>(
         compute,
         IndexMap::select(loops.len(), 0..result.len()),
     );
-    let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
-        multiply_add(body, elements, [x.dtype, w.dtype], compute)
+    let ssa = at.generic(&kinds, &inputs, init, |elements| {
+        multiply_add(at, elements, [x.dtype, w.dtype], compute)
     });
-    Tensor {
-        ssa,
-        dtype: compute,
-        axes: result.to_vec(),
-    }
+    Tensor::new(ssa, compute, result.to_vec())
 }

@@ -149,7 +149,7 @@ pub(super) fn are_floats(lowering: &Lowering<'_, '_>, [a, b]: [&Ordered<'_>; 2],
 /// padded: the copy in fewer bits is the smaller one.
 pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
     if tensor.dtype == DataType::F32 {
-        return lowering.in_order(tensor, order);
+        return lowering.reordered(tensor, order);
     }
     let wide = lowering.round(tensor, DataType::F32, order.to_vec());
     wide.apart(&lowering.emitter())

@@ -80,12 +80,12 @@ impl<'c> Builder<'_, 'c> {
     fn statement(&self, statement: &Statement) -> Ssa<'c> {
         let at = &self.at;
         if let Operation::Scalar(scalar) = &statement.operation {
-            return self.scalar(at, &self.values, scalar);
+            return self.scalar(&self.values, scalar);
         }
         let TensorType { dims, element } = tensor_of(self.body, statement.result);
         let result = tensor_type(at, dims, *element);
         match &statement.operation {
-            Operation::Scalar(scalar) => self.scalar(at, &self.values, scalar),
+            Operation::Scalar(scalar) => self.scalar(&self.values, scalar),
             Operation::Empty => at.one("tensor.empty", &[], result, &[]),
             Operation::Fill(number) => at.fill(self.values.get(*number), at.one("tensor.empty", &[], result, &[])),
             Operation::Expand(source, groups) => {
@@ -109,9 +109,9 @@ impl<'c> Builder<'_, 'c> {
             Operation::Apart(source) => at.barrier(self.values.get(*source)),
             Operation::Generic(generic) => match generic.combiner() {
                 Some(_) => self.reduction(generic, dims, *element),
-                None => self.generic(generic, self.values.get(generic.init.value), *element, |at, values| {
+                None => self.generic(generic, self.values.get(generic.init.value), *element, |values| {
                     for scalar in &generic.body {
-                        let made = self.scalar(at, values, scalar);
+                        let made = self.scalar(values, scalar);
                         values.set(scalar.result, made);
                     }
                     values.get(generic.yielded)
@@ -127,15 +127,15 @@ impl<'c> Builder<'_, 'c> {
         from: &[Ssa<'c>],
         element: Element,
         made: Element,
-        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+        body: impl FnOnce(&[Ssa<'c>]) -> Ssa<'c>,
     ) -> Ssa<'c> {
         let at = &self.at;
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let loops = vec![Loop::Parallel; dims.len()];
         let init = at.one("tensor.empty", &[], tensor_type(at, dims, made), &[]);
         let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
-        self.structured(&loops, &inputs, (init, all.as_slice(), made), |inner, elements| {
-            body(inner, &elements[..from.len()])
+        self.structured(&loops, &inputs, (init, all.as_slice(), made), |elements| {
+            body(&elements[..from.len()])
         })
     }
 
@@ -160,9 +160,9 @@ impl<'c> Builder<'_, 'c> {
         let init = at.one("tensor.empty", &[], result, &[]);
         let element = sources.first().map(|&source| tensor_of(self.body, source));
         let element = element.expect(UNKNOWN).element;
-        self.structured(&loops, &[], (init, all.as_slice(), element), |inner, _| {
-            let along = inner.loop_index(axis);
-            let constant = |number: i64| inner.integer(number, inner.index_type());
+        self.structured(&loops, &[], (init, all.as_slice(), element), |_| {
+            let along = at.loop_index(axis);
+            let constant = |number: i64| at.integer(number, at.index_type());
             let mut chosen: Option<Ssa<'c>> = None;
             let mut start = 0_i64;
             for &source in sources {
@@ -173,20 +173,19 @@ impl<'c> Builder<'_, 'c> {
                 let own = own.minsi(constant(extent.saturating_sub(1)));
                 let mut operands = vec![self.values.get(source)];
                 for index in 0..dims.len() {
-                    operands.push(if index == axis { own } else { inner.loop_index(index) });
+                    operands.push(if index == axis { own } else { at.loop_index(index) });
                 }
-                let mut read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[]);
+                let mut read = at.one("tensor.extract", &operands, scalar_type(at, element), &[]);
                 if element == Element::Bf16 {
                     // As bits: the compiler selects bf16 through f32, which changes NaN.
-                    read = read.bitcast(inner.bits16_type());
+                    read = read.bitcast(at.bits16_type());
                 }
                 chosen = Some(match chosen {
                     None => read,
                     Some(before) => {
-                        let predicate = inner.attribute("5 : i64");
+                        let predicate = at.attribute("5 : i64");
                         let attributes = [("predicate", predicate)];
-                        let is_here =
-                            inner.one("arith.cmpi", &[along, constant(start)], inner.bool_type(), &attributes);
+                        let is_here = at.one("arith.cmpi", &[along, constant(start)], at.bool_type(), &attributes);
                         is_here.select(read, before)
                     }
                 });
@@ -194,7 +193,7 @@ impl<'c> Builder<'_, 'c> {
             }
             let chosen = chosen.expect(UNKNOWN);
             if element == Element::Bf16 {
-                chosen.bitcast(scalar_type(inner, element))
+                chosen.bitcast(scalar_type(at, element))
             } else {
                 chosen
             }
@@ -208,7 +207,7 @@ impl<'c> Builder<'_, 'c> {
         generic: &Generic,
         init: Ssa<'c>,
         element: Element,
-        body: impl FnOnce(&Emitter<'c>, &mut Values<'c>) -> Ssa<'c>,
+        body: impl FnOnce(&mut Values<'c>) -> Ssa<'c>,
     ) -> Ssa<'c> {
         let mut inputs = Vec::new();
         for Operand { value, map } in &generic.inputs {
@@ -225,12 +224,12 @@ impl<'c> Builder<'_, 'c> {
             &generic.loops,
             &inputs,
             (start, places.as_slice(), element),
-            |at, elements| {
+            |elements| {
                 let mut values = self.values.clone();
                 for (&argument, &element) in generic.arguments.iter().zip(elements) {
                     values.set(argument, element);
                 }
-                body(at, &mut values)
+                body(&mut values)
             },
         );
         if places.len() == ty.dims.len() {
@@ -285,7 +284,7 @@ impl<'c> Builder<'_, 'c> {
         loops: &[Loop],
         inputs: &[(Ssa<'c>, Vec<Place>, Element)],
         (init, init_map, element): (Ssa<'c>, &[Place], Element),
-        body: impl FnOnce(&Emitter<'c>, &[Ssa<'c>]) -> Ssa<'c>,
+        body: impl FnOnce(&[Ssa<'c>]) -> Ssa<'c>,
     ) -> Ssa<'c> {
         let at = &self.at;
         let map = |places: &[Place]| {
@@ -311,7 +310,8 @@ impl<'c> Builder<'_, 'c> {
     }
 
     /// Returns the result of a scalar operation, as the body says.
-    pub(crate) fn operation(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+    pub(crate) fn operation(&self, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+        let at = &self.at;
         let element = element_of(self.body, scalar.result);
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),

@@ -29,7 +29,7 @@ impl<'c> Emitter<'c> {
         loops: &[Loop],
         inputs: &[Input<'c>],
         init: Input<'c>,
-        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+        body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
         self.written_by(Writer::Compiler, loops, inputs, init, body)
     }
@@ -41,7 +41,7 @@ impl<'c> Emitter<'c> {
         loops: &[Loop],
         inputs: &[Input<'c>],
         init: Input<'c>,
-        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+        body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
         let (init, init_dtype, init_map) = init;
         let inputs = inputs
@@ -64,12 +64,12 @@ impl<'c> Emitter<'c> {
         loops: &[Loop],
         inputs: &[(Value<'c>, Type<'c>, IndexMap)],
         (init, init_type, init_map): (Value<'c>, Type<'c>, IndexMap),
-        body: impl FnOnce(&Emitter<'c>, &[Value<'c>]) -> Value<'c>,
+        body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
         let maps = inputs.iter().map(|(_, _, map)| map.clone()).chain([init_map]);
         let types = inputs.iter().map(|(_, r#type, _)| *r#type).chain([init_type]);
         let block = self.block(&types.collect::<Vec<_>>(), |elements| {
-            let result = body(self, elements);
+            let result = body(elements);
             self.run("linalg.yield", &[result]);
         });
         let operands = inputs.iter().map(|(value, _, _)| *value).chain([init]);
@@ -97,15 +97,10 @@ impl<'c> Emitter<'c> {
     }
 
     /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
-    pub(crate) fn tabulate(
-        &self,
-        shape: &[i64],
-        dtype: DataType,
-        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
-    ) -> Value<'c> {
+    pub(crate) fn tabulate(&self, shape: &[i64], dtype: DataType, body: impl FnOnce() -> Value<'c>) -> Value<'c> {
         let rank = shape.len();
         let init = (self.empty(shape, dtype), dtype, IndexMap::identity(rank));
-        self.generic(&vec![Loop::Parallel; rank], &[], init, |inner, _| body(inner))
+        self.generic(&vec![Loop::Parallel; rank], &[], init, |_| body())
     }
 
     /// One loop from the first bound to before the second, in the body of a structured operation:
@@ -114,11 +109,11 @@ impl<'c> Emitter<'c> {
         &self,
         [from, to]: [Value<'c>; 2],
         start: Value<'c>,
-        body: impl FnOnce(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>,
+        body: impl FnOnce(Value<'c>, Value<'c>) -> Value<'c>,
     ) -> Value<'c> {
         let bounds = [Int::Made(from), Int::Made(to), Int::Known(1)];
         let folded = self.repeat(bounds, &[start], |index, so_far| {
-            vec![body(self, self.index(index), so_far[0])]
+            vec![body(self.index(index), so_far[0])]
         });
         first(folded)
     }
@@ -129,10 +124,10 @@ impl<'c> Emitter<'c> {
         &self,
         condition: Value<'c>,
         value: Value<'c>,
-        body: impl FnOnce(&Emitter<'c>) -> Value<'c>,
+        body: impl FnOnce() -> Value<'c>,
     ) -> Value<'c> {
         let condition = Int::Made(condition);
-        first(self.code.replaced(condition, &[value], || vec![body(self)]))
+        first(self.code.replaced(condition, &[value], || vec![body()]))
     }
 
     /// The index of a loop, inside the body of a structured operation.

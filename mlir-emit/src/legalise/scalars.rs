@@ -88,7 +88,7 @@ impl<'c> Emitter<'c> {
     /// Converts an integer to a float by the operation `name`. [`Quirk::FoldedBf16`]: 0 is added to
     /// an f32, which may be rounded to bf16, so that both conversions stay two. No integer is -0,
     /// so this changes nothing.
-    pub(crate) fn from_integer(&self, name: &str, value: Value<'c>, to: DataType) -> Value<'c> {
+    pub(crate) fn converted_integer(&self, name: &str, value: Value<'c>, to: DataType) -> Value<'c> {
         let is_folded = self.quirks().avoids(Quirk::FoldedBf16) && matches!(to, DataType::F32 | DataType::Bf16);
         if !is_folded {
             return self.one(name, &[value], self.element_type(to), &[]);

@@ -110,15 +110,15 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     let dtype = lowering.carried_type(op.output, compute);
     let input = (tiles.slots(taken), DataType::I32, IndexMap::select(3, [row]));
     let init = (at.empty(&extents(out, &order), compute), compute, IndexMap::identity(3));
-    let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
-        let body = Body(*inner);
+    let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
+        let body = Body(at);
         let slot = elements[0];
         let is_there = body.compare(I::GreaterEqual, slot, body.number(0));
         let slot = body.as_index(is_there.select(slot, body.number(0)));
         let tile = body.index(sizes.tile);
-        let indices = [slot.divui(tile), slot.remui(tile), inner.loop_index(column)];
-        let element = product.element(inner, &indices);
-        is_there.select(element, inner.zero(compute))
+        let indices = [slot.divui(tile), slot.remui(tile), at.loop_index(column)];
+        let element = product.element(&at, &indices);
+        is_there.select(element, at.zero(compute))
     });
     let output = Ordered::new(ssa, order, compute, out.clone());
     let carried = lowering.carry(output, dtype);
@@ -151,11 +151,11 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
     let product_dims = [sizes.tiles, sizes.inner, sizes.columns];
     let product = contract(lowering, &token, &doutput, &product_dims, &matrix, compute);
     let product = product.apart(&at);
-    let ssa = at.tabulate(&extents(dims, &order), compute, |inner| {
-        let body = Body(*inner);
+    let ssa = at.tabulate(&extents(dims, &order), compute, || {
+        let body = Body(at);
         let along = |axis: usize| {
             let position = order.iter().position(|&other| other == axis);
-            inner.loop_index(position.expect(MISSING))
+            at.loop_index(position.expect(MISSING))
         };
         let group = along(0);
         let from = body.entry(tiles.tiles, group);
@@ -169,9 +169,9 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         let to = from + own;
         let bounds = [body.as_index(from), body.as_index(to)];
         let (row, column) = (along(1), along(2));
-        inner.fold(bounds, inner.zero(compute), |inside, tile, so_far| {
+        at.fold(bounds, at.zero(compute), |tile, so_far| {
             let indices = [tile, row, column];
-            let element = product.element(inside, &indices);
+            let element = product.element(&at, &indices);
             so_far + element
         })
     });

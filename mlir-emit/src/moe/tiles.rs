@@ -59,10 +59,10 @@ pub(super) fn combine<'c>(
         IndexMap::select(2, [0]),
     );
     let input = (over, DataType::I32, IndexMap::select(2, [1]));
-    at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |inner, elements| {
+    at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |elements| {
         let [element, so_far] = exactly(elements);
-        let positions = [inner.loop_index(0), inner.loop_index(1)];
-        body(&Body(*inner), positions, element, so_far)
+        let positions = [at.loop_index(0), at.loop_index(1)];
+        body(&Body(*at), positions, element, so_far)
     })
 }
 
@@ -143,9 +143,9 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     /// Rows are looked up in `index` if there is one.
     pub(super) fn sources(&self, groups: Ssa<'c>, index: Option<Ssa<'c>>, tokens: i64) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
-        at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, |inner| {
-            let body = Body(*inner);
-            let (tile, within) = (inner.loop_index(0), inner.loop_index(1));
+        at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, || {
+            let body = Body(at);
+            let (tile, within) = (at.loop_index(0), at.loop_index(1));
             let group = group(&body, groups, tile);
             let first_tile = body.entry(self.tiles, group);
             let tiles_before = body.as_number(tile) - first_tile;
@@ -162,7 +162,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
                     let row = is_there.select(row, body.number(0));
                     let source = body.entry(index, body.as_index(row));
                     let last = body.index(tokens - 1);
-                    let is_row = inner.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
+                    let is_row = at.compare_integers(IntegerPredicate::AtMost, body.as_index(source), last);
                     is_there = is_there & is_row;
                     source
                 }
@@ -179,14 +179,14 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let input = (sources, DataType::I32, IndexMap::select(3, [0, 1]));
         let identity = IndexMap::identity(3);
         let init = (at.empty(&dims, tensor.dtype), tensor.dtype, identity);
-        let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
-            let body = Body(*inner);
+        let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
+            let body = Body(at);
             let row = elements[0];
             let is_there = body.compare(I::GreaterEqual, row, body.number(0));
             let row = body.as_index(is_there.select(row, body.number(0)));
-            let indices = [body.index(0), row, inner.loop_index(2)];
-            let element = tensor.element(inner, &indices);
-            is_there.select(element, inner.zero(tensor.dtype))
+            let indices = [body.index(0), row, at.loop_index(2)];
+            let element = tensor.element(&at, &indices);
+            is_there.select(element, at.zero(tensor.dtype))
         });
         Ordered::new(at.barrier(ssa), vec![0, 1, 2], tensor.dtype, dims)
     }
@@ -194,9 +194,9 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     /// The number of each tile's matrix, below `experts`.
     pub(super) fn experts(&self, groups: Ssa<'c>, experts: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
-        at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
-            let body = Body(*inner);
-            let group = group(&body, groups, inner.loop_index(0));
+        at.tabulate(&[self.sizes.tiles], DataType::I32, || {
+            let body = Body(at);
+            let group = group(&body, groups, at.loop_index(0));
             body.as_number(group.remui(body.index(experts)))
         })
     }
@@ -235,9 +235,9 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     pub(super) fn slots(&self, taken: Option<Ssa<'c>>) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         let begun = self.not_above(sizes.rows, self.starts);
-        at.tabulate(&[sizes.rows], DataType::I32, |inner| {
-            let body = Body(*inner);
-            let (here, zero) = (inner.loop_index(0), body.number(0));
+        at.tabulate(&[sizes.rows], DataType::I32, || {
+            let body = Body(at);
+            let (here, zero) = (at.loop_index(0), body.number(0));
             let row = match taken {
                 Some(taken) => body.entry(taken, here),
                 None => body.as_number(here),

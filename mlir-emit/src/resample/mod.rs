@@ -133,11 +133,7 @@ impl<'c> Pooling<'_, '_, 'c> {
     fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;
-        let shape = Shape {
-            dims: &x.dims,
-            order: &x.order,
-            dtype: self.compute,
-        };
+        let shape = Shape::new(&x.dims, &x.order, self.compute);
         let clean = self
             .lowering
             .map(&[&Value::of(x.clone())], &shape, self.compute, |math, elements| {
@@ -232,11 +228,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         dtype: DataType,
         body: impl FnOnce(&Math<'c>, &Places<'c>, Ssa<'c>) -> Scalar<'c>,
     ) -> Ordered<'c> {
-        let shape = Shape {
-            dims: self.dims,
-            order: &self.order,
-            dtype,
-        };
+        let shape = Shape::new(self.dims, &self.order, dtype);
         let compute = value.dtype;
         self.lowering
             .map(&[&Value::of(value)], &shape, compute, |math, elements| {

@@ -140,13 +140,13 @@ impl<'c> Builder<'_, 'c> {
                 } else {
                     at.fill(number, at.one("tensor.empty", &[], tensor_type(at, dims, element), &[]))
                 };
-                self.generic(generic, start, element, |at, values| {
+                self.generic(generic, start, element, |values| {
                     for scalar in &generic.body {
                         // The one operation that combines is known as such.
                         let made = if scalar.result == generic.yielded {
-                            self.operation(at, values, &of_any(scalar))
+                            self.operation(values, &of_any(scalar))
                         } else {
-                            self.scalar(at, values, scalar)
+                            self.scalar(values, scalar)
                         };
                         values.set(scalar.result, made);
                     }
@@ -158,7 +158,7 @@ impl<'c> Builder<'_, 'c> {
             return reduced;
         }
         let start = self.values.get(generic.init.value);
-        self.each(dims, &[start, reduced], element, element, |at, elements| {
+        self.each(dims, &[start, reduced], element, element, |elements| {
             let [start, reduced] = exactly(elements);
             match extreme {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
@@ -183,9 +183,9 @@ impl<'c> Builder<'_, 'c> {
         let key = integer(element);
         let empty = at.one("tensor.empty", &[], tensor_type(at, dims, key), &[]);
         let start = at.fill(extreme.key(at, number, element), empty);
-        let keys = self.generic(generic, start, key, |at, values: &mut Values<'c>| {
+        let keys = self.generic(generic, start, key, |values: &mut Values<'c>| {
             for scalar in generic.body.iter().filter(|scalar| scalar.result != combiner.result) {
-                let made = self.scalar(at, values, scalar);
+                let made = self.scalar(values, scalar);
                 values.set(scalar.result, made);
             }
             let mut operands = combiner.arithmetic.operands().iter();
@@ -194,7 +194,7 @@ impl<'c> Builder<'_, 'c> {
             let other = extreme.key(at, values.get(*other), element);
             values.get(so_far).maxui(other)
         });
-        self.each(dims, &[keys], key, element, |at, elements| {
+        self.each(dims, &[keys], key, element, |elements| {
             extreme.float(at, elements[0], element)
         })
     }

@@ -152,7 +152,7 @@ impl Rewriting {
         if !varies && self.quirks.avoids(Quirk::ConstantTransposed) {
             for operand in &mut generic.inputs {
                 if is_turned(operand, &generic.init) {
-                    let loops = in_order(operand, &generic.init);
+                    let loops = loops_in_order(operand, &generic.init);
                     *operand = self.copied(operand, &generic.extents, &loops, None);
                 }
             }
@@ -386,7 +386,7 @@ pub(super) fn element(generic: &Generic) -> Option<Value> {
 
 /// The loops of an operand in the order in which the result has them, those that it does not have
 /// last.
-fn in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
+fn loops_in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
     let mut loops = loops_of(operand);
     loops.sort_by_key(|index| init.map.iter().position(|place| *place == Place::Loop(*index)));
     loops
@@ -402,5 +402,5 @@ pub(super) fn loops_of(operand: &Operand) -> Vec<usize> {
 
 /// Whether an operand is read in another order than the result is stored.
 fn is_turned(operand: &Operand, init: &Operand) -> bool {
-    loops_of(operand) != in_order(operand, init)
+    loops_of(operand) != loops_in_order(operand, init)
 }

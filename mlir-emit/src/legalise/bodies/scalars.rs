@@ -4,7 +4,6 @@ use super::extremes::Extreme;
 use crate::convert::integer_to_float;
 use crate::custom::build::{Builder, Values};
 use crate::custom::elements::{element_of, float_of};
-use crate::ir::Emitter;
 use crate::math::Math;
 use crate::mlir::Value as Ssa;
 use crate::quirks::{Quirk, Quirks};
@@ -33,11 +32,12 @@ pub(super) fn is_wrong(quirks: Quirks, name: &str) -> bool {
 
 impl<'c> Builder<'_, 'c> {
     /// Returns the result of a scalar operation, in a form that the compiler gets right.
-    pub(crate) fn scalar(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+    pub(crate) fn scalar(&self, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+        let at = &self.at;
         let (name, operands) = (scalar.arithmetic.name(), scalar.arithmetic.operands());
         let element = element_of(self.body, scalar.result);
         if !is_wrong(at.quirks(), name) {
-            return self.operation(at, values, scalar);
+            return self.operation(values, scalar);
         }
         match (name, values.all(operands).as_slice()) {
             ("arith.negf", &[x]) => at.negated(x),
@@ -51,7 +51,7 @@ impl<'c> Builder<'_, 'c> {
             ("math.copysign", &[x, sign]) if element == Element::F32 => at.with_sign(x, sign),
             (_, operands) => match (Extreme::any(name), operands) {
                 (Some(extreme), &[x, y]) => extreme.choose(at, element, x, y),
-                _ => self.operation(at, values, scalar),
+                _ => self.operation(values, scalar),
             },
         }
     }
