@@ -8,7 +8,7 @@ use crate::ir::FloatPredicate as F;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::{largest, power};
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
@@ -163,7 +163,7 @@ impl Blocks {
         } else {
             reshape(
                 &at,
-                "tensor.expand_shape",
+                Name::TensorExpandShape,
                 ssa,
                 &groups,
                 &extents(&dims, &order),
@@ -180,7 +180,7 @@ impl Blocks {
         let ssa = if y.dims.len() == self.dims.len() {
             y.ssa
         } else {
-            reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)
+            reshape(&at, Name::TensorCollapseShape, y.ssa, &groups, &whole, y.dtype)
         };
         Value::of(Ordered::new(
             at.crop(ssa, &whole, &extents(&self.dims, order), y.dtype),
@@ -373,7 +373,7 @@ impl<'c> Math<'c> {
         let normal = raised.bitcast(self.ty);
         // Below the least normal number, whole multiples of the least one.
         let unit = rounding.least - rounding.fraction;
-        let count = self.function("math.ceil", self.scale(power(-unit), value));
+        let count = self.function(Name::MathCeil, self.scale(power(-unit), value));
         let subnormal = self.scale(power(unit), count);
         let is_subnormal = self.compare(F::Less, value, self.constant(power(rounding.least)));
         let rounded = is_subnormal.select(subnormal, normal);

@@ -9,7 +9,7 @@
 
 use crate::Unsupported;
 use crate::ir::{Emitter, FloatPredicate, IntegerPredicate};
-use crate::mlir::{Type, Value};
+use crate::mlir::{Name, Type, Value};
 use crate::narrow::convert_code;
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
@@ -101,9 +101,9 @@ pub(crate) fn convert<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
         (true, false) => float_to_integer(at, value, from, to),
         (false, true) => {
             let name = if from == DataType::U8 {
-                "arith.uitofp"
+                Name::ArithUitofp
             } else {
-                "arith.sitofp"
+                Name::ArithSitofp
             };
             integer_to_float(at, name, (value, from.bits()), to)
         }
@@ -121,11 +121,11 @@ pub(crate) fn is_true<'c>(at: &Emitter<'c>, byte: Value<'c>) -> Value<'c> {
 fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> {
     let flag = is_true(at, byte);
     if to.is_code() {
-        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32);
+        let number = integer_to_float(at, Name::ArithUitofp, (flag, 1), DataType::F32);
         return convert_code(at, number, DataType::F32, to);
     }
     if to.is_float() {
-        return integer_to_float(at, "arith.uitofp", (flag, 1), to);
+        return integer_to_float(at, Name::ArithUitofp, (flag, 1), to);
     }
     flag.extui(at.element_type(to))
 }
@@ -150,7 +150,7 @@ fn to_truth<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType) -> Value<'c>
 /// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
 pub(crate) fn integer_to_float<'c>(
     at: &Emitter<'c>,
-    name: &str,
+    name: Name,
     (value, bits): (Value<'c>, u32),
     to: DataType,
 ) -> Value<'c> {
@@ -192,9 +192,9 @@ fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: 
     let clean = ordered.select(value, zero);
     let safe = outside.select(zero, clean);
     let name = if to == DataType::U8 {
-        "arith.fptoui"
+        Name::ArithFptoui
     } else {
-        "arith.fptosi"
+        Name::ArithFptosi
     };
     let truncated = at.one(name, &[safe], target, &[]);
     let (least, largest) = (at.integer(least, target), at.integer(signless(largest, to), target));
@@ -211,9 +211,9 @@ fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
     // narrow integers.
     if from.bits() < to.bits() && (from, to) != (DataType::I4, DataType::U8) {
         let name = if from == DataType::U8 {
-            "arith.extui"
+            Name::ArithExtui
         } else {
-            "arith.extsi"
+            Name::ArithExtsi
         };
         return at.one(name, &[value], at.element_type(to), &[]);
     }

@@ -7,7 +7,7 @@
 
 use crate::ir::FloatPredicate as F;
 use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use std::f64::consts::FRAC_PI_2;
 
@@ -83,7 +83,7 @@ impl<'c> Math<'c> {
     /// sin(x).
     pub(crate) fn sin(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
-            return self.function("math.sin", x);
+            return self.function(Name::MathSin, x);
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
@@ -95,7 +95,7 @@ impl<'c> Math<'c> {
     /// cos(x).
     pub(crate) fn cos(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
-            return self.function("math.cos", x);
+            return self.function(Name::MathCos, x);
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
@@ -109,7 +109,7 @@ impl<'c> Math<'c> {
     /// tan(x).
     pub(crate) fn tan(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
-            return self.function("math.sin", x) / self.function("math.cos", x);
+            return self.function(Name::MathSin, x) / self.function(Name::MathCos, x);
         }
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
@@ -180,12 +180,12 @@ impl<'c> Math<'c> {
     /// its rounding error.
     pub(crate) fn expm1(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
-            return self.of_zero(x, self.function("math.expm1", x));
+            return self.of_zero(x, self.function(Name::MathExpm1, x));
         }
         let one = self.constant(1.0);
         let exp = x.exp();
         let plain = exp - one;
-        let near = plain * (x / self.function("math.log", exp));
+        let near = plain * (x / self.function(Name::MathLog, exp));
         let near = self.equal(exp, one).select(x, near);
         let is_near = self.compare(F::Less, self.abs(x), one);
         is_near.select(near, plain)
@@ -194,11 +194,11 @@ impl<'c> Math<'c> {
     /// log(1 + x) for x that is at least 0 and not large.
     pub(crate) fn log1p(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
-            return self.function("math.log1p", x);
+            return self.function(Name::MathLog1p, x);
         }
         let one = self.constant(1.0);
         let sum = one + x;
-        let near = x * (self.function("math.log", sum) / (sum - one));
+        let near = x * (self.function(Name::MathLog, sum) / (sum - one));
         self.equal(sum, one).select(x, near)
     }
 
@@ -206,7 +206,7 @@ impl<'c> Math<'c> {
     /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
     pub(crate) fn tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
-            return self.function("math.tanh", x);
+            return self.function(Name::MathTanh, x);
         }
         let e = self.expm1(self.scale(-2.0, self.abs(x)));
         let tanh = -e / (self.constant(2.0) + e);

@@ -8,7 +8,7 @@
 use crate::ir::{Emitter, MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::reduce::one_along;
 use crate::step::{Combiner, Shape, count};
 use crate::sums::accumulator;
@@ -194,7 +194,7 @@ impl Rows {
                 let rank = physical.len();
                 if run.len() > 1 {
                     let groups = join(position, rank, run);
-                    ssa = reshape(at, "tensor.collapse_shape", ssa, &groups, &physical, value.dtype);
+                    ssa = reshape(at, Name::TensorCollapseShape, ssa, &groups, &physical, value.dtype);
                 }
                 if *part != (0..self.length) {
                     let mut offsets = vec![0; rank];
@@ -204,7 +204,7 @@ impl Rows {
                 }
                 physical.splice(position..=position, [turns, lanes]);
                 let groups = join(position, rank, position..position + 2);
-                ssa = reshape(at, "tensor.expand_shape", ssa, &groups, &physical, value.dtype);
+                ssa = reshape(at, Name::TensorExpandShape, ssa, &groups, &physical, value.dtype);
                 let mut order: Vec<usize> = order.into_iter().map(moved).collect();
                 order.splice(position..=position, [start, start + 1]);
                 Data::Tensor { ssa, order }

@@ -73,6 +73,7 @@ pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, d
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
+use crate::mlir::Name;
 use ir::Emitter;
 use kernel::{Kernels, WrittenKernels, has_kernels, write_kernels};
 use mlir::{Block, Context, Region, Type, function_text, verified};
@@ -193,16 +194,16 @@ impl<'c> Lowered<'c> {
             if attention::is_one_dispatch(graph, target, quirks) && !has_kernels(&body) {
                 let region = context.block(&[], |_| {
                     context.splice(body);
-                    at.run("flow.return", &values);
+                    at.run(Name::FlowReturn, &values);
                 });
                 // Neither extents nor a workload are given.
                 let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
                 let regions = vec![region.into(), Region::empty()];
-                values = at.op("flow.dispatch.region", &[], &results, &attributes, regions);
+                values = at.op(Name::FlowDispatchRegion, &[], &results, &attributes, regions);
             } else {
                 context.splice(body);
             }
-            at.run("func.return", &values);
+            at.run(Name::FuncReturn, &values);
         });
         let kernels = write_kernels(context, &mut block.operations, &kernels, target)?;
         verified(context, &block)?;

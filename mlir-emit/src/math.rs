@@ -4,7 +4,7 @@ use crate::convert::{convert, integer_to_float};
 use crate::counts::exactly;
 use crate::ir::Emitter;
 use crate::ir::{FloatPredicate, IntegerPredicate};
-use crate::mlir::{Type, Value as Ssa};
+use crate::mlir::{Name, Type, Value as Ssa};
 use crate::target::Target;
 use rotini_graph::DataType;
 
@@ -56,22 +56,22 @@ impl<'c> Math<'c> {
         }
     }
 
-    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c>]) -> Scalar<'c> {
+    fn arithmetic(&self, float: Name, integer: Name, operands: &[Ssa<'c>]) -> Scalar<'c> {
         self.at
             .same(if self.compute.is_float() { float } else { integer }, operands)
     }
 
     /// The larger one; a number if either is.
     pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.number(["arith.maxnumf", "arith.maxsi"], FloatPredicate::Greater, [x, y])
+        self.number([Name::ArithMaxnumf, Name::ArithMaxsi], FloatPredicate::Greater, [x, y])
     }
 
     /// The smaller one; a number if either is.
     pub(crate) fn min(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        self.number(["arith.minnumf", "arith.minsi"], FloatPredicate::Less, [x, y])
+        self.number([Name::ArithMinnumf, Name::ArithMinsi], FloatPredicate::Less, [x, y])
     }
 
-    fn number(&self, [float, integer]: [&str; 2], predicate: FloatPredicate, operands: [Ssa<'c>; 2]) -> Scalar<'c> {
+    fn number(&self, [float, integer]: [Name; 2], predicate: FloatPredicate, operands: [Ssa<'c>; 2]) -> Scalar<'c> {
         if self.compute.is_float() && !self.combines {
             return self.at.number(float, predicate, operands);
         }
@@ -80,18 +80,18 @@ impl<'c> Math<'c> {
 
     /// The larger one; NaN if either is.
     pub(crate) fn maximum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y]);
+        let larger = self.arithmetic(Name::ArithMaximumf, Name::ArithMaxsi, &[x, y]);
         self.at.or_nan([x, y], larger)
     }
 
     /// The smaller one; NaN if either is.
     pub(crate) fn minimum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y]);
+        let smaller = self.arithmetic(Name::ArithMinimumf, Name::ArithMinsi, &[x, y]);
         self.at.or_nan([x, y], smaller)
     }
 
     pub(crate) fn abs(&self, x: Ssa<'c>) -> Scalar<'c> {
-        self.arithmetic("math.absf", "math.absi", &[x])
+        self.arithmetic(Name::MathAbsf, Name::MathAbsi, &[x])
     }
 
     /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
@@ -109,7 +109,7 @@ impl<'c> Math<'c> {
     }
 
     /// A function of `math` on floats.
-    pub(crate) fn function(&self, name: &str, x: Ssa<'c>) -> Scalar<'c> {
+    pub(crate) fn function(&self, name: Name, x: Ssa<'c>) -> Scalar<'c> {
         self.at.same(name, &[x])
     }
 
@@ -137,7 +137,7 @@ impl<'c> Math<'c> {
     /// A condition as 1 or 0 of the compute type.
     pub(crate) fn flag(&self, condition: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
-            return integer_to_float(&self.at, "arith.uitofp", (condition, 1), self.compute);
+            return integer_to_float(&self.at, Name::ArithUitofp, (condition, 1), self.compute);
         }
         condition.extui(self.ty)
     }

@@ -5,6 +5,7 @@ use crate::contract::{check_product, contract, repeated};
 use crate::convert::checked_compute_type;
 use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
+use crate::mlir::Name;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{DataType, Matmul, NormalGraph};
@@ -42,7 +43,7 @@ fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -
     let reassociation: Vec<Vec<usize>> = first.chain((missing + 1..rank).map(|axis| vec![axis])).collect();
     let ssa = reshape(
         &lowering.emitter(),
-        "tensor.expand_shape",
+        Name::TensorExpandShape,
         matrices.ssa,
         &reassociation,
         &extents(&dims, &order),

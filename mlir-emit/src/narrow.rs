@@ -29,7 +29,7 @@
 use crate::convert::convert;
 use crate::ir::Emitter;
 use crate::ir::IntegerPredicate;
-use crate::mlir::{Float, Type, Value as Ssa};
+use crate::mlir::{Float, Name, Type, Value as Ssa};
 use rotini_graph::DataType;
 
 /// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
@@ -150,7 +150,7 @@ pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType)
         unreachable!("codes that are no bytes");
     }
     let floats = Type::float(at.context(), float).tensor(&shape);
-    at.one("tensor.bitcast", &[factor], floats, &[])
+    at.one(Name::TensorBitcast, &[factor], floats, &[])
 }
 
 /// The layout of IEEE's formats of 32 and 64 bits.
@@ -202,7 +202,7 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     let bits = Bits { at, ty: wide.bits };
     let code = code.extui(wide.bits);
     let Some(format) = format(dtype) else {
-        let number = bits.shift("arith.shli", code, wide.fraction);
+        let number = bits.shift(Name::ArithShli, code, wide.fraction);
         // The least scale is subnormal in f32.
         let is_least = bits.compare(IntegerPredicate::Equal, code, 0);
         let number = is_least.select(bits.constant(1 << (wide.fraction - 1)), number);
@@ -211,9 +211,9 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
         return number.bitcast(float);
     };
     let sign_bit = 1 << (format.bits - 1);
-    let magnitude = bits.with("arith.andi", code, sign_bit - 1);
-    let shifted = bits.shift("arith.shli", magnitude, wide.fraction - format.fraction);
-    let normal = bits.with("arith.addi", shifted, wide.power(-format.bias));
+    let magnitude = bits.with(Name::ArithAndi, code, sign_bit - 1);
+    let shifted = bits.shift(Name::ArithShli, magnitude, wide.fraction - format.fraction);
+    let normal = bits.with(Name::ArithAddi, shifted, wide.power(-format.bias));
     // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
     let count = magnitude.sitofp(float);
     let least = at.float(power(1 - format.bias - format.fraction), float);
@@ -236,8 +236,8 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     if let Some(is_nan) = is_nan {
         number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
     }
-    let sign = bits.with("arith.andi", code, sign_bit);
-    let sign = bits.shift("arith.shli", sign, wide.width - format.bits);
+    let sign = bits.with(Name::ArithAndi, code, sign_bit);
+    let sign = bits.shift(Name::ArithShli, sign, wide.width - format.bits);
     let number = number | sign;
     number.bitcast(float)
 }
@@ -248,14 +248,14 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     let bits = Bits { at, ty: wide.bits };
     let byte = at.element_type(DataType::U8);
     let whole = value.bitcast(wide.bits);
-    let sign = bits.shift("arith.shrui", whole, wide.width - 1);
-    let magnitude = bits.with("arith.andi", whole, i64::MAX >> (64 - wide.width));
+    let sign = bits.shift(Name::ArithShrui, whole, wide.width - 1);
+    let magnitude = bits.with(Name::ArithAndi, whole, i64::MAX >> (64 - wide.width));
     let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity());
     let Some(format) = format(to) else {
-        let exponent = bits.shift("arith.shrui", magnitude, wide.fraction);
-        let exponent = bits.with("arith.subi", exponent, wide.bias - 127);
-        let exponent = bits.with("arith.maxsi", exponent, 0);
-        let exponent = bits.with("arith.minsi", exponent, 0xFE);
+        let exponent = bits.shift(Name::ArithShrui, magnitude, wide.fraction);
+        let exponent = bits.with(Name::ArithSubi, exponent, wide.bias - 127);
+        let exponent = bits.with(Name::ArithMaxsi, exponent, 0);
+        let exponent = bits.with(Name::ArithMinsi, exponent, 0xFE);
         let is_negative = bits.compare(IntegerPredicate::NotEqual, sign, 0);
         let code = is_negative.select(bits.constant(0), exponent);
         let code = is_nan.select(bits.constant(0xFF), code);
@@ -264,26 +264,26 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries
     // into the exponent.
     let cut = wide.fraction - format.fraction;
-    let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut), 1);
-    let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1);
+    let odd = bits.with(Name::ArithAndi, bits.shift(Name::ArithShrui, magnitude, cut), 1);
+    let rounded = bits.with(Name::ArithAddi, magnitude, (1 << (cut - 1)) - 1);
     let rounded = rounded + odd;
-    let rounded = bits.shift("arith.shrui", rounded, cut);
-    let normal = bits.with("arith.subi", rounded, (wide.bias - format.bias) << format.fraction);
+    let rounded = bits.shift(Name::ArithShrui, rounded, cut);
+    let normal = bits.with(Name::ArithSubi, rounded, (wide.bias - format.bias) << format.fraction);
     // Added to a number whose unit is the least one, the rest is rounded away.
     let anchor = 1 - format.bias - format.fraction + wide.fraction;
     let float = value.r#type();
     let absolute = magnitude.bitcast(float);
     let sum = absolute + at.float(power(anchor), float);
     let sum = sum.bitcast(wide.bits);
-    let subnormal = bits.with("arith.subi", sum, wide.power(anchor));
+    let subnormal = bits.with(Name::ArithSubi, sum, wide.power(anchor));
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias));
     let code = is_subnormal.select(subnormal, normal);
-    let code = bits.with("arith.minsi", code, format.largest);
+    let code = bits.with(Name::ArithMinsi, code, format.largest);
     let code = match format.nan {
         Nan::Above(nan) => is_nan.select(bits.constant(nan), code),
         Nan::None | Nan::NegativeZero => code,
     };
-    let sign_bit = bits.shift("arith.shli", sign, format.bits - 1);
+    let sign_bit = bits.shift(Name::ArithShli, sign, format.bits - 1);
     let signed = code | sign_bit;
     let code = match format.nan {
         Nan::Above(_) => signed,
@@ -322,11 +322,11 @@ impl<'c> Bits<'_, 'c> {
         self.at.integer(value, self.ty)
     }
 
-    pub(crate) fn with(&self, name: &str, value: Ssa<'c>, constant: i64) -> Ssa<'c> {
+    pub(crate) fn with(&self, name: Name, value: Ssa<'c>, constant: i64) -> Ssa<'c> {
         self.at.same(name, &[value, self.constant(constant)])
     }
 
-    pub(crate) fn shift(&self, name: &str, value: Ssa<'c>, bits: i64) -> Ssa<'c> {
+    pub(crate) fn shift(&self, name: Name, value: Ssa<'c>, bits: i64) -> Ssa<'c> {
         self.with(name, value, bits)
     }
 

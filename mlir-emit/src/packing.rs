@@ -3,7 +3,7 @@
 
 use crate::counts::exactly;
 use crate::ir::{Emitter, IndexMap, Loop};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::Bits;
 use crate::value::reshape;
 use rotini_graph::DataType;
@@ -47,7 +47,7 @@ pub(crate) fn pack<'c>(at: &Emitter<'c>, codes: Ssa<'c>, shape: &[i64], dtype: D
         let split = groups.shape(groups.elements);
         reshape(
             at,
-            "tensor.expand_shape",
+            Name::TensorExpandShape,
             codes,
             &innermost_pair(shape.len()),
             &split,
@@ -127,7 +127,7 @@ impl Groups {
         let rank = shape.len();
         reshape(
             at,
-            "tensor.collapse_shape",
+            Name::TensorCollapseShape,
             tensor,
             &innermost_pair(rank),
             &shape,
@@ -155,7 +155,7 @@ fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> 
         return flat;
     }
     let all = (0..shape.len()).collect();
-    reshape(at, "tensor.expand_shape", flat, &[all], shape, dtype)
+    reshape(at, Name::TensorExpandShape, flat, &[all], shape, dtype)
 }
 
 /// A tensor of this rank as a flat one.
@@ -165,7 +165,7 @@ fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype:
     }
     reshape(
         at,
-        "tensor.collapse_shape",
+        Name::TensorCollapseShape,
         tensor,
         &[(0..rank).collect()],
         &[count],
@@ -196,17 +196,17 @@ fn repack<'c>(
         let bits = Bits { at, ty: word };
         let start = |axis: usize, width: i64| {
             let index = at.loop_index(axis).index_cast(word);
-            bits.with("arith.muli", index, width)
+            bits.with(Name::ArithMuli, index, width)
         };
         let piece = piece.extui(word);
-        let piece = bits.with("arith.andi", piece, (1 << from) - 1);
+        let piece = bits.with(Name::ArithAndi, piece, (1 << from) - 1);
         let placed = piece.shli(start(old, from));
         let moved = placed.shrui(start(new, to));
-        let mut own = bits.with("arith.andi", moved, (1 << to) - 1);
+        let mut own = bits.with(Name::ArithAndi, moved, (1 << to) - 1);
         if dtype == DataType::I4 {
             // With its sign.
-            own = bits.shift("arith.shli", own, 32 - to);
-            own = bits.shift("arith.shrsi", own, 32 - to);
+            own = bits.shift(Name::ArithShli, own, 32 - to);
+            own = bits.shift(Name::ArithShrsi, own, 32 - to);
         }
         let own = own.trunci(at.element_type(DataType::U8));
         own | so_far

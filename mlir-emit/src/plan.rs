@@ -1,6 +1,6 @@
 //! The kernels that a lowered graph becomes.
 
-use crate::mlir::{Context, Operation, Region, Role};
+use crate::mlir::{Context, Name, Operation, Region, Role};
 use crate::target::Target;
 use crate::workspace::Grouping;
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ impl Plan {
 /// Whether a value is an uninitialized tensor, a fill of one or a constant.
 fn is_uninitialized(operations: &[Operation], id: usize) -> bool {
     let maker = operations.iter().find(|operation| operation.results().contains(&id));
-    maker.is_some_and(|maker| matches!(maker.name(), "tensor.empty" | "linalg.fill" | "arith.constant"))
+    maker.is_some_and(|maker| matches!(maker.name(), Name::TensorEmpty | Name::LinalgFill | Name::ArithConstant))
 }
 
 /// The name of an operation, and of those of its body that compute something.
@@ -83,8 +83,8 @@ fn names(operation: &Operation) -> Vec<String> {
     let kind = match operation.structure() {
         Some(structure) if structure.reduces() => "reduction".to_owned(),
         Some(_) => return inside.collect(),
-        None => operation.name().to_owned(),
+        None => operation.name().to_string(),
     };
-    let is_silent = kind == "arith.constant" || kind.ends_with(".yield") || kind == "linalg.index";
+    let is_silent = kind.ends_with(".yield") || matches!(operation.name(), Name::ArithConstant | Name::LinalgIndex);
     (!is_silent).then_some(kind).into_iter().chain(inside).collect()
 }

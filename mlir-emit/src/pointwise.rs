@@ -7,7 +7,7 @@ use crate::functions::parameter;
 use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Ordered, Value};
@@ -190,7 +190,7 @@ impl<'c> Math<'c> {
             }
             M::BinarySelect => is_set(operand(SELECT_OPERANDS.mask))
                 .select(operand(SELECT_OPERANDS.set), operand(SELECT_OPERANDS.unset)),
-            M::Ceil => self.function("math.ceil", x),
+            M::Ceil => self.function(Name::MathCeil, x),
             M::CmpEq => compare(F::Equal),
             M::CmpGe => compare(F::GreaterEqual),
             M::CmpGt => compare(F::Greater),
@@ -209,7 +209,7 @@ impl<'c> Math<'c> {
             M::GeluFwd => x * self.normal_cdf(x),
             M::GenIndex => self.index(axis.expect("GEN_INDEX without an axis")),
             M::Identity => x,
-            M::Log => self.function("math.log", x),
+            M::Log => self.function(Name::MathLog, x),
             M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
             M::LogicalNot => self.flag(self.compare(F::Equal, x, zero())),
             M::LogicalOr => self.flag(is_set(x) | is_set(y())),
@@ -281,7 +281,7 @@ impl<'c> Math<'c> {
         let compare = |predicate| self.flag(self.at.compare_integers(predicate, x, y()));
         let is_set = |value| self.at.compare_integers(I::NotEqual, value, zero());
         match op.mode {
-            M::Abs => self.at.same("math.absi", &[x]),
+            M::Abs => self.at.same(Name::MathAbsi, &[x]),
             M::Add => x + y(),
             M::AddSquare => {
                 let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);

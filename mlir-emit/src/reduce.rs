@@ -11,7 +11,7 @@ use crate::legalise::repeated::is_repeated;
 use crate::legalise::spread::Loops;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::step::{Combiner, Open, Shape, arguments, count, inputs};
 use crate::sums::{accumulator, in_type};
 use crate::value::{Data, Ordered, Value, extents, reshape};
@@ -91,7 +91,7 @@ impl<'c> Lowering<'_, 'c> {
         let mut dims = extents(shape.dims, &kept);
         dims.push(count(shape.dims, &rest));
         let merged = Value::of(Ordered::new(
-            at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)),
+            at.barrier(reshape(&at, Name::TensorCollapseShape, ssa, &groups, &dims, compute)),
             (0..dims.len()).collect(),
             compute,
             dims.clone(),
@@ -242,7 +242,7 @@ impl<'c> Lowering<'_, 'c> {
             let target = extents(shape.dims, &stays);
             ssa = reshape(
                 &at,
-                "tensor.expand_shape",
+                Name::TensorExpandShape,
                 at.barrier(ssa),
                 &groups,
                 &target,

@@ -8,7 +8,7 @@
 use crate::convert::convert;
 use crate::counts::exactly;
 use crate::ir::{Emitter, IndexMap, Loop, only};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::step::Combiner;
 use crate::target::Target;
 use crate::value::{Ordered, extent as extent_of, reshape};
@@ -123,7 +123,7 @@ pub(crate) fn blocks<'c>(
             .map(|block| {
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
                 let slice = at.slice(ssa, &offsets, &sizes, compute);
-                let slice = reshape(at, "tensor.collapse_shape", slice, &groups, results, compute);
+                let slice = reshape(at, Name::TensorCollapseShape, slice, &groups, results, compute);
                 (slice, compute, identity.clone())
             })
             .collect::<Vec<_>>();
@@ -187,7 +187,14 @@ pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize,
     }
     dims.insert(0, count);
     Ordered::new(
-        reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype),
+        reshape(
+            at,
+            Name::TensorExpandShape,
+            matrix.ssa,
+            &groups,
+            &physical,
+            matrix.dtype,
+        ),
         order,
         matrix.dtype,
         dims,

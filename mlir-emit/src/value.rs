@@ -4,7 +4,7 @@
 //! 0, or broadcast) are not among them: index maps leave them out, so no repetition is ever copied.
 
 use crate::ir::{Emitter, IndexMap, Input, Loop};
-use crate::mlir::{Attribute, Value as Ssa};
+use crate::mlir::{Attribute, Name, Value as Ssa};
 use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
@@ -273,7 +273,7 @@ pub(crate) fn drop_unit_axes<'c>(
         .filter(|(_, kept)| **kept)
         .map(|(&extent, _)| extent)
         .collect();
-    reshape(at, "tensor.collapse_shape", ssa, &unit_groups(keep), &kept, dtype)
+    reshape(at, Name::TensorCollapseShape, ssa, &unit_groups(keep), &kept, dtype)
 }
 
 /// The groups of axes that unit axes are dropped by, or added: each kept axis takes the others
@@ -308,14 +308,14 @@ pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> A
 /// Collapses or expands a tensor by groups of the axes of the larger one.
 pub(crate) fn reshape<'c>(
     at: &Emitter<'c>,
-    name: &str,
+    name: Name,
     ssa: Ssa<'c>,
     groups: &[Vec<usize>],
     shape: &[i64],
     dtype: DataType,
 ) -> Ssa<'c> {
     let mut attributes = vec![("reassociation", groups_attribute(at, groups))];
-    if name == "tensor.expand_shape" {
+    if name == Name::TensorExpandShape {
         attributes.push(("static_output_shape", at.i64_array(shape)));
     }
     at.one(name, &[ssa], at.tensor_type(shape, dtype), &attributes)
@@ -383,5 +383,5 @@ impl<'c> Ordered<'c> {
 /// A tensor without axes of extent 1 as one of these extents, which has some.
 pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64], dtype: DataType) -> Ssa<'c> {
     let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
-    reshape(at, "tensor.expand_shape", narrow, &unit_groups(&keep), target, dtype)
+    reshape(at, Name::TensorExpandShape, narrow, &unit_groups(&keep), target, dtype)
 }

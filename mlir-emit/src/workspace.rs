@@ -27,7 +27,7 @@ mod reuse;
 
 pub(crate) use grouping::Grouping;
 
-use crate::mlir::{Context, Operation, Region, Type};
+use crate::mlir::{Context, Name, Operation, Region, Type};
 use crate::target::Target;
 use grouping::{is_contraction, is_elementwise, is_view};
 use reuse::{Temporary, dependencies, packed};
@@ -119,14 +119,14 @@ fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
 /// The bytes that the temporaries inside of a loop take, if it is one.
 fn nested(context: &Context, operation: &Operation) -> Option<u64> {
     // Bodies on elements, and what is one kernel.
-    let is_kernel = ["linalg.", "tensor.", "iree_linalg_ext.", "flow."];
-    if is_kernel.iter().any(|dialect| operation.name().starts_with(dialect)) {
+    let is_kernel = ["linalg", "tensor", "iree_linalg_ext", "flow"];
+    if is_kernel.iter().any(|dialect| operation.name().is_of(dialect)) {
         return Some(0);
     }
     let bodies = operation.regions().iter().filter_map(Region::body);
     let mut total: u64 = 0;
     for inner in bodies.flat_map(|(_, operations)| operations) {
-        if !is_view(inner) && inner.name() != "tensor.empty" {
+        if !is_view(inner) && inner.name() != Name::TensorEmpty {
             for &result in inner.results() {
                 total = total.checked_add(bytes(context, result, 1)?)?;
             }

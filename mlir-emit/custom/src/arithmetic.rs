@@ -147,6 +147,11 @@ const KINDS: [Kind; 49] = [
     function_of_f32("math.tanh"),
 ];
 
+/// The names of all operations on scalars that a body may have, but for constants.
+pub fn operations() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
+
 impl Kind {
     pub(crate) fn named(name: &Word<'_>) -> Result<Self, Fault> {
         KINDS

@@ -27,6 +27,7 @@ mod syntax;
 mod verify;
 mod words;
 
+pub use arithmetic::operations;
 pub use body::{
     Arithmetic, Body, Element, Flag, Generic, LONGEST, Loop, MOST_AXES, MOST_OPERATIONS, Operand, Operation, Place,
     Scalar, Statement, TensorType, Type, Value,

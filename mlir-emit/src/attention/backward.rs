@@ -10,6 +10,7 @@ use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
+use crate::mlir::Name;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
@@ -137,7 +138,7 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
     let groups = [vec![0], vec![1, 2], vec![3], vec![4]];
     let at = lowering.emitter();
     let split = Value::of(Ordered::new(
-        reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype),
+        reshape(&at, Name::TensorExpandShape, product.ssa, &groups, &dims, product.dtype),
         (0..dims.len()).collect(),
         product.dtype,
         dims.to_vec(),

@@ -11,6 +11,7 @@ use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
+use crate::mlir::Name;
 use crate::step::{Combiner, Shape};
 use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
@@ -40,7 +41,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         let row = Row::new(&total);
         let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
             let [reference, total] = exactly(elements);
-            reference + math.function("math.log", total)
+            reference + math.function(Name::MathLog, total)
         });
         save(lowering, id, Value::of(statistic), compute);
     }

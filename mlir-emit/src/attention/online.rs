@@ -4,7 +4,7 @@
 use super::axes::{HEAD, KEY, QUERY};
 use crate::ir::{Emitter, IndexMap, MISSING};
 use crate::lowering::Lowering;
-use crate::mlir::{Attribute, Value as Ssa};
+use crate::mlir::{Attribute, Name, Value as Ssa};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
@@ -83,10 +83,10 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
         .collect::<Vec<_>>();
     let block = at.block(&[f32], |score| {
         let factor = at.float(problem.scale * LOG2_E, f32);
-        at.run("iree_linalg_ext.yield", &[score[0] * factor]);
+        at.run(Name::IreeLinalgExtYield, &[score[0] * factor]);
     });
     let sums = at.op(
-        "iree_linalg_ext.online_attention",
+        Name::IreeLinalgExtOnlineAttention,
         &operands,
         &types,
         &[("indexing_maps", Attribute::Maps(maps))],
@@ -192,7 +192,14 @@ impl Iteration {
     fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, IndexMap) {
         let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
-            Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype),
+            Some(split) => reshape(
+                at,
+                Name::TensorExpandShape,
+                tensor.ssa,
+                split,
+                &place.fine,
+                tensor.dtype,
+            ),
             None => tensor.ssa,
         };
         (ssa, self.map(&place.loops))
@@ -203,7 +210,7 @@ impl Place {
     /// A result with its own axes.
     fn leave<'c>(&self, at: &Emitter<'c>, ssa: Ssa<'c>) -> Ssa<'c> {
         match &self.split {
-            Some(split) => reshape(at, "tensor.collapse_shape", ssa, split, &self.whole, DataType::F32),
+            Some(split) => reshape(at, Name::TensorCollapseShape, ssa, split, &self.whole, DataType::F32),
             None => ssa,
         }
     }

@@ -19,6 +19,7 @@ use crate::contract::{are_halves, strides};
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
 use crate::lowering::Lowering;
+use crate::mlir::Name;
 use crate::step;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use rotini_graph::DataType;
@@ -207,7 +208,7 @@ fn side_by_side<'c>(
     let whole = channels_last(dims.len());
     let ssa = reshape(
         &at,
-        "tensor.collapse_shape",
+        Name::TensorCollapseShape,
         at.barrier(rounded.ssa),
         &groups,
         &extents(dims, &whole),

@@ -7,7 +7,7 @@
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::multiplied;
 use crate::quirks::Quirks;
 use crate::value::{Ordered, Value, extents, reshape};
@@ -240,5 +240,5 @@ fn merge_groups<'c>(
             axis += 1;
         }
     }
-    reshape(at, "tensor.collapse_shape", ssa, &reassociation, &target, dtype)
+    reshape(at, Name::TensorCollapseShape, ssa, &reassociation, &target, dtype)
 }

@@ -5,7 +5,7 @@ use super::shape::split_axis;
 use crate::convert::convert;
 use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
-use crate::mlir::{Attribute, Value as Ssa};
+use crate::mlir::{Attribute, Name, Value as Ssa};
 use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
 use rotini_graph::{ConvGeometry, DataType};
@@ -170,15 +170,15 @@ impl<'c> Tensor<'c> {
 
     /// Merges each run of neighbouring axes into one.
     pub(super) fn merged(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
-        self.reshaped(at, "tensor.collapse_shape", axes, runs)
+        self.reshaped(at, Name::TensorCollapseShape, axes, runs)
     }
 
     /// Splits each axis into a run of axes.
     pub(super) fn split(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
-        self.reshaped(at, "tensor.expand_shape", axes, runs)
+        self.reshaped(at, Name::TensorExpandShape, axes, runs)
     }
 
-    fn reshaped(self, at: &Emitter<'c>, name: &str, axes: &[Dim], runs: &[usize]) -> Self {
+    fn reshaped(self, at: &Emitter<'c>, name: Name, axes: &[Dim], runs: &[usize]) -> Self {
         let mut next = 0..;
         let runs: Vec<Vec<usize>> = runs
             .iter()
@@ -197,7 +197,7 @@ impl<'c> Tensor<'c> {
         let mut attributes = slice(at, &vec![0; shape.len()], &shape);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
         let ssa = at.one(
-            "tensor.extract_slice",
+            Name::TensorExtractSlice,
             &[self.ssa],
             at.tensor_type(&shape, self.dtype),
             &attributes,
@@ -210,7 +210,7 @@ impl<'c> Tensor<'c> {
         let (mut attributes, axes) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
         let part = at.tensor_type(&extents(&axes), self.dtype);
-        let ssa = at.one("tensor.extract_slice", &[self.ssa], part, &attributes);
+        let ssa = at.one(Name::TensorExtractSlice, &[self.ssa], part, &attributes);
         Tensor::new(ssa, self.dtype, axes)
     }
 
@@ -219,7 +219,7 @@ impl<'c> Tensor<'c> {
         let (mut attributes, _) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
         let whole = at.tensor_type(&extents(&self.axes), self.dtype);
-        let ssa = at.one("tensor.insert_slice", &[part.ssa, self.ssa], whole, &attributes);
+        let ssa = at.one(Name::TensorInsertSlice, &[part.ssa, self.ssa], whole, &attributes);
         Tensor { ssa, ..self }
     }
 

@@ -2,7 +2,7 @@
 
 use super::kernels::{WIDTH, has_tiles};
 use crate::ir::Emitter;
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::Quirks;
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{ConvGeometry, ConvMode};
@@ -214,7 +214,7 @@ pub(crate) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize
     }
     let ssa = reshape(
         at,
-        "tensor.expand_shape",
+        Name::TensorExpandShape,
         tensor.ssa,
         &reassociation,
         &shape,

@@ -5,7 +5,7 @@ use crate::EmitError;
 use crate::counts::exactly;
 use crate::ir::{Affine, Emitter, IndexMap, Writer, first};
 use crate::math::Math;
-use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
+use crate::mlir::{Context, Name, Type, Value as Ssa, function_text, verified};
 use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::groups_attribute;
@@ -40,7 +40,7 @@ pub(crate) fn function(
             let made = builder.statement(statement);
             builder.values.set(statement.result, made);
         }
-        at.run("func.return", &builder.values.all(&body.results));
+        at.run(Name::FuncReturn, &builder.values.all(&body.results));
     });
     verified(context, &block)?;
     Ok(function_text(context, name, &results, &block))
@@ -86,19 +86,24 @@ impl<'c> Builder<'_, 'c> {
         let result = tensor_type(at, dims, *element);
         match &statement.operation {
             Operation::Scalar(scalar) => self.scalar(&self.values, scalar),
-            Operation::Empty => at.one("tensor.empty", &[], result, &[]),
-            Operation::Fill(number) => at.fill(self.values.get(*number), at.one("tensor.empty", &[], result, &[])),
+            Operation::Empty => at.one(Name::TensorEmpty, &[], result, &[]),
+            Operation::Fill(number) => at.fill(self.values.get(*number), at.one(Name::TensorEmpty, &[], result, &[])),
             Operation::Expand(source, groups) => {
                 let attributes = [
                     ("reassociation", groups_attribute(at, groups)),
                     ("static_output_shape", at.i64_array(dims)),
                 ];
-                at.one("tensor.expand_shape", &[self.values.get(*source)], result, &attributes)
+                at.one(
+                    Name::TensorExpandShape,
+                    &[self.values.get(*source)],
+                    result,
+                    &attributes,
+                )
             }
             Operation::Collapse(source, groups) => {
                 let attributes = [("reassociation", groups_attribute(at, groups))];
                 at.one(
-                    "tensor.collapse_shape",
+                    Name::TensorCollapseShape,
                     &[self.values.get(*source)],
                     result,
                     &attributes,
@@ -132,7 +137,7 @@ impl<'c> Builder<'_, 'c> {
         let at = &self.at;
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let loops = vec![Loop::Parallel; dims.len()];
-        let init = at.one("tensor.empty", &[], tensor_type(at, dims, made), &[]);
+        let init = at.one(Name::TensorEmpty, &[], tensor_type(at, dims, made), &[]);
         let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
         self.structured(&loops, &inputs, (init, all.as_slice(), made), |elements| {
             body(&elements[..from.len()])
@@ -148,7 +153,7 @@ impl<'c> Builder<'_, 'c> {
             ("static_strides", list(|&[_, _, stride]| stride)),
             ("operandSegmentSizes", at.segments(&[1, 0, 0, 0])),
         ];
-        at.one("tensor.extract_slice", &[source], result, &attributes)
+        at.one(Name::TensorExtractSlice, &[source], result, &attributes)
     }
 
     /// One tensor after the other. Each element is read from where it is: what is written in parts
@@ -157,7 +162,7 @@ impl<'c> Builder<'_, 'c> {
         let at = &self.at;
         let loops = vec![Loop::Parallel; dims.len()];
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
-        let init = at.one("tensor.empty", &[], result, &[]);
+        let init = at.one(Name::TensorEmpty, &[], result, &[]);
         let element = sources.first().map(|&source| tensor_of(self.body, source));
         let element = element.expect(UNKNOWN).element;
         self.structured(&loops, &[], (init, all.as_slice(), element), |_| {
@@ -175,7 +180,7 @@ impl<'c> Builder<'_, 'c> {
                 for index in 0..dims.len() {
                     operands.push(if index == axis { own } else { at.loop_index(index) });
                 }
-                let mut read = at.one("tensor.extract", &operands, scalar_type(at, element), &[]);
+                let mut read = at.one(Name::TensorExtract, &operands, scalar_type(at, element), &[]);
                 if element == Element::Bf16 {
                     // As bits: the compiler selects bf16 through f32, which changes NaN.
                     read = read.bitcast(at.bits16_type());
@@ -185,7 +190,7 @@ impl<'c> Builder<'_, 'c> {
                     Some(before) => {
                         let predicate = at.attribute("5 : i64");
                         let attributes = [("predicate", predicate)];
-                        let is_here = at.one("arith.cmpi", &[along, constant(start)], at.bool_type(), &attributes);
+                        let is_here = at.one(Name::ArithCmpi, &[along, constant(start)], at.bool_type(), &attributes);
                         is_here.select(read, before)
                     }
                 });
@@ -253,7 +258,7 @@ impl<'c> Builder<'_, 'c> {
             ("static_output_shape", self.at.i64_array(&ty.dims)),
         ];
         let whole = tensor_type(&self.at, &ty.dims, element);
-        self.at.one("tensor.expand_shape", &[result], whole, &attributes)
+        self.at.one(Name::TensorExpandShape, &[result], whole, &attributes)
     }
 
     /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a
@@ -346,7 +351,7 @@ impl<'c> Builder<'_, 'c> {
                     None => {}
                 }
                 first(at.op(
-                    name,
+                    Name::of_text(name),
                     &values.all(operands),
                     &[scalar_type(at, element)],
                     &attributes,

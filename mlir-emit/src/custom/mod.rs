@@ -12,7 +12,7 @@ use crate::bindings::most_buffers;
 use crate::ir::Emitter;
 use crate::legalise::bodies::{avoiding, declined};
 use crate::lowering::Lowering;
-use crate::mlir::{Attribute, Context, Type};
+use crate::mlir::{Attribute, Context, Name, Type};
 use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
@@ -167,7 +167,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &Custo
         .map(|&id| result_type(lowering, &at, id))
         .collect::<Vec<_>>();
     let callee = Attribute::symbol(&name(position));
-    let results = at.op("func.call", &operands, &types, &[("callee", callee)], Vec::new());
+    let results = at.op(Name::FuncCall, &operands, &types, &[("callee", callee)], Vec::new());
     for (&id, ssa) in op.outputs.iter().zip(results) {
         let tensor = lowering.tensor(id);
         let value = Ordered::new(

@@ -1,7 +1,7 @@
 //! Operations, loops and branches, in the block that is being written.
 
 use super::int::Int;
-use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
+use crate::mlir::{Attribute, Block, Context, Name, Region, Type, Value};
 
 /// Appends operations to the innermost open block of a context: loops and branches open one each.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl<'c> Code<'c> {
     /// Appends any operation and returns its results.
     pub(crate) fn op(
         &self,
-        name: &str,
+        name: Name,
         operands: &[Value<'c>],
         results: &[Type<'c>],
         attributes: &[(&'static str, Attribute)],
@@ -33,7 +33,7 @@ impl<'c> Code<'c> {
     /// Appends an operation with one result and no regions.
     pub(crate) fn one(
         &self,
-        name: &str,
+        name: Name,
         operands: &[Value<'c>],
         result: Type<'c>,
         attributes: &[(&'static str, Attribute)],
@@ -42,12 +42,12 @@ impl<'c> Code<'c> {
     }
 
     /// Appends an operation whose result has the type of its first operand.
-    pub(crate) fn same(&self, name: &str, operands: &[Value<'c>]) -> Value<'c> {
+    pub(crate) fn same(&self, name: Name, operands: &[Value<'c>]) -> Value<'c> {
         self.one(name, operands, operands[0].r#type(), &[])
     }
 
     /// Appends an operation without results.
-    pub(crate) fn run(&self, name: &str, operands: &[Value<'c>]) {
+    pub(crate) fn run(&self, name: Name, operands: &[Value<'c>]) {
         self.op(name, operands, &[], &[], Vec::new());
     }
 
@@ -62,7 +62,7 @@ impl<'c> Code<'c> {
 
     /// Appends a constant that is written out.
     pub(crate) fn literal(&self, value: Attribute, r#type: Type<'c>) -> Value<'c> {
-        self.one("arith.constant", &[], r#type, &[("value", value)])
+        self.one(Name::ArithConstant, &[], r#type, &[("value", value)])
     }
 
     /// Returns a number as a value.
@@ -92,9 +92,9 @@ impl<'c> Code<'c> {
         let arguments = [&[self.index_type()], types.as_slice()].concat();
         let inside = self.block(&arguments, |arguments| {
             let next = body(Int::Made(arguments[0]), &arguments[1..]);
-            self.run("scf.yield", &next);
+            self.run(Name::ScfYield, &next);
         });
-        self.op("scf.for", &operands, &types, &[], vec![inside.into()])
+        self.op(Name::ScfFor, &operands, &types, &[], vec![inside.into()])
     }
 
     /// Appends a loop over indices below `end`, without loop-carried values.
@@ -128,9 +128,15 @@ impl<'c> Code<'c> {
             Int::Made(condition) => condition,
         };
         let types: Vec<_> = values.iter().map(|value| value.r#type()).collect();
-        let replaced = self.block(&[], |_| self.run("scf.yield", &body()));
-        let kept = self.block(&[], |_| self.run("scf.yield", values));
-        self.op("scf.if", &[condition], &types, &[], vec![replaced.into(), kept.into()])
+        let replaced = self.block(&[], |_| self.run(Name::ScfYield, &body()));
+        let kept = self.block(&[], |_| self.run(Name::ScfYield, values));
+        self.op(
+            Name::ScfIf,
+            &[condition],
+            &types,
+            &[],
+            vec![replaced.into(), kept.into()],
+        )
     }
 }
 

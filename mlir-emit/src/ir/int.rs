@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::predicates::IntegerPredicate;
-use crate::mlir::Value;
+use crate::mlir::{Name, Value};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
 
 /// A number: an index or a condition. Arithmetic with it appends operations to the block that is
@@ -29,7 +29,7 @@ impl<'c> From<Value<'c>> for Int<'c> {
 
 impl<'c> Int<'c> {
     /// Appends an operation, unless both numbers are known.
-    fn binary(self, name: &str, other: Self, known: impl Fn(i64, i64) -> Option<i64>) -> Self {
+    fn binary(self, name: Name, other: Self, known: impl Fn(i64, i64) -> Option<i64>) -> Self {
         let code = match (self, other) {
             (Int::Known(a), Int::Known(b)) => {
                 let known = known(a, b);
@@ -57,12 +57,12 @@ impl<'c> Int<'c> {
 
     /// Returns the greater of two numbers, which may be negative.
     pub(crate) fn max(self, other: impl Into<Self>) -> Self {
-        self.binary("arith.maxsi", other.into(), |a, b| Some(a.max(b)))
+        self.binary(Name::ArithMaxsi, other.into(), |a, b| Some(a.max(b)))
     }
 
     /// Returns the lesser of two numbers, which may be negative.
     pub(crate) fn min(self, other: impl Into<Self>) -> Self {
-        self.binary("arith.minsi", other.into(), |a, b| Some(a.min(b)))
+        self.binary(Name::ArithMinsi, other.into(), |a, b| Some(a.min(b)))
     }
 
     /// Returns the sum of numbers, which are all computed before the first is added.
@@ -90,7 +90,7 @@ impl<'c, R: Into<Int<'c>>> Add<R> for Int<'c> {
     fn add(self, other: R) -> Self {
         match (self, other.into()) {
             (any, Int::Known(0)) | (Int::Known(0), any) => any,
-            (a, b) => a.binary("arith.addi", b, i64::checked_add),
+            (a, b) => a.binary(Name::ArithAddi, b, i64::checked_add),
         }
     }
 }
@@ -101,7 +101,7 @@ impl<'c, R: Into<Int<'c>>> Sub<R> for Int<'c> {
     fn sub(self, other: R) -> Self {
         match (self, other.into()) {
             (any, Int::Known(0)) => any,
-            (a, b) => a.binary("arith.subi", b, i64::checked_sub),
+            (a, b) => a.binary(Name::ArithSubi, b, i64::checked_sub),
         }
     }
 }
@@ -113,7 +113,7 @@ impl<'c, R: Into<Int<'c>>> Mul<R> for Int<'c> {
         match (self, other.into()) {
             (any, Int::Known(1)) | (Int::Known(1), any) => any,
             (_, Int::Known(0)) | (Int::Known(0), _) => Int::Known(0),
-            (a, b) => a.binary("arith.muli", b, i64::checked_mul),
+            (a, b) => a.binary(Name::ArithMuli, b, i64::checked_mul),
         }
     }
 }
@@ -125,7 +125,7 @@ impl<'c, R: Into<Int<'c>>> Div<R> for Int<'c> {
     fn div(self, other: R) -> Self {
         match (self, other.into()) {
             (any, Int::Known(1)) => any,
-            (a, b) => a.binary("arith.divui", b, i64::checked_div),
+            (a, b) => a.binary(Name::ArithDivui, b, i64::checked_div),
         }
     }
 }
@@ -137,7 +137,7 @@ impl<'c, R: Into<Int<'c>>> Rem<R> for Int<'c> {
     fn rem(self, other: R) -> Self {
         match (self, other.into()) {
             (_, Int::Known(1)) => Int::Known(0),
-            (a, b) => a.binary("arith.remui", b, i64::checked_rem),
+            (a, b) => a.binary(Name::ArithRemui, b, i64::checked_rem),
         }
     }
 }
@@ -148,7 +148,7 @@ impl<'c, R: Into<Int<'c>>> BitXor<R> for Int<'c> {
     fn bitxor(self, other: R) -> Self {
         match (self, other.into()) {
             (any, Int::Known(0)) | (Int::Known(0), any) => any,
-            (a, b) => a.binary("arith.xori", b, |a, b| Some(a ^ b)),
+            (a, b) => a.binary(Name::ArithXori, b, |a, b| Some(a ^ b)),
         }
     }
 }
@@ -209,13 +209,12 @@ mod tests {
     use crate::mlir::{Context, Type};
 
     /// Returns the names of the operations that an expression of an argument appends.
-    fn names(expression: impl for<'c> FnOnce(Int<'c>) -> Int<'c>) -> Vec<String> {
+    fn names(expression: impl for<'c> FnOnce(Int<'c>) -> Int<'c>) -> Vec<Name> {
         let context = Context::new();
         let block = context.block(&[Type::index(&context)], |arguments| {
             expression(Int::Made(arguments[0]));
         });
-        let names = block.operations.iter().map(|operation| operation.name().to_owned());
-        names.collect()
+        block.operations.iter().map(|operation| operation.name()).collect()
     }
 
     #[test]
@@ -230,11 +229,11 @@ mod tests {
     fn what_is_computed_is_appended_in_the_order_of_the_expression() {
         let swizzled = names(|row| (row ^ (row / 8)) % 8);
         let expected = [
-            "arith.constant",
-            "arith.divui",
-            "arith.xori",
-            "arith.constant",
-            "arith.remui",
+            Name::ArithConstant,
+            Name::ArithDivui,
+            Name::ArithXori,
+            Name::ArithConstant,
+            Name::ArithRemui,
         ];
         assert_eq!(swizzled, expected);
     }

@@ -2,7 +2,7 @@
 
 use super::{Emitter, Int, first};
 use crate::counts::signed;
-use crate::mlir::{Attribute, IndexMap, Loop, Role, Type, Value};
+use crate::mlir::{Attribute, IndexMap, Loop, Name, Role, Type, Value};
 use rotini_graph::DataType;
 
 /// A tensor of a structured operation, the type of its elements, and the element that each
@@ -70,7 +70,7 @@ impl<'c> Emitter<'c> {
         let types = inputs.iter().map(|(_, r#type, _)| *r#type).chain([init_type]);
         let block = self.block(&types.collect::<Vec<_>>(), |elements| {
             let result = body(elements);
-            self.run("linalg.yield", &[result]);
+            self.run(Name::LinalgYield, &[result]);
         });
         let operands = inputs.iter().map(|(value, _, _)| *value).chain([init]);
         let input_count = i32::try_from(inputs.len()).expect("too many inputs");
@@ -88,7 +88,7 @@ impl<'c> Emitter<'c> {
             Writer::Compiler | Writer::Configured(_) => Role::Plain,
         };
         first(self.context().append_as(
-            ("linalg.generic", role),
+            (Name::LinalgGeneric, role),
             &operands.collect::<Vec<_>>(),
             &[init.r#type()],
             &attributes,
@@ -134,6 +134,6 @@ impl<'c> Emitter<'c> {
     pub(crate) fn loop_index(&self, index: usize) -> Value<'c> {
         let index = signed(index);
         let attribute = Attribute::integer(index, Type::integer(self.context(), 64));
-        self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
+        self.one(Name::LinalgIndex, &[], self.index_type(), &[("dim", attribute)])
     }
 }

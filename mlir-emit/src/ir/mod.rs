@@ -16,7 +16,7 @@ pub(crate) use int::Int;
 pub(crate) use loops::{Input, Writer};
 pub(crate) use predicates::{FloatPredicate, IntegerPredicate};
 
-pub(crate) use crate::mlir::{Affine, IndexMap, Loop};
+pub(crate) use crate::mlir::{Affine, IndexMap, Loop, Name};
 use crate::mlir::{Attribute, Context, Float, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -93,7 +93,7 @@ impl<'c> Emitter<'c> {
     /// Returns the same tensor behind a compute barrier: no operation before it is fused with one
     /// after it. IREE removes the barrier once dispatches are formed.
     pub(crate) fn barrier(&self, tensor: Value<'c>) -> Value<'c> {
-        self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
+        self.same(Name::IreeTensorExtComputeBarrierStart, &[tensor])
     }
 
     /// A [barrier](Self::barrier) that keeps a defect of the compiler away.
@@ -110,8 +110,8 @@ impl<'c> Emitter<'c> {
     pub(crate) fn is_settled(&self, tensor: Value<'c>) -> bool {
         let mut tensor = tensor;
         while let Some(owner) = tensor.owner() {
-            if !matches!(owner.name(), "tensor.collapse_shape" | "tensor.expand_shape") {
-                return owner.name() == "iree_tensor_ext.compute_barrier.start";
+            if !matches!(owner.name(), Name::TensorCollapseShape | Name::TensorExpandShape) {
+                return owner.name() == Name::IreeTensorExtComputeBarrierStart;
             }
             let Some(source) = owner.operand(0) else { return false };
             tensor = source;

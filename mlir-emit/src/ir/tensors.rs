@@ -1,13 +1,13 @@
 //! Operations on whole tensors: create, fill, pad, crop, read.
 
 use super::{Emitter, first};
-use crate::mlir::Value;
+use crate::mlir::{Name, Value};
 use rotini_graph::DataType;
 
 impl<'c> Emitter<'c> {
     /// A tensor without contents.
     pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
-        self.one("tensor.empty", &[], self.tensor_type(shape, dtype), &[])
+        self.one(Name::TensorEmpty, &[], self.tensor_type(shape, dtype), &[])
     }
 
     /// A tensor of zeros.
@@ -24,10 +24,12 @@ impl<'c> Emitter<'c> {
     /// A tensor of the type of this one with one value everywhere.
     pub(crate) fn fill(&self, value: Value<'c>, empty: Value<'c>) -> Value<'c> {
         let element = value.r#type();
-        let block = self.block(&[element, element], |elements| self.run("linalg.yield", &elements[..1]));
+        let block = self.block(&[element, element], |elements| {
+            self.run(Name::LinalgYield, &elements[..1])
+        });
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
-            "linalg.fill",
+            Name::LinalgFill,
             &[value, empty],
             &[empty.r#type()],
             &attributes,
@@ -54,7 +56,7 @@ impl<'c> Emitter<'c> {
             .collect();
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
         let block = self.block(&vec![self.index_type(); padded.len()], |_| {
-            self.run("tensor.yield", &[self.constant(fill, dtype)]);
+            self.run(Name::TensorYield, &[self.constant(fill, dtype)]);
         });
         let attributes = [
             ("static_low", self.i64_array(&low)),
@@ -63,7 +65,7 @@ impl<'c> Emitter<'c> {
         ];
         let target = self.tensor_type(&padded, dtype);
         (
-            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])),
+            first(self.op(Name::TensorPad, &[ssa], &[target], &attributes, vec![block.into()])),
             padded,
         )
     }
@@ -85,7 +87,7 @@ impl<'c> Emitter<'c> {
             ("operandSegmentSizes", self.segments(&[1, 0, 0, 0])),
         ];
         self.one(
-            "tensor.extract_slice",
+            Name::TensorExtractSlice,
             &[ssa],
             self.tensor_type(sizes, dtype),
             &attributes,
@@ -95,6 +97,6 @@ impl<'c> Emitter<'c> {
     /// An element of a tensor.
     pub(crate) fn extract(&self, tensor: Value<'c>, indices: &[Value<'c>], dtype: DataType) -> Value<'c> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
-        self.one("tensor.extract", &operands, self.element_type(dtype), &[])
+        self.one(Name::TensorExtract, &operands, self.element_type(dtype), &[])
     }
 }

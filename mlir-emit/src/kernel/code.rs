@@ -6,11 +6,11 @@ use crate::counts::{exactly, signed};
 use crate::ir::FloatPredicate;
 use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
-use crate::mlir::{Attribute, Block, Context, Type, Value, verified};
+use crate::mlir::{Attribute, Block, Context, Name, Type, Value, verified};
 use rotini_schedule::gemm::{INTRINSIC, LANES};
 
 /// The operation that calls a kernel.
-pub(super) const DISPATCH: &str = "flow.dispatch";
+pub(super) const DISPATCH: Name = Name::FlowDispatch;
 
 /// A value of a kernel.
 pub(super) type Ssa<'c> = Value<'c>;
@@ -59,7 +59,7 @@ impl<'c> Code<'c> {
 
     /// Returns from the kernel, and verifies it.
     pub(super) fn finish(&self, workgroups: i64) -> Written {
-        self.run("func.return", &[]);
+        self.run(Name::FuncReturn, &[]);
         let block = self.context().close();
         Written {
             block: verified(self.context(), &block).map(|()| block),
@@ -94,7 +94,7 @@ impl<'c> Code<'c> {
             ("abid", number(0)),
             ("blgp", Attribute::text("#rocdl.mfma_perm_b<none>")),
         ];
-        self.one("amdgpu.mfma", &[a, b, sums], sums.r#type(), &attributes)
+        self.one(Name::AmdgpuMfma, &[a, b, sums], sums.r#type(), &attributes)
     }
 
     /// Loads a vector or one element from a buffer of device memory. Both places, that of the lane
@@ -102,20 +102,20 @@ impl<'c> Code<'c> {
     /// end the hardware reads zeros.
     pub(super) fn load(&self, buffer: Ssa<'c>, (lane, shared): (Int<'c>, Int<'c>), result: Type<'c>) -> Ssa<'c> {
         let operands = [buffer, self.word(lane), self.word(shared)];
-        self.one("amdgpu.raw_buffer_load", &operands, result, &bounded(3))
+        self.one(Name::AmdgpuRawBufferLoad, &operands, result, &bounded(3))
     }
 
     /// Stores to a buffer. Stores beyond its end have no effect.
     pub(super) fn store(&self, value: Ssa<'c>, buffer: Ssa<'c>, place: Int<'c>) {
         let operands = [value, buffer, self.word(place), self.word(Int::Known(0))];
-        self.op("amdgpu.raw_buffer_store", &operands, &[], &bounded(4), Vec::new());
+        self.op(Name::AmdgpuRawBufferStore, &operands, &[], &bounded(4), Vec::new());
     }
 
     /// Memory that the workgroup shares.
     pub(super) fn shared(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
         let memory = element.memref(&[elements], Some(SHARED));
         self.one(
-            "memref.alloc",
+            Name::MemrefAlloc,
             &[],
             memory,
             &[("operandSegmentSizes", Attribute::i32_array(&[0, 0]))],
@@ -125,13 +125,13 @@ impl<'c> Code<'c> {
     /// A workgroup barrier: all accesses to shared memory before it are complete.
     pub(super) fn barrier(&self) {
         let fence = Attribute::text("[#gpu.address_space<workgroup>]");
-        self.op("gpu.barrier", &[], &[], &[("address_spaces", fence)], Vec::new());
+        self.op(Name::GpuBarrier, &[], &[], &[("address_spaces", fence)], Vec::new());
     }
 
     /// A scheduling barrier: the compiler moves no instruction across.
     pub(super) fn schedule_barrier(&self) {
         let mask = [("mask", Attribute::text("#rocdl.sched_group_mask<none>"))];
-        self.op("rocdl.sched.barrier", &[], &[], &mask, Vec::new());
+        self.op(Name::RocdlSchedBarrier, &[], &[], &mask, Vec::new());
     }
 
     /// Elements of two vectors, by number: those of the second come after those of the first.
@@ -139,7 +139,7 @@ impl<'c> Code<'c> {
         let (_, element) = a.r#type().as_vector();
         let count = signed(elements.len());
         let mask = [("mask", Attribute::i64_array(elements))];
-        self.one("vector.shuffle", &[a, b], element.vector(&[count]), &mask)
+        self.one(Name::VectorShuffle, &[a, b], element.vector(&[count]), &mask)
     }
 
     /// A vector all of whose elements are zero.
@@ -173,7 +173,7 @@ impl<'c> Code<'c> {
     /// An element of a vector, by number.
     pub(super) fn extract(&self, vector: Ssa<'c>, number: i64, element: Type<'c>) -> Ssa<'c> {
         let position = [("static_position", Attribute::i64_array(&[number]))];
-        self.one("vector.extract", &[vector], element, &position)
+        self.one(Name::VectorExtract, &[vector], element, &position)
     }
 
     /// Broadcasts the value of lane `number` of each 16 lanes to all of them.
@@ -187,7 +187,7 @@ impl<'c> Code<'c> {
             ("bankMask", word(15)),
             ("boundCtrl", Attribute::text("true")),
         ];
-        self.one("rocdl.update.dpp", &[value, value], value.r#type(), &attributes)
+        self.one(Name::RocdlUpdateDpp, &[value, value], value.r#type(), &attributes)
     }
 
     /// Returns the value of the lane whose number differs by `distance`: two such lanes exchange
@@ -200,7 +200,7 @@ impl<'c> Code<'c> {
         ];
         let types = [value.r#type(), Type::integer(self.context(), 1)];
         let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
-        first(self.op("gpu.shuffle", &operands, &types, &mode, Vec::new()))
+        first(self.op(Name::GpuShuffle, &operands, &types, &mode, Vec::new()))
     }
 }
 

@@ -13,7 +13,7 @@
 
 use super::code::{Code, Int, Ssa, Written};
 use super::cpu_few_rows::FewRows;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 
 /// Terms of a vector.
 const LANES: i64 = 16;
@@ -234,7 +234,7 @@ impl<'c> Tile<'_, 'c> {
         ];
         let float = Type::float(self.code.context(), Float::F32);
         sums.iter()
-            .map(|&sum| self.code.one("vector.reduction", &[sum], float, &added))
+            .map(|&sum| self.code.one(Name::VectorReduction, &[sum], float, &added))
             .collect()
     }
 }

@@ -13,7 +13,7 @@ use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
 use crate::counts::unsigned;
-use crate::mlir::{Context, Float, Type};
+use crate::mlir::{Context, Float, Name, Type};
 use std::collections::HashMap;
 
 /// Lanes of a workgroup.
@@ -369,7 +369,7 @@ fn sums<'c>(
                 operands.push(code.vector(&elements, vector));
             }
             operands.push(*sum);
-            *sum = code.same("math.fma", &operands);
+            *sum = code.same(Name::MathFma, &operands);
         }
     }
     sums

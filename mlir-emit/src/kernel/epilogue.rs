@@ -6,7 +6,7 @@
 use super::code::{Code, Int, Ssa};
 use super::places::{BEYOND, offset};
 use crate::counts::exactly;
-use crate::mlir::{Operation, Type};
+use crate::mlir::{Name, Operation, Type};
 use std::collections::HashMap;
 
 /// Elements of a lane that lie side by side in a tile.
@@ -138,10 +138,10 @@ impl Tensor<'_> {
 
 /// The names of the operations that a body consists of.
 pub(super) fn names(body: &[Operation]) -> impl Iterator<Item = String> {
-    let computes = |operation: &&Operation| !matches!(operation.name(), "linalg.yield" | "arith.constant");
+    let computes = |operation: &&Operation| !matches!(operation.name(), Name::LinalgYield | Name::ArithConstant);
     body.iter()
         .filter(computes)
-        .map(|operation| operation.name().to_owned())
+        .map(|operation| operation.name().to_string())
 }
 
 impl<'c> Epilogue<'c> {
@@ -268,7 +268,7 @@ pub(super) fn written_with<'c>(
     for operation in body {
         let operands: Option<Vec<_>> = operation.operands().iter().map(|id| known.get(id).copied()).collect();
         let operands = operands.expect(MISSING);
-        if operation.name() == "linalg.yield" {
+        if operation.name() == Name::LinalgYield {
             return operands[0];
         }
         let [result] = exactly(operation.results());
@@ -295,8 +295,8 @@ pub(super) fn written_with<'c>(
 pub(super) fn is_elementwise(body: &[Operation], arguments: &[usize], number: impl Fn(usize) -> bool) -> bool {
     let mut known: Vec<usize> = arguments.to_vec();
     for operation in body {
-        let is_arithmetic = operation.name().starts_with("arith.") || operation.name().starts_with("math.");
-        let is_last = operation.name() == "linalg.yield";
+        let is_arithmetic = operation.name().is_of("arith") || operation.name().is_of("math");
+        let is_last = operation.name() == Name::LinalgYield;
         let has_all = operation.operands().iter().all(|id| known.contains(id));
         let is_plain = operation.results().iter().all(|&id| number(id)) && operation.regions().is_empty();
         if !has_all || !is_plain || !(is_arithmetic || is_last) {

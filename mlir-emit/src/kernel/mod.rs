@@ -70,7 +70,7 @@ pub(crate) use transpose::Transpose;
 use crate::EmitError;
 use crate::counts::exactly;
 use crate::ir::first;
-use crate::mlir::{Attribute, Block, Callee, Context, Float, Operation, Role, Type, Value};
+use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Role, Type, Value};
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
@@ -102,7 +102,7 @@ pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Valu
         .map(|value| context.value(value))
         .collect();
     let role = Role::Product(Rc::new(product));
-    first(context.append_as(("rotini.product", role), &operands, &[result], &[], Vec::new()))
+    first(context.append_as((Name::RotiniProduct, role), &operands, &[result], &[], Vec::new()))
 }
 
 impl Kernels {

@@ -8,7 +8,7 @@
 use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::FloatPredicate;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 
 /// Most elements of a window: each is an instruction.
 const MOST: i64 = 64;
@@ -148,15 +148,15 @@ impl<'c> Writer<'_, 'c> {
             return self.code.read_vector(self.x, place, self.vector);
         }
         let operands = [self.x, place, self.mask(count), self.code.zeros(self.vector)];
-        self.code.one("vector.maskedload", &operands, self.vector, &[])
+        self.code.one(Name::VectorMaskedload, &operands, self.vector, &[])
     }
 
     fn store(&self, value: Ssa<'c>, place: Int<'c>, count: i64) {
         let place = self.code.index(place);
         let (name, operands) = if count >= self.of.registers.lanes {
-            ("vector.store", vec![value, self.y, place])
+            (Name::VectorStore, vec![value, self.y, place])
         } else {
-            ("vector.maskedstore", vec![self.y, place, self.mask(count), value])
+            (Name::VectorMaskedstore, vec![self.y, place, self.mask(count), value])
         };
         self.code.op(name, &operands, &[], &[], Vec::new());
     }
@@ -192,7 +192,7 @@ impl<'c> Writer<'_, 'c> {
                     self.mask(count),
                     code.zeros(self.vector),
                 ];
-                code.one("vector.gather", &operands, self.vector, &[])
+                code.one(Name::VectorGather, &operands, self.vector, &[])
             }
         }
     }

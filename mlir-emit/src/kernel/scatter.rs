@@ -6,7 +6,7 @@
 //! workgroup stores some rows, in vectors where the elements of a row are neighbours.
 
 use super::code::{Code, Int, Ssa, Written};
-use crate::mlir::{Context, Type};
+use crate::mlir::{Context, Name, Type};
 
 /// Lanes of a workgroup on GPUs.
 pub(super) const LANES: i64 = 256;
@@ -90,9 +90,9 @@ impl Scatter {
     fn copy<'c>(code: &Code<'c>, value: Type<'c>, [source, target]: [Ssa<'c>; 2], [from, to]: [Int<'c>; 2]) {
         let is_vector = value.if_vector().is_some();
         let [load, store] = if is_vector {
-            ["vector.load", "vector.store"]
+            [Name::VectorLoad, Name::VectorStore]
         } else {
-            ["memref.load", "memref.store"]
+            [Name::MemrefLoad, Name::MemrefStore]
         };
         let loaded = code.one(load, &[source, code.index(from)], value, &[]);
         let operands = [loaded, target, code.index(to)];

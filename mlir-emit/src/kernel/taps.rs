@@ -13,7 +13,7 @@
 use super::code::{Code, Int, Ssa, Written};
 use super::panels::Registers;
 use crate::ir::IntegerPredicate;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 
 /// Most taps of a row: each has a register.
 const MOST: i64 = 16;
@@ -149,7 +149,7 @@ impl<'c> Writer<'_, 'c> {
 
     fn masked(&self, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
         let operands = [buffer, self.code.index(place), mask, self.code.zeros(self.vector)];
-        self.code.one("vector.maskedload", &operands, self.vector, &[])
+        self.code.one(Name::VectorMaskedload, &operands, self.vector, &[])
     }
 
     /// The lanes of the vector with this number of a row.
@@ -194,7 +194,7 @@ impl<'c> Writer<'_, 'c> {
                     return elements;
                 }
                 let operands = [lanes.mask, elements, code.zeros(self.vector)];
-                code.one("arith.select", &operands, self.vector, &[])
+                code.one(Name::ArithSelect, &operands, self.vector, &[])
             }
             [mask] if of.stride[1] == 1 => self.masked(self.buffers[0], place, mask),
             [mask] => {
@@ -207,7 +207,7 @@ impl<'c> Writer<'_, 'c> {
                     mask,
                     code.zeros(self.vector),
                 ];
-                code.one("vector.gather", &operands, self.vector, &[])
+                code.one(Name::VectorGather, &operands, self.vector, &[])
             }
             _ => unreachable!("a tap without lanes"),
         }
@@ -268,7 +268,7 @@ impl<'c> Writer<'_, 'c> {
                 let pairs = totals.iter().zip(sums);
                 pairs
                     .map(|(&total, sum)| {
-                        let sum = code.one("vector.reduction", &[sum], self.float, &added);
+                        let sum = code.one(Name::VectorReduction, &[sum], self.float, &added);
                         total + sum.extf(wide)
                     })
                     .collect()

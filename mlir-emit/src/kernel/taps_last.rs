@@ -12,7 +12,7 @@
 
 use super::code::{Code, Int, Ssa, Written};
 use super::taps::Taps;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 
 /// Registers for an element of dy, one of x, and addresses.
 const OTHERS: i64 = 4;
@@ -120,7 +120,7 @@ impl<'c> Writer<'_, 'c> {
             ("alignment", Attribute::text("64 : i64")),
             ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
         ];
-        let totals = code.one("memref.alloca", &[], wide.memref(&[sums * lanes], None), &attributes);
+        let totals = code.one(Name::MemrefAlloca, &[], wide.memref(&[sums * lanes], None), &attributes);
         let vector = wide.vector(&[lanes]);
         for number in 0..sums {
             code.write_vector(code.zeros(vector), totals, number * lanes);

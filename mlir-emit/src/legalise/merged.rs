@@ -2,6 +2,7 @@
 //! would drop the schedule.
 
 use crate::ir::Emitter;
+use crate::mlir::Name;
 use crate::step::count;
 use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
@@ -92,7 +93,14 @@ impl Merged {
         }
         if own.len() != order.len() {
             // The barrier keeps the compiler from making several loops of one again.
-            ssa = at.barrier(reshape(at, "tensor.collapse_shape", ssa, &groups, &shape, value.dtype));
+            ssa = at.barrier(reshape(
+                at,
+                Name::TensorCollapseShape,
+                ssa,
+                &groups,
+                &shape,
+                value.dtype,
+            ));
         }
         Value {
             data: Data::Tensor { ssa, order: own },

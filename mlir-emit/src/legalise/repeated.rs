@@ -5,7 +5,7 @@
 //! of product and sum and takes it for a contraction in which `w` lacks the summed axis, which is
 //! invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
 
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::value::{Data, Value};
 
 /// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is
@@ -38,7 +38,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
             continue;
         };
         match owner.name() {
-            "linalg.generic" => {
+            Name::LinalgGeneric => {
                 let structure = owner.structure();
                 let structure = structure.expect("a linalg.generic without loops");
                 // A reduction has a separate loop nest.
@@ -65,7 +65,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
                     }
                 }
             }
-            "tensor.collapse_shape" | "tensor.expand_shape" => {
+            Name::TensorCollapseShape | Name::TensorExpandShape => {
                 if let Some(source) = owner.operand(0) {
                     next.push((source, None));
                 }

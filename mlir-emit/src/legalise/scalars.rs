@@ -1,7 +1,7 @@
 //! Legal forms of scalar operations, in the bodies of structured operations.
 
 use crate::ir::{Emitter, FloatPredicate};
-use crate::mlir::Value;
+use crate::mlir::{Name, Value};
 use crate::quirks::Quirk;
 use rotini_graph::DataType;
 
@@ -44,7 +44,7 @@ impl<'c> Emitter<'c> {
 
     /// Returns x if the predicate holds for x and y, else y; a number if either is. `name` is the
     /// operation that does so. [`Quirk::MissingFmax`]: it may call a function that does not exist.
-    pub(crate) fn number(&self, name: &str, predicate: FloatPredicate, [x, y]: [Value<'c>; 2]) -> Value<'c> {
+    pub(crate) fn number(&self, name: Name, predicate: FloatPredicate, [x, y]: [Value<'c>; 2]) -> Value<'c> {
         if !self.quirks().avoids(Quirk::MissingFmax) {
             return self.same(name, &[x, y]);
         }
@@ -57,9 +57,9 @@ impl<'c> Emitter<'c> {
     /// compiler's function ends with a copied sign.
     pub(crate) fn erf(&self, x: Value<'c>) -> Value<'c> {
         if !self.copies_no_sign(x) {
-            return self.same("math.erf", &[x]);
+            return self.same(Name::MathErf, &[x]);
         }
-        let of_magnitude = self.same("math.erf", &[x.absf()]);
+        let of_magnitude = self.same(Name::MathErf, &[x.absf()]);
         let zero = self.float(0.0, x.r#type());
         let is_negative = self.compare_floats(FloatPredicate::Less, x, zero);
         is_negative.select(-of_magnitude, of_magnitude)
@@ -88,7 +88,7 @@ impl<'c> Emitter<'c> {
     /// Converts an integer to a float by the operation `name`. [`Quirk::FoldedBf16`]: 0 is added to
     /// an f32, which may be rounded to bf16, so that both conversions stay two. No integer is -0,
     /// so this changes nothing.
-    pub(crate) fn converted_integer(&self, name: &str, value: Value<'c>, to: DataType) -> Value<'c> {
+    pub(crate) fn converted_integer(&self, name: Name, value: Value<'c>, to: DataType) -> Value<'c> {
         let is_folded = self.quirks().avoids(Quirk::FoldedBf16) && matches!(to, DataType::F32 | DataType::Bf16);
         if !is_folded {
             return self.one(name, &[value], self.element_type(to), &[]);

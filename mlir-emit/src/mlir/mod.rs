@@ -9,12 +9,14 @@
 
 mod affine;
 mod attributes;
+mod names;
 mod print;
 mod types;
 mod verify;
 
 pub(crate) use affine::{Affine, IndexMap};
 pub(crate) use attributes::{Attribute, Loop};
+pub(crate) use names::Name;
 pub(crate) use print::{body_text, function_text};
 pub(crate) use types::{Float, Type};
 pub(crate) use verify::verified;
@@ -36,7 +38,7 @@ struct Definition {
 /// An operation but for its results and regions.
 #[derive(Debug)]
 pub(crate) struct Head {
-    name: String,
+    name: Name,
     role: Role,
     operands: Vec<usize>,
     attributes: Vec<(&'static str, Attribute)>,
@@ -87,8 +89,8 @@ impl Structure<'_> {
 }
 
 impl Head {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> Name {
+        self.name
     }
 
     pub(crate) fn role(&self) -> &Role {
@@ -201,7 +203,7 @@ impl Context {
     /// Appends an operation to the innermost open block. Returns its results.
     pub(crate) fn append<'c>(
         &'c self,
-        name: &str,
+        name: Name,
         operands: &[Value<'c>],
         results: &[Type<'c>],
         attributes: &[(&'static str, Attribute)],
@@ -213,14 +215,14 @@ impl Context {
     /// Appends an operation with a role.
     pub(crate) fn append_as<'c>(
         &'c self,
-        (name, role): (&str, Role),
+        (name, role): (Name, Role),
         operands: &[Value<'c>],
         results: &[Type<'c>],
         attributes: &[(&'static str, Attribute)],
         regions: Vec<Region>,
     ) -> Vec<Value<'c>> {
         let head = Rc::new(Head {
-            name: name.to_owned(),
+            name,
             role,
             operands: operands.iter().map(|operand| operand.id).collect(),
             attributes: attributes.to_vec(),
@@ -326,14 +328,14 @@ impl Operation {
     /// Creates an operation that redefines existing values: it replaces the operation that made
     /// them.
     pub(crate) fn new(
-        (name, role): (&str, Role),
+        (name, role): (Name, Role),
         operands: Vec<usize>,
         attributes: Vec<(&'static str, Attribute)>,
         results: Vec<usize>,
     ) -> Operation {
         Operation {
             head: Rc::new(Head {
-                name: name.to_owned(),
+                name,
                 role,
                 operands,
                 attributes,

@@ -131,7 +131,7 @@ impl<'c> Printer<'c> {
 mod tests {
     use super::*;
     use crate::EmitError;
-    use crate::mlir::{Attribute, Float, verified};
+    use crate::mlir::{Attribute, Float, Name, verified};
 
     /// One that is enclosed, and one that is used by what encloses it.
     #[test]
@@ -144,13 +144,13 @@ mod tests {
                 let argument = arguments[0];
                 let inner = context.block(&[float], |own| {
                     let used = if early { context.fresh(float) } else { own[0] };
-                    context.append("a.yield", &[used, argument], &[], &[], Vec::new());
+                    context.append(Name::ScfYield, &[used, argument], &[], &[], Vec::new());
                     escaped = Some(own[0]);
                 });
                 let flag = [("flag", Attribute::text("unit"))];
-                let made = context.append("a.loop", &[argument], &[float, float], &flag, vec![inner.into()]);
+                let made = context.append(Name::ScfIf, &[argument], &[float, float], &flag, vec![inner.into()]);
                 let returned = if escapes { escaped.unwrap() } else { made[1] };
-                context.append("func.return", &[returned], &[], &[], Vec::new());
+                context.append(Name::FuncReturn, &[returned], &[], &[], Vec::new());
             });
             verified(&context, &block)?;
             Ok::<_, EmitError>(function_text(&context, "f", &[float], &block))
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(
             build(false, false).unwrap(),
             "func.func private @f(%0: f32) -> (f32) {\n  \
-             %1, %2 = \"a.loop\"(%0) ({\n  ^bb0(%3: f32):\n    \"a.yield\"(%3, %0) : (f32, f32) -> ()\n  }) \
+             %1, %2 = \"scf.if\"(%0) ({\n  ^bb0(%3: f32):\n    \"scf.yield\"(%3, %0) : (f32, f32) -> ()\n  }) \
              {flag = unit} : (f32) -> (f32, f32)\n  \"func.return\"(%2) : (f32) -> ()\n}"
         );
         for (escapes, early) in [(true, false), (false, true)] {

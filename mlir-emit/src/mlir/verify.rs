@@ -1,7 +1,7 @@
 //! Verifies what the text of operations cannot say, and what IREE's compiler would refuse long
 //! after.
 
-use super::{Block, Context, Operation, Type, Value};
+use super::{Block, Context, Name, Operation, Type, Value};
 use crate::EmitError;
 
 /// Verifies a block that uses no values of others: each operand is defined where it is used, and
@@ -53,7 +53,7 @@ impl<'c> Verifier<'c> {
         for block in operation.regions.iter().filter_map(|region| region.0.as_ref()) {
             self.block(block)?;
             let last = block.operations.last();
-            let yielded = last.filter(|last| last.name() == "scf.yield");
+            let yielded = last.filter(|last| last.name() == Name::ScfYield);
             if yielded.is_some_and(|last| self.types(last.operands()) != results) {
                 return refused("its body yields other types than it has");
             }
@@ -73,39 +73,39 @@ impl<'c> Verifier<'c> {
 /// Whether an operation may have these types, as far as its name is known here.
 fn fits(operation: &Operation, operands: &[Type<'_>], results: &[Type<'_>]) -> bool {
     match (operation.name(), operands, results) {
-        ("arith.constant", [], [_]) => true,
-        ("arith.cmpi" | "arith.cmpf", [a, b], [truth]) => a == b && truth.is_truth_of(*a),
-        ("arith.select", [condition, a, b], [result]) => {
+        (Name::ArithConstant, [], [_]) => true,
+        (Name::ArithCmpi | Name::ArithCmpf, [a, b], [truth]) => a == b && truth.is_truth_of(*a),
+        (Name::ArithSelect, [condition, a, b], [result]) => {
             a == b && a == result && (condition.bits() == Some(1) || condition.is_truth_of(*a))
         }
         (name, [operand], [result]) if CONVERSIONS.contains(&name) => operand.shape() == result.shape(),
         (name, [first, others @ ..], [result]) if is_elementwise(name) => {
             first == result && others.iter().all(|other| first == other)
         }
-        (name, ..) => !name.starts_with("arith."),
+        (name, ..) => !name.is_of("arith"),
     }
 }
 
 /// Conversions between types of one shape.
-const CONVERSIONS: [&str; 12] = [
-    "arith.bitcast",
-    "arith.extf",
-    "arith.extsi",
-    "arith.extui",
-    "arith.fptosi",
-    "arith.fptoui",
-    "arith.index_cast",
-    "arith.index_castui",
-    "arith.sitofp",
-    "arith.truncf",
-    "arith.trunci",
-    "arith.uitofp",
+const CONVERSIONS: [Name; 12] = [
+    Name::ArithBitcast,
+    Name::ArithExtf,
+    Name::ArithExtsi,
+    Name::ArithExtui,
+    Name::ArithFptosi,
+    Name::ArithFptoui,
+    Name::ArithIndexCast,
+    Name::ArithIndexCastui,
+    Name::ArithSitofp,
+    Name::ArithTruncf,
+    Name::ArithTrunci,
+    Name::ArithUitofp,
 ];
 
 /// Whether the operands and the result of an operation have one type.
-fn is_elementwise(name: &str) -> bool {
-    let is_math = name.starts_with("arith.") || name.starts_with("math.") || name == "vector.fma";
-    is_math && !matches!(name, "math.ldexp" | "math.fpowi" | "math.isnan")
+fn is_elementwise(name: Name) -> bool {
+    let is_math = name.is_of("arith") || name.is_of("math") || name == Name::VectorFma;
+    is_math && !matches!(name, Name::MathLdexp | Name::MathFpowi | Name::MathIsnan)
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
         let context = Context::new();
         let [index, truth] = [Type::index(&context), Type::integer(&context, 1)];
         let [single, double] = [Float::F32, Float::F64].map(|float| Type::float(&context, float));
-        let verify = |name: &str, operands: &[Type<'_>], result: usize| {
+        let verify = |name: Name, operands: &[Type<'_>], result: usize| {
             let result = [index, truth, single, double][result];
             let block = context.block(&[index, truth, single, double], |values| {
                 let of = |r#type: &Type<'_>| values.iter().find(|value| value.r#type() == *r#type);
@@ -127,17 +127,17 @@ mod tests {
             });
             verified(&context, &block)
         };
-        verify("arith.addf", &[single, single], 2).unwrap();
-        verify("arith.extf", &[single], 3).unwrap();
-        verify("arith.cmpi", &[index, index], 1).unwrap();
-        verify("arith.select", &[truth, single, single], 2).unwrap();
+        verify(Name::ArithAddf, &[single, single], 2).unwrap();
+        verify(Name::ArithExtf, &[single], 3).unwrap();
+        verify(Name::ArithCmpi, &[index, index], 1).unwrap();
+        verify(Name::ArithSelect, &[truth, single, single], 2).unwrap();
         for (name, operands, result) in [
-            ("arith.addf", [single, double], 2),
-            ("arith.addf", [single, single], 3),
-            ("arith.cmpi", [index, index], 0),
+            (Name::ArithAddf, [single, double], 2),
+            (Name::ArithAddf, [single, single], 3),
+            (Name::ArithCmpi, [index, index], 0),
         ] {
             let error = verify(name, &operands, result).unwrap_err();
-            assert!(error.to_string().contains(name), "{error}");
+            assert!(error.to_string().contains(name.text()), "{error}");
         }
     }
 }

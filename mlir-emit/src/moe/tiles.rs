@@ -6,7 +6,7 @@ use crate::ir::IntegerPredicate as I;
 use crate::ir::{Emitter, IndexMap, IntegerPredicate, Loop, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use rotini_graph::{DataType, TensorId};
@@ -25,12 +25,12 @@ impl<'c> Body<'c> {
     }
 
     pub(super) fn as_index(&self, number: Ssa<'c>) -> Scalar<'c> {
-        self.0.one("arith.index_cast", &[number], self.0.index_type(), &[])
+        self.0.one(Name::ArithIndexCast, &[number], self.0.index_type(), &[])
     }
 
     pub(super) fn as_number(&self, index: Ssa<'c>) -> Scalar<'c> {
         let ty = self.0.element_type(DataType::I32);
-        self.0.one("arith.index_cast", &[index], ty, &[])
+        self.0.one(Name::ArithIndexCast, &[index], ty, &[])
     }
 
     pub(super) fn compare(&self, predicate: I, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
@@ -120,7 +120,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             |body, [position, _], element, so_far| {
                 let is_not_above = body.compare(I::LessEqual, element, body.as_number(position));
                 let ty = body.0.element_type(DataType::I32);
-                so_far + body.0.one("arith.extui", &[is_not_above], ty, &[])
+                so_far + body.0.one(Name::ArithExtui, &[is_not_above], ty, &[])
             },
         )
     }
@@ -217,7 +217,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let along = [("dimension_map", at.i64_array(&[0]))];
         // The compiler fuses this operation into a matmul, unlike a separate loop.
         let ssa = first(at.op(
-            "iree_linalg_ext.gather",
+            Name::IreeLinalgExtGather,
             &[weight.ssa, chosen, init],
             &[ty],
             &along,

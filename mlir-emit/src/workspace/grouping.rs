@@ -1,7 +1,7 @@
 //! What IREE makes one kernel of, as far as it is known.
 
 use super::bits;
-use crate::mlir::{Context, Operation, Region};
+use crate::mlir::{Context, Name, Operation, Region};
 use crate::target::Target;
 use std::collections::{HashMap, HashSet};
 
@@ -41,22 +41,25 @@ impl Grouping {
         let mut kernels: Vec<Option<usize>> = vec![None; operations.len()];
         let mut stored = Vec::new();
         for (position, operation) in operations.iter().enumerate() {
-            let makes_none =
-                is_view(operation) || matches!(operation.name(), "tensor.empty" | "arith.constant" | "func.return");
+            let makes_none = is_view(operation)
+                || matches!(
+                    operation.name(),
+                    Name::TensorEmpty | Name::ArithConstant | Name::FuncReturn
+                );
             if !live[position] || makes_none {
                 continue;
             }
             // All results of an operation are fused, or none. IREE may make an output that is also
             // read apart from the caller's buffer, and copy it there. So it does with one that is
             // made twice, and with padding.
-            let is_copied = alike.contains(&position) || operation.name() == "tensor.pad";
+            let is_copied = alike.contains(&position) || operation.name() == Name::TensorPad;
             let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !is_copied;
             let results = operation.results().iter().copied();
             let kept: Vec<usize> = results.filter(|id| !is_output(id)).collect();
             let read: Vec<&Use> = kept.iter().filter_map(|id| uses.get(id)).flatten().collect();
             let is_returned = operation.results().iter().any(|id| returned.contains(id));
             if !is_returned && fusion.fuse(position, &read) {
-                let is_fill = operation.name() == "linalg.fill";
+                let is_fill = operation.name() == Name::LinalgFill;
                 kernels[position] = read.first().filter(|_| !is_fill).map(|first| first.reader);
                 continue;
             }
@@ -169,11 +172,11 @@ impl<'a> Fusion<'a> {
         let Some(operation) = self.operations.get(position) else {
             return false;
         };
-        if operation.name() == "linalg.fill" {
+        if operation.name() == Name::LinalgFill {
             return uses.iter().all(|one| {
                 let reader = self.operations.get(one.reader);
                 let takes_fills = |reader: &Operation| {
-                    reader.name() == "linalg.generic" || reader.name() == "iree_linalg_ext.online_attention"
+                    reader.name() == Name::LinalgGeneric || reader.name() == Name::IreeLinalgExtOnlineAttention
                 };
                 one.operand.is_some() && !one.is_apart && reader.is_some_and(takes_fills)
             });
@@ -187,7 +190,7 @@ impl<'a> Fusion<'a> {
         if others.iter().any(|other| other.reader != first.reader) || uses.iter().any(|one| one.is_apart) {
             return false;
         }
-        let is_attention = |operation: &Operation| operation.name() == "iree_linalg_ext.online_attention";
+        let is_attention = |operation: &Operation| operation.name() == Name::IreeLinalgExtOnlineAttention;
         if is_attention(reader) {
             // A mask of positions alone.
             return is_elementwise(operation) && inputs(operation) == 0 && captures(self.context, operation).is_empty();
@@ -206,8 +209,11 @@ impl<'a> Fusion<'a> {
             return false;
         }
         let is_reshaped = reshapes > 0;
-        if matches!(operation.name(), "tensor.pad" | "tensor.extract_slice") {
-            return self.fuses_padding && !is_reshaped && reader.name() == "linalg.generic" && !is_elementwise(reader);
+        if matches!(operation.name(), Name::TensorPad | Name::TensorExtractSlice) {
+            return self.fuses_padding
+                && !is_reshaped
+                && reader.name() == Name::LinalgGeneric
+                && !is_elementwise(reader);
         }
         let (Some(own), Some(theirs)) = (self.members.get(position), self.members.get(first.reader)) else {
             return false;
@@ -219,7 +225,7 @@ impl<'a> Fusion<'a> {
         // What is combined, read at places that are computed, or reshaped is read in its order.
         let is_placed = own.is_rooted || is_reshaped || !captures(self.context, operation).is_empty();
         let is_scheduled = |operation: &Operation| operation.attribute("compilation_info").is_some();
-        let is_possible = operation.name() == "linalg.generic"
+        let is_possible = operation.name() == Name::LinalgGeneric
             && is_elementwise(reader)
             && !is_scheduled(operation)
             && !is_scheduled(reader)
@@ -314,7 +320,7 @@ fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, H
         if is_view(operation) {
             if let (&[operand], &[result]) = (operation.operands(), operation.results()) {
                 let (of, is_apart, reshapes) = source(operand);
-                let is_barrier = operation.name().starts_with("iree_tensor_ext.compute_barrier");
+                let is_barrier = operation.name().is_of("iree_tensor_ext");
                 sources.insert(
                     result,
                     (of, is_apart || is_barrier, reshapes + usize::from(!is_barrier)),
@@ -322,7 +328,7 @@ fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, H
             }
             continue;
         }
-        if operation.name() == "func.return" {
+        if operation.name() == Name::FuncReturn {
             returned.extend(operation.operands().iter().map(|&id| source(id).0));
             continue;
         }
@@ -347,17 +353,17 @@ fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, H
 pub(super) fn is_view(operation: &Operation) -> bool {
     matches!(
         operation.name(),
-        "tensor.collapse_shape"
-            | "tensor.expand_shape"
-            | "tensor.cast"
-            | "iree_tensor_ext.compute_barrier.start"
-            | "iree_tensor_ext.compute_barrier.end"
+        Name::TensorCollapseShape
+            | Name::TensorExpandShape
+            | Name::TensorCast
+            | Name::IreeTensorExtComputeBarrierStart
+            | Name::IreeTensorExtComputeBarrierEnd
     )
 }
 
 /// How many operands of a `linalg.generic` are read and not written; 0 for other operations.
 fn inputs(operation: &Operation) -> usize {
-    if operation.name() != "linalg.generic" {
+    if operation.name() != Name::LinalgGeneric {
         return 0;
     }
     operation.operands().len().saturating_sub(operation.results().len())

@@ -8,7 +8,7 @@ use super::cpu::Tile;
 use crate::counts::exactly;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa};
-use crate::mlir::{Attribute, Type};
+use crate::mlir::{Attribute, Name, Type};
 
 impl<'c> Tile<'_, 'c> {
     /// Replaces the sums of values of all queries that have NaN among them, while what they see is
@@ -59,7 +59,7 @@ impl<'c> Tile<'_, 'c> {
 
     fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) {
         let operands = [number, self.memory[2], self.place_of(row, query)];
-        self.lanes.code.run("memref.store", &operands);
+        self.lanes.code.run(Name::MemrefStore, &operands);
     }
 
     /// Sums the values of one query.
@@ -94,7 +94,7 @@ impl<'c> Tile<'_, 'c> {
             let sum = code.repeat([0.into(), of_key.into(), 1.into()], &[zero], |column, sum| {
                 let [sum] = exactly(sum);
                 let factors = [self.number(0, column, query), load(1, k + column), sum];
-                vec![code.same("math.fma", &factors)]
+                vec![code.same(Name::MathFma, &factors)]
             });
             let [sum] = exactly(&sum);
             let mut score = sum * scale;
@@ -108,7 +108,7 @@ impl<'c> Tile<'_, 'c> {
             let weight = (score - greatest).exp();
             code.each(columns, |column| {
                 let factors = [weight, load(2, v + column), self.number(2, column, query)];
-                self.set_number(code.same("math.fma", &factors), column, query);
+                self.set_number(code.same(Name::MathFma, &factors), column, query);
             });
         });
     }

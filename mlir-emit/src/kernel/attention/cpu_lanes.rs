@@ -5,7 +5,7 @@ use super::{MISSING, Strides};
 use crate::counts::{signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Float, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Bytes on the stack that the compiler lets a kernel have.
 const STACK: i64 = 32 << 10;
@@ -75,7 +75,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             ("alignment", Attribute::text("64 : i64")),
             ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
         ];
-        self.code.one("memref.alloca", &[], buffer, &attributes)
+        self.code.one(Name::MemrefAlloca, &[], buffer, &attributes)
     }
 
     /// Where this vector of this column is.

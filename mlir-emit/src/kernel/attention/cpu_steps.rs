@@ -6,7 +6,7 @@ use super::{HIDDEN, MISSING};
 use crate::counts::{signed, unsigned};
 use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::kernel::code::{Int, Ssa};
-use crate::mlir::{Attribute, Type};
+use crate::mlir::{Attribute, Name, Type};
 
 /// Which keys each query sees, if not all do the same.
 struct Bounds<'c> {
@@ -188,7 +188,7 @@ impl<'c> Tile<'_, 'c> {
                 let column = column + next;
                 for (vector, &factor) in (0..).zip(&factors) {
                     let sum = [self.read(2, column, vector), factor, sums.next().expect(MISSING)];
-                    self.write(code.same("math.fma", &sum), 2, column, vector);
+                    self.write(code.same(Name::MathFma, &sum), 2, column, vector);
                 }
             }
         });

@@ -8,7 +8,7 @@ use crate::counts::unsigned;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
-use crate::mlir::Attribute;
+use crate::mlir::{Attribute, Name};
 use std::f64::consts::LOG2_E;
 
 /// What the lanes of a workgroup have.
@@ -122,7 +122,7 @@ impl<'c> Lanes<'_, 'c> {
                         let reached = again.dot([own_gradients, gradients], streamed[1].columns);
                         let [statistic, level] = self.numbers_of([batch, head, other], number);
                         let weight = score.fma(scale, statistic);
-                        let weight = code.same("rocdl.exp2", &[weight]);
+                        let weight = code.same(Name::RocdlExp2, &[weight]);
                         let gradient = reached - level;
                         let gradient = weight * gradient;
                         let each = unsigned(RUN);
@@ -250,7 +250,7 @@ impl<'c> Lanes<'_, 'c> {
                 let weights: Vec<_> = (0..RUN)
                     .map(|number| {
                         let power = code.extract(powers, number, tile.float);
-                        code.same("rocdl.exp2", &[power])
+                        code.same(Name::RocdlExp2, &[power])
                     })
                     .collect();
                 let weights = code.vector(&weights, run);

@@ -48,7 +48,7 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::RUN;
 use super::places::BEYOND;
 use crate::kernel::problem::bytes;
-use crate::mlir::Type;
+use crate::mlir::{Name, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::INTRINSIC;
 
@@ -234,7 +234,7 @@ fn is_within(bytes: Option<i64>) -> bool {
 }
 
 /// Combines the values of the four lanes of a query by `operation`.
-fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Ssa<'c> {
+fn of_query<'c>(code: &Code<'c>, operation: Name, mut value: Ssa<'c>) -> Ssa<'c> {
     for distance in [SIXTEEN, 2 * SIXTEEN] {
         let other = code.exchanged(value, distance);
         value = code.same(operation, &[value, other]);
@@ -251,7 +251,7 @@ fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], f
             greatest = greatest.maxnumf(score);
         }
     }
-    of_query(code, "arith.maxnumf", greatest)
+    of_query(code, Name::ArithMaxnumf, greatest)
 }
 
 /// Scores of a block, or their gradients: the rows of two factors, multiplied, and added to `sums`.

@@ -8,7 +8,7 @@ use crate::kernel::code::{Code, Int, Ssa, Written, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 use std::f64::consts::LOG2_E;
 
 /// Keys of one turn of the loop, in blocks of one matrix instruction.
@@ -365,7 +365,7 @@ impl<'c> Lanes<'_, 'c> {
     fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) {
         let code = self.code;
         let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);
-        let total = of_query(code, "arith.addf", sums.total);
+        let total = of_query(code, Name::ArithAddf, sums.total);
         let row = workgroup * count + self.column;
         let exists = self.column.is_below(count);
         for number in 0..RUN {

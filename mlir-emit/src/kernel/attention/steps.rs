@@ -13,7 +13,7 @@ use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
-use crate::mlir::Attribute;
+use crate::mlir::{Attribute, Name};
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
@@ -211,7 +211,7 @@ impl<'c> Lanes<'_, 'c> {
         let run = float.vector(&[RUN]);
         let greatest = greatest_of(code, sums.greatest, scores, float);
         let factor = sums.greatest - greatest;
-        let factor = code.same("rocdl.exp2", &[factor]);
+        let factor = code.same(Name::RocdlExp2, &[factor]);
         sums.greatest = greatest;
         sums.total = sums.total * factor;
         let factor = factor.broadcast(run);
@@ -226,7 +226,7 @@ impl<'c> Lanes<'_, 'c> {
             let own: Vec<_> = (0..RUN)
                 .map(|number| {
                     let power = code.extract(powers, number, float);
-                    code.same("rocdl.exp2", &[power])
+                    code.same(Name::RocdlExp2, &[power])
                 })
                 .collect();
             let own = code.vector(&own, run);
@@ -269,7 +269,7 @@ impl<'c> Lanes<'_, 'c> {
                     power = power + added;
                 }
                 let power = power - sums.greatest;
-                let weight = code.same("rocdl.exp2", &[power]);
+                let weight = code.same(Name::RocdlExp2, &[power]);
                 let v = values.row([batch, head_of_keys, key]);
                 again.added(weighted, weight, (v, columns))
             })
@@ -289,7 +289,7 @@ impl<'c> Lanes<'_, 'c> {
         let zero = code.float_text("0.0", tile.float);
         let seen = tile.seen();
         for ((block, sums), seen) in (0..).zip(sums).zip(seen) {
-            let total = of_query(code, "arith.addf", sums.total);
+            let total = of_query(code, Name::ArithAddf, sums.total);
             let weighted = if of.visible.is_bounded() {
                 self.mended((block, seen), sums, total)
             } else {

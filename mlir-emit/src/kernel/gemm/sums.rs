@@ -22,7 +22,7 @@ use crate::kernel::epilogue::RUN;
 use crate::kernel::problem::Factor;
 use crate::kernel::problem::bytes;
 use crate::kernel::reader::{Reader, swizzled, terms};
-use crate::mlir::{Float, Type};
+use crate::mlir::{Float, Name, Type};
 use rotini_schedule::gemm::INTRINSIC;
 
 /// What all steps have in common.
@@ -251,7 +251,7 @@ impl<'c> Steps<'_, 'c> {
                         let taken = code.shuffle([chunk, chunk], &taken);
                         let Some(float) = float else { return taken };
                         let floats = Type::float(code.context(), float).vector(&[each]);
-                        code.one("vector.bitcast", &[taken], floats, &[])
+                        code.one(Name::VectorBitcast, &[taken], floats, &[])
                     });
                     taken.collect::<Vec<_>>()
                 };

@@ -3,7 +3,7 @@
 use super::{Along, LEFT, OUT, RIGHT, varies};
 use crate::ir::IntegerPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::mlir::{Attribute, Float, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Where the lanes of a vector are, behind `first`.
 #[derive(Clone, Copy, Debug)]
@@ -206,7 +206,7 @@ impl<'c> Lanes<'_, 'c> {
                 None => code.read_vector(buffer, first, vector),
                 Some(mask) => {
                     let operands = [buffer, first, mask, code.zeros(vector)];
-                    code.one("vector.maskedload", &operands, vector, &[])
+                    code.one(Name::VectorMaskedload, &operands, vector, &[])
                 }
             }
         };
@@ -224,7 +224,7 @@ impl<'c> Lanes<'_, 'c> {
             (Step::Any(lanes), mask) => {
                 let first = code.index(first);
                 let operands = [buffer, first, lanes, self.mask(mask), code.zeros(vector)];
-                code.one("vector.gather", &operands, vector, &[])
+                code.one(Name::VectorGather, &operands, vector, &[])
             }
         }
     }
@@ -234,10 +234,10 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let first = code.index(from + column.out.first);
         let (name, operands) = match (column.out.step, column.mask) {
-            (Step::One, None) => ("vector.store", vec![value, buffer, first]),
-            (Step::One, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
+            (Step::One, None) => (Name::VectorStore, vec![value, buffer, first]),
+            (Step::One, Some(mask)) => (Name::VectorMaskedstore, vec![buffer, first, mask, value]),
             (Step::Two(_), _) => unreachable!("a store to every other element"),
-            (Step::Any(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask), value]),
+            (Step::Any(lanes), mask) => (Name::VectorScatter, vec![buffer, first, lanes, self.mask(mask), value]),
         };
         code.op(name, &operands, &[], &[], Vec::new());
     }

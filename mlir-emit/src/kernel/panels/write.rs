@@ -4,7 +4,7 @@ use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
 use crate::counts::signed;
 use crate::kernel::code::{Code, Int, Ssa, Written};
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 
 const OVERFLOW: &str = "a sum of products that cannot be counted";
 
@@ -25,7 +25,7 @@ impl Panels {
                 ("alignment", Attribute::text("64 : i64")),
                 ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
             ];
-            code.one("memref.alloca", &[], element.memref(&[count], None), &attributes)
+            code.one(Name::MemrefAlloca, &[], element.memref(&[count], None), &attributes)
         };
         let panel = memory(panel, float);
         let table = if tilings.iter().any(|tiling| tiling.has_table) {
@@ -173,7 +173,7 @@ impl<'c> Writer<'_, 'c> {
                 let long = Type::integer(code.context(), 64);
                 let place = code.index(place[LEFT]).index_cast(long);
                 let operands = [place, table, code.index(term)];
-                code.run("memref.store", &operands);
+                code.run(Name::MemrefStore, &operands);
             }
             let from = right + place[RIGHT];
             for (number, column) in (0..).zip(columns) {

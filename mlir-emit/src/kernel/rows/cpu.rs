@@ -20,7 +20,7 @@ use crate::counts::{exactly, unsigned};
 use crate::kernel::code::{Code, Int, Ssa, Written};
 use crate::kernel::epilogue::{Source, Tensor, written};
 use crate::kernel::places::{coordinates, offset};
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 use std::collections::HashMap;
 
 const MISSING: &str = "a value that a kernel of rows lacks";
@@ -95,7 +95,7 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Wr
 fn kept(rows: &Rows<'_>) -> Option<(usize, usize)> {
     let is_costly = |number: &usize| {
         let step = rows.steps.get(*number).filter(|step| step.kind == Kind::Element);
-        step.is_some_and(|step| step.body.iter().any(|operation| operation.name().starts_with("math.")))
+        step.is_some_and(|step| step.body.iter().any(|operation| operation.name().is_of("math")))
     };
     let of_reductions = rows
         .steps
@@ -204,7 +204,7 @@ impl<'c> Writer<'_, 'c> {
         let found = if blocks == 0 || whole == TURNS && rest.is_empty() {
             block(Int::Known(0), whole, &rest)
         } else {
-            let is_sum = step.body.iter().any(|operation| operation.name() == "arith.addf");
+            let is_sum = step.body.iter().any(|operation| operation.name() == Name::ArithAddf);
             let double = Type::float(code.context(), Float::F64);
             let and = |so_far: Ssa<'c>, found: Ssa<'c>| {
                 if !is_sum {
@@ -330,7 +330,7 @@ impl<'c> Writer<'_, 'c> {
             None => code.read_vector(buffer, place, vector),
             Some(mask) => {
                 let operands = [buffer, place, mask, code.zeros(vector)];
-                code.one("vector.maskedload", &operands, vector, &[])
+                code.one(Name::VectorMaskedload, &operands, vector, &[])
             }
         }
     }
@@ -341,8 +341,8 @@ impl<'c> Writer<'_, 'c> {
         let (buffer, first) = self.place(row, number);
         let place = code.index(first + spot.place);
         let (name, operands) = match spot.mask {
-            None => ("vector.store", vec![value, buffer, place]),
-            Some(mask) => ("vector.maskedstore", vec![buffer, place, mask, value]),
+            None => (Name::VectorStore, vec![value, buffer, place]),
+            Some(mask) => (Name::VectorMaskedstore, vec![buffer, place, mask, value]),
         };
         code.op(name, &operands, &[], &[], Vec::new());
     }

@@ -12,15 +12,15 @@ use super::space::{Space, element_space, reduced_space, wide};
 use crate::kernel::code::DISPATCH;
 use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Context, Operation, Role, Type};
+use crate::mlir::{Attribute, Context, Name, Operation, Role, Type};
 use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::{HashMap, HashSet};
 
 /// Operations that change no element.
-const PASSED: [&str; 3] = [
-    "tensor.collapse_shape",
-    "tensor.expand_shape",
-    "iree_tensor_ext.compute_barrier.start",
+const PASSED: [Name; 3] = [
+    Name::TensorCollapseShape,
+    Name::TensorExpandShape,
+    Name::IreeTensorExtComputeBarrierStart,
 ];
 /// Most tensors that a kernel reads and stores: more need more registers for their addresses than
 /// there are.
@@ -372,9 +372,9 @@ impl<'c> Scan<'_, 'c> {
     /// The number that a reduction starts from.
     fn start(&self, init: usize) -> Option<Attribute> {
         let maker = |id: usize| self.all.get(*self.makers.get(&id)?);
-        let fill = maker(init).filter(|fill| fill.name() == "linalg.fill")?;
+        let fill = maker(init).filter(|fill| fill.name() == Name::LinalgFill)?;
         let constant = maker(*fill.operands().first()?)?;
-        let is_constant = constant.name() == "arith.constant";
+        let is_constant = constant.name() == Name::ArithConstant;
         constant.attribute("value").filter(|_| is_constant).cloned()
     }
 

@@ -4,7 +4,7 @@ use super::problem::Step;
 use crate::counts::exactly;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::written;
-use crate::mlir::{Attribute, Float, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 use rotini_schedule::gemm::LANES as SUBGROUP;
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
@@ -97,5 +97,5 @@ fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -
     if !permutation.is_empty() {
         attributes.push(("permArgument", Attribute::text(permutation)));
     }
-    code.one("amdgpu.dpp", &[value, value], value.r#type(), &attributes)
+    code.one(Name::AmdgpuDpp, &[value, value], value.r#type(), &attributes)
 }

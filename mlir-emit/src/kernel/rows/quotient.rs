@@ -12,7 +12,7 @@
 use super::problem::{Kind, Rows, Step};
 use crate::kernel::code::{Code, Ssa};
 use crate::kernel::epilogue::Source;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Context, Float, Name, Type};
 use std::collections::HashMap;
 
 /// A division that becomes products.
@@ -37,7 +37,7 @@ fn division(context: &Context, rows: &Rows<'_>, (number, step): (usize, &Step)) 
         let (&[_, divisor], &[result]) = (operation.operands(), operation.results()) else {
             return None;
         };
-        if operation.name() != "arith.divf" || context.value(result).r#type() != single {
+        if operation.name() != Name::ArithDivf || context.value(result).r#type() != single {
             return None;
         }
         let mut arguments = step.arguments.iter().zip(&step.sources);
@@ -63,8 +63,8 @@ fn is_rounded(rows: &Rows<'_>, (number, step): (usize, &Step), value: usize) -> 
         .iter()
         .filter(|operation| operation.operands().contains(&value));
     uses.all(|operation| match operation.name() {
-        "arith.truncf" => true,
-        "linalg.yield" => {
+        Name::ArithTruncf => true,
+        Name::LinalgYield => {
             let own = Source::Step(number);
             let is_stored = rows.stored.iter().any(|(source, _)| *source == own);
             // A step reads steps before it.

@@ -12,7 +12,7 @@ use crate::custom::build::{Builder, Values};
 use crate::custom::elements::{UNKNOWN, constant, neutral, scalar_type, tensor_type};
 use crate::ir::Emitter;
 use crate::ir::{FloatPredicate, IntegerPredicate};
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::Quirk;
 use rotini_custom::{Arithmetic, Element, Flag, Generic, Operation, Scalar};
 
@@ -52,7 +52,11 @@ impl Extreme {
         }
         // Equal floats have equal bits, unless they are zeros.
         let bits = scalar_type(at, integer(element));
-        let name = if self.is_larger { "arith.andi" } else { "arith.ori" };
+        let name = if self.is_larger {
+            Name::ArithAndi
+        } else {
+            Name::ArithOri
+        };
         let of_both = at.same(name, &[x.bitcast(bits), y.bitcast(bits)]);
         let equal = of_both.bitcast(ty);
         let is_equal = at.compare_floats(FloatPredicate::Equal, x, y);
@@ -138,7 +142,10 @@ impl<'c> Builder<'_, 'c> {
                 let start = if is_in_place {
                     self.values.get(generic.init.value)
                 } else {
-                    at.fill(number, at.one("tensor.empty", &[], tensor_type(at, dims, element), &[]))
+                    at.fill(
+                        number,
+                        at.one(Name::TensorEmpty, &[], tensor_type(at, dims, element), &[]),
+                    )
                 };
                 self.generic(generic, start, element, |values| {
                     for scalar in &generic.body {
@@ -162,7 +169,7 @@ impl<'c> Builder<'_, 'c> {
             let [start, reduced] = exactly(elements);
             match extreme {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
-                None => at.same(name, &[start, reduced]),
+                None => at.same(Name::of_text(name), &[start, reduced]),
             }
         })
     }
@@ -181,7 +188,7 @@ impl<'c> Builder<'_, 'c> {
             unreachable!("a reduction without an element");
         };
         let key = integer(element);
-        let empty = at.one("tensor.empty", &[], tensor_type(at, dims, key), &[]);
+        let empty = at.one(Name::TensorEmpty, &[], tensor_type(at, dims, key), &[]);
         let start = at.fill(extreme.key(at, number, element), empty);
         let keys = self.generic(generic, start, key, |values: &mut Values<'c>| {
             for scalar in generic.body.iter().filter(|scalar| scalar.result != combiner.result) {

@@ -5,7 +5,7 @@ use crate::convert::integer_to_float;
 use crate::custom::build::{Builder, Values};
 use crate::custom::elements::{element_of, float_of};
 use crate::math::Math;
-use crate::mlir::Value as Ssa;
+use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use rotini_custom::{Element, Scalar};
 use rotini_graph::DataType;
@@ -43,7 +43,7 @@ impl<'c> Builder<'_, 'c> {
             ("arith.negf", &[x]) => at.negated(x),
             ("arith.sitofp" | "arith.uitofp", &[x]) => {
                 let bits = element_of(self.body, operands[0]).bits();
-                integer_to_float(at, name, (x, bits), float_of(element))
+                integer_to_float(at, Name::of_text(name), (x, bits), float_of(element))
             }
             ("math.erf", &[x]) if element == Element::F32 => {
                 Math::new(*at, self.target, DataType::F32, Vec::new()).erf(x)
