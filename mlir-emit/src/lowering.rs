@@ -387,7 +387,7 @@ fn as_transpose(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
     })
 }
 
-/// Which tensors are made of sums over loops, or of copies of them.
+/// Returns true for each tensor whose elements are sums over loops, or copies of such sums.
 fn sums(graph: &NormalGraph) -> Vec<bool> {
     let mut sums = vec![false; graph.tensors().len()];
     for node in graph.nodes() {

@@ -195,8 +195,8 @@ impl Error {
         }
     }
 
-    /// Returns how long the failure is remembered: to create the same code again is expected to fail
-    /// for that long. `None` if it may succeed at once.
+    /// Returns how long the failure is remembered: to create the same code again is expected to
+    /// fail for that long. `None` if it may succeed at once.
     #[must_use]
     pub const fn lasts(&self) -> Option<Duration> {
         match self {

@@ -5,8 +5,8 @@
 //! a hash of the module and the compiler's flags for each target of [`TARGETS`]. The first run
 //! writes the file that is named; later ones compare with it, and exit with 1 if anything differs.
 //!
-//! With `ROTINI_QUIRKS=each`, the hashes of an eighth of the graphs also cover what they are lowered
-//! to without each quirk.
+//! With `ROTINI_QUIRKS=each`, the hashes of an eighth of the graphs also cover what they are
+//! lowered to without each quirk.
 
 #![expect(clippy::print_stdout, reason = "a command of developers")]
 

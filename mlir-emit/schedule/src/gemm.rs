@@ -25,7 +25,8 @@ pub struct Schedule {
     pub tile: [u64; 2],
     /// Subgroups of a workgroup along both.
     pub subgroups: [u64; 2],
-    /// Buffers in LDS, each for one step of the sum: with two, one is filled while the other is read.
+    /// Buffers in LDS, each for one step of the sum: with two, one is filled while the other is
+    /// read.
     pub buffers: u64,
     /// Workgroups that share a sum. Their sums are added by another kernel.
     pub parts: u64,

@@ -5,7 +5,7 @@ use crate::quirks::{Quirk, Quirks};
 use rotini_graph::DataType;
 
 impl Quirks {
-    /// Whether a convolution is computed channels first, whatever its operands' orders are.
+    /// Returns true if a convolution is computed channels first, whatever its operands' orders are.
     /// [`Quirk::DroppedUnits`]: with an axis of extent 1 in a result that has groups, or positions
     /// along three axes.
     pub(crate) fn is_channels_first(self, shape: &Shape<'_>) -> bool {
@@ -13,9 +13,9 @@ impl Quirks {
         self.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1)
     }
 
-    /// Whether groups are looped over before positions, and the result brought into order
-    /// afterwards. [`Quirk::BlocksAfterRows`]: few filters or few positions, which alone are computed
-    /// with matrix instructions of several blocks (`deduceMMASchedule` in IREE's
+    /// Returns true if groups are looped over before positions, and the result brought into order
+    /// afterwards. [`Quirk::BlocksAfterRows`]: few filters or few positions, which alone are
+    /// computed with matrix instructions of several blocks (`deduceMMASchedule` in IREE's
     /// `GPUHeuristics.cpp`).
     pub(crate) fn puts_groups_first(self, shape: &Shape<'_>) -> bool {
         const FEW: i64 = 8;
@@ -24,10 +24,11 @@ impl Quirks {
         self.avoids(Quirk::BlocksAfterRows) && are_few
     }
 
-    /// Whether padding may become part of the convolution's dispatch. [`Quirk::PaddingOfUnitLoops`]:
-    /// not where a loop of the convolution has one step, an axis of the output or a padded axis of
-    /// the window; convolutions of networks have none of that. [`Quirk::PaddingOfMixedFactors`]: nor
-    /// where the factors are no floats of one type, which matrix cores would multiply.
+    /// Returns true if padding may become part of the convolution's dispatch.
+    /// [`Quirk::PaddingOfUnitLoops`]: not where a loop of the convolution has one step, an axis of
+    /// the output or a padded axis of the window; convolutions of networks have none of that.
+    /// [`Quirk::PaddingOfMixedFactors`]: nor where the factors are no floats of one type, which
+    /// matrix cores would multiply.
     pub(crate) fn may_fuse_padding(self, shape: &Shape<'_>, [x, w]: [DataType; 2], padding: &[(i64, i64)]) -> bool {
         let are_floats = x == w && !x.is_integer();
         let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
@@ -36,8 +37,8 @@ impl Quirks {
             && (are_floats || !self.avoids(Quirk::PaddingOfMixedFactors))
     }
 
-    /// Whether each channel is repeated for its filters. [`Quirk::DilatedMultiplier`]: in dilated
-    /// convolutions of several filters for each group of one channel.
+    /// Returns true if each channel is repeated for its filters. [`Quirk::DilatedMultiplier`]: in
+    /// dilated convolutions of several filters for each group of one channel.
     pub(crate) fn repeats_channels(self, shape: &Shape<'_>) -> bool {
         self.avoids(Quirk::DilatedMultiplier) && shape.is_dilated_multiplier()
     }

@@ -30,11 +30,12 @@ impl Quirks {
 
     /// The types in which both factors of a contraction are read.
     ///
-    /// What has eight bits or less is read in the type of the other one if that is a 16-bit float,
-    /// which holds all its values, so that matrix cores multiply both. FNUZ codes stay what they
-    /// are where the target multiplies them; [`Quirk::MixedFnuz`]: those of two types do not. Other
-    /// floats than those of the compute type stay what they are but for [`Quirk::NarrowedFactors`],
-    /// f64, and [`Quirk::MixedFactors`], two types, which are converted to it.
+    /// A factor of eight bits or less is read in the type of the other one if that is a 16-bit
+    /// float, which holds all its values, so that matrix cores multiply both. FNUZ codes stay what
+    /// they are where the target multiplies them; [`Quirk::MixedFnuz`]: those of two types do not.
+    /// Other floats than those of the compute type stay what they are but for
+    /// [`Quirk::NarrowedFactors`], f64, and [`Quirk::MixedFactors`], two types, which are converted
+    /// to it.
     pub(crate) fn factor_types(self, [a, b]: [DataType; 2], compute: DataType, target: &Target) -> [DataType; 2] {
         let may_differ = !self.avoids(Quirk::MixedFnuz);
         let are_fnuz = a.is_fnuz() && b.is_fnuz() && (a == b || may_differ);
@@ -66,9 +67,9 @@ impl Quirks {
         types.map(|dtype| if is_widened(dtype) { DataType::F16 } else { dtype })
     }
 
-    /// Whether products of factors of these types are summed wrongly to a matrix of these rows and
-    /// columns over loops of these extents. Where there are few rows or columns, threads sum:
-    /// [`Quirk::OddHalves`]: f16, 5 or 7 at a time, as they do of an odd number.
+    /// Returns true if products of factors of these types are summed wrongly to a matrix of these
+    /// rows and columns over loops of these extents. Where there are few rows or columns, threads
+    /// sum: [`Quirk::OddHalves`]: f16, 5 or 7 at a time, as they do of an odd number.
     /// [`Quirk::ThinFnuz`]: FNUZ codes that end within four of them.
     pub(crate) fn sums_thinly(self, types: [DataType; 2], [rows, columns]: [i64; 2], summed: &[i64]) -> bool {
         let is_odd = |extent: i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
@@ -82,8 +83,8 @@ impl Quirks {
         rows.min(columns) <= FEW && is_met
     }
 
-    /// Whether a mask over the last step of a matrix core along loops of these extents is lost.
-    /// [`Quirk::MaskedBatches`]: for several matrices, if these loops are not the innermost.
+    /// Returns true if a mask over the last step of a matrix core along loops of these extents is
+    /// lost. [`Quirk::MaskedBatches`]: for several matrices, if these loops are not the innermost.
     pub(crate) fn loses_masks(self, is_batch: bool, summed: impl IntoIterator<Item = i64>) -> bool {
         is_batch && self.avoids(Quirk::MaskedBatches) && summed.into_iter().any(|extent| extent % STEP != 0)
     }

@@ -16,7 +16,8 @@ pub(crate) const FALLBACK: [(Quirk, &str); 3] = [
 ];
 
 impl Quirks {
-    /// Flags for all code of NVIDIA GPUs. [`Quirk::CudaMatmuls`]: without two pipelines for matmuls.
+    /// Flags for all code of NVIDIA GPUs. [`Quirk::CudaMatmuls`]: without two pipelines for
+    /// matmuls.
     pub(crate) const fn cuda_flags(self) -> &'static [&'static str] {
         if self.avoids(Quirk::CudaMatmuls) {
             &[

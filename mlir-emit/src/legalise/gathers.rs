@@ -1,12 +1,12 @@
-//! What is read at computed places.
+//! Reads at computed places.
 
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{Layout, NormalKind, TensorId};
 
 impl Quirks {
-    /// Whether rows of this length are gathered from matrices wrongly. [`Quirk::SharedGather`]:
-    /// single elements of 16 bits.
+    /// Returns true if rows of this length are gathered from matrices wrongly.
+    /// [`Quirk::SharedGather`]: single elements of 16 bits.
     pub(crate) fn shares_gathers(self, length: i64) -> bool {
         length == 1 && self.avoids(Quirk::SharedGather)
     }
@@ -19,8 +19,8 @@ impl Quirks {
 }
 
 impl Lowering<'_, '_> {
-    /// Prepares the scales of blocks. [`Quirk::GatheredScales`]: those that are stored with gaps are
-    /// gathered in a dispatch of their own.
+    /// Prepares the scales of blocks. [`Quirk::GatheredScales`]: those that are stored with gaps
+    /// are gathered in a dispatch of their own.
     pub(crate) fn settle_gathered(&mut self, scales: TensorId) {
         let tensor = self.tensor(scales);
         let has_gaps = tensor.kind == NormalKind::Input && Layout::of(&tensor.dims, &tensor.strides) == Layout::Strided;

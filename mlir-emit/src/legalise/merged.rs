@@ -66,7 +66,7 @@ impl Merged {
         Merged { groups }
     }
 
-    /// Whether the axes of a group are reduced.
+    /// Returns true if the axes of a group are reduced.
     pub(crate) fn is_reduced(&self, position: usize, reduced: &[usize]) -> bool {
         let first = self.groups.get(position).and_then(|group| group.first());
         first.is_some_and(|axis| reduced.contains(axis))

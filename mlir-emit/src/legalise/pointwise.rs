@@ -15,9 +15,9 @@ impl<'c> Lowering<'_, 'c> {
     /// The operand that is the result, whatever the elements are: x, if it is what a constant mask
     /// selects, max(x, x), 1 times x of integers, x of them divided by 1.
     ///
-    /// [`Quirk::YieldedOperand`]: behind the barrier of [elements](Self::summable_elements) that may
-    /// be constants it would look like another tensor than x. Where both meet in a further operation
-    /// that yields x if they are the same, the compiler sees that too late.
+    /// [`Quirk::YieldedOperand`]: behind the barrier of [elements](Self::summable_elements) that
+    /// may be constants it would look like another tensor than x. Where both meet in a further
+    /// operation that yields x if they are the same, the compiler sees that too late.
     pub(crate) fn operand_that_is_yielded(
         &self,
         op: &Pointwise,
@@ -77,9 +77,9 @@ impl<'c> Lowering<'_, 'c> {
         values.into_iter().enumerate().map(alone).collect()
     }
 
-    /// The elements of a result, which may be summed. [`Quirk::ConstantSums`]: those that may all be
-    /// the same, x or true, 0 times x of integers, an index along one, are in a dispatch of their own
-    /// if the graph has more than pointwise operations.
+    /// The elements of a result, which may be summed. [`Quirk::ConstantSums`]: those that may all
+    /// be the same, x or true, 0 times x of integers, an index along one, are in a dispatch of
+    /// their own if the graph has more than pointwise operations.
     pub(crate) fn summable_elements(
         &self,
         op: &Pointwise,
@@ -99,15 +99,15 @@ impl<'c> Lowering<'_, 'c> {
 }
 
 impl Quirks {
-    /// Whether a result is computed in its operand's order, and put into its own when it is stored.
-    /// [`Quirk::ConstantTransposed`]: if it may be a constant.
+    /// Returns true if a result is computed in its operand's order, and put into its own when it is
+    /// stored. [`Quirk::ConstantTransposed`]: if it may be a constant.
     pub(crate) fn keeps_order(self, op: &Pointwise, values: &[Value<'_>]) -> bool {
         self.avoids(Quirk::ConstantTransposed) && may_fold(op, values)
     }
 }
 
-/// Whether the compiler may find that the result does not depend on the operands' elements: x - x
-/// of integers, 0 times x, an index.
+/// Returns true if the compiler may find that the result does not depend on the operands' elements:
+/// x - x of integers, 0 times x, an index.
 fn may_fold(op: &Pointwise, values: &[Value<'_>]) -> bool {
     let is_same = op
         .in_1

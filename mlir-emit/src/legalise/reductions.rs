@@ -8,13 +8,13 @@ use crate::value::{Data, Ordered, Value};
 use rotini_graph::DataType;
 
 impl Quirks {
-    /// Whether the compiler may leave out parts of a reduction over loops of these extents.
+    /// Returns true if the compiler may leave out parts of a reduction over loops of these extents.
     ///
-    /// [`Quirk::LostSums`]: where the loops do not become one, because a tensor in the dispatch lies
-    /// in another order, GPUs give the innermost one to several subgroups. If that is no multiple of
-    /// a subgroup these can be more than the lanes that add their sums up, and the first one's sum
-    /// is all that is taken. Whatever the operands' orders are, what stands before them or after the
-    /// result may be fused.
+    /// [`Quirk::LostSums`]: where the loops do not become one, because a tensor in the dispatch
+    /// lies in another order, GPUs give the innermost one to several subgroups. If that is no
+    /// multiple of a subgroup these can be more than the lanes that add their sums up, and the
+    /// first one's sum is all that is taken. Whatever the operands' orders are, what stands before
+    /// them or after the result may be fused.
     pub(crate) fn loses_sums(self, target: &Target, extents: &[i64]) -> bool {
         let Some(subgroup) = target.least_subgroup().filter(|_| self.avoids(Quirk::LostSums)) else {
             return false;
@@ -36,7 +36,7 @@ impl Quirks {
         is_signed.then_some(if is_least { !least } else { least })
     }
 
-    /// Whether a combination of many things for each element is one loop in each thread.
+    /// Returns true if a combination of many things for each element is one loop in each thread.
     /// [`Quirk::ConstantFolds`]: where all is `found` by its position.
     pub(crate) const fn folds_in_thread(self, is_found: bool) -> bool {
         is_found && self.avoids(Quirk::ConstantFolds)
@@ -68,8 +68,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Makes operands whose products can be summed, behind a barrier. [`Quirk::RepeatedFactors`]:
-    /// repeated integers are written out. [`Quirk::MixedProducts`]: floats of two narrower types are
-    /// widened. The first operand gets all axes if a reduced axis is in no operand.
+    /// repeated integers are written out. [`Quirk::MixedProducts`]: floats of two narrower types
+    /// are widened. The first operand gets all axes if a reduced axis is in no operand.
     pub(crate) fn written_out(
         &self,
         operands: &[&Value<'c>],

@@ -1,5 +1,5 @@
-//! What the compiler fuses into a reduction: the chain of element-wise operations that computes an
-//! operand.
+//! Finds what the compiler fuses into a reduction: the chain of element-wise operations that
+//! computes an operand.
 //!
 //! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest
 //! of product and sum and takes it for a contraction in which `w` lacks the summed axis, which is
@@ -8,7 +8,7 @@
 use crate::mlir::{Name, Value as Ssa};
 use crate::value::{Data, Value};
 
-/// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is
+/// Returns true if an operand of a reduction over `reduced` axes of `dims`, or something that it is
 /// computed from, is repeated along one of them.
 pub(crate) fn is_repeated(value: &Value<'_>, dims: &[i64], reduced: &[usize]) -> bool {
     let Data::Tensor { ssa, order } = &value.data else {
@@ -22,8 +22,8 @@ pub(crate) fn is_repeated(value: &Value<'_>, dims: &[i64], reduced: &[usize]) ->
     positions.is_none_or(|positions| is_computed_from_repeated(*ssa, &positions))
 }
 
-/// Whether something in the chain that computes a tensor is repeated along one of the `reduced`
-/// axes of the tensor.
+/// Returns true if something in the chain that computes a tensor is repeated along one of the
+/// `reduced` axes of the tensor.
 fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
     // Each tensor with its axes, or without them if there is a reshape in between.
     let mut next = vec![(tensor, Some(reduced.to_vec()))];

@@ -80,7 +80,7 @@ impl<'c> Emitter<'c> {
         (magnitude | sign).bitcast(x.r#type())
     }
 
-    /// Whether no function of x may end in the copy of a sign.
+    /// Returns true if no function of x may end in the copy of a sign.
     fn copies_no_sign(&self, x: Value<'c>) -> bool {
         self.quirks().avoids(Quirk::CopiedSign) && x.r#type() == self.element_type(DataType::F32)
     }

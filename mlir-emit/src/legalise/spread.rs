@@ -1,4 +1,4 @@
-//! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not
+//! Spreads a reduction over the lanes of a workgroup, where the compiler does it badly or not
 //! at all.
 //!
 //! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any
@@ -10,13 +10,13 @@
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 
-/// What one thread may sum up one after the other, all of it unrolled.
+/// The most terms that one thread sums up, all of them unrolled.
 const FEW: u64 = 32;
 
-/// How many elements each lane takes one after the other before there is another subgroup for them.
+/// Elements that each lane takes one after the other before there is another subgroup for them.
 const TURNS: u64 = 4;
 
-/// How many sums each lane has where lanes lie along what stays.
+/// Sums of each lane where lanes lie along axes that stay.
 const COLUMN_SUMS: u64 = 16;
 
 /// The most subgroups in a workgroup.
@@ -29,17 +29,17 @@ pub(crate) struct Loops {
     pub(crate) kept: Vec<u64>,
     /// Extents of those that are reduced, in memory order.
     pub(crate) reduced: Vec<u64>,
-    /// Whether the innermost axis in memory is reduced.
+    /// True if the innermost axis in memory is reduced.
     pub(crate) ends_reduced: bool,
-    /// Whether the outermost axis in memory stays.
+    /// True if the outermost axis in memory stays.
     pub(crate) begins_kept: bool,
     /// Bits of an element of the narrowest operand.
     pub(crate) bits: u64,
-    /// Whether sums are carried in 64 bits.
+    /// True if sums are carried in 64 bits.
     pub(crate) is_double: bool,
 }
 
-/// How one loop is cut.
+/// The cut of one loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     lanes: u64,
@@ -61,8 +61,8 @@ impl Cut {
 }
 
 impl Loops {
-    /// Whether IREE would not spread it well by itself ([`Quirk::UnspreadReductions`]). `merges`:
-    /// whether the reduced loops become one in any case.
+    /// Returns true if IREE would not spread it well by itself ([`Quirk::UnspreadReductions`]).
+    /// `merges`: whether the reduced loops become one in any case.
     pub(crate) fn need_help(&self, (target, quirks): (&Target, Quirks), merges: bool) -> bool {
         if !quirks.avoids(Quirk::UnspreadReductions) {
             return false;
@@ -107,7 +107,7 @@ impl Loops {
         )
     }
 
-    /// How each loop is cut, and into how many subgroups all of them.
+    /// Returns the cut of each loop, and the number of subgroups of all of them.
     fn cuts(&self, lanes: u64, quirks: Quirks) -> (Vec<Cut>, u64) {
         let mut kept = vec![Cut::WHOLE; self.kept.len()];
         let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
@@ -168,8 +168,8 @@ impl Loops {
     }
 }
 
-/// How many sums each lane has of a column. One tile has to be masked: IREE fails to distribute a
-/// sum of products in whole tiles of several sums.
+/// Returns the number of sums that each lane has of a column. One tile has to be masked: IREE fails
+/// to distribute a sum of products in whole tiles of several sums.
 fn column_sums(length: u64, lanes: u64) -> u64 {
     let sums = power(length.div_ceil(lanes)).min(COLUMN_SUMS);
     let is_masked = |sums: &u64| !length.is_multiple_of(lanes * sums);

@@ -24,8 +24,8 @@ impl<'c> Lowering<'_, 'c> {
         Ordered { ssa, ..sums }
     }
 
-    /// Returns the result of a reduction. [`Quirk::PackedReductions`]: nothing is fused with it in a
-    /// graph with a contraction.
+    /// Returns the result of a reduction. [`Quirk::PackedReductions`]: nothing is fused with it in
+    /// a graph with a contraction.
     pub(crate) fn reduced_apart(&self, result: Ssa<'c>) -> Ssa<'c> {
         if self.quirks().avoids(Quirk::PackedReductions) {
             self.apart_from_contractions(result)
@@ -34,8 +34,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Returns a tensor whose elements are sums of inner loops. [`Quirk::InnerLoops`]: in a dispatch
-    /// of its own if the graph reads it.
+    /// Returns a tensor whose elements are sums of inner loops. [`Quirk::InnerLoops`]: in a
+    /// dispatch of its own if the graph reads it.
     pub(crate) fn inner_sums(&self, id: TensorId, sums: Ssa<'c>) -> Ssa<'c> {
         if self.is_read(id) {
             self.emitter().barrier_against(Quirk::InnerLoops, sums)
@@ -44,8 +44,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Whether the elementwise consumers of a tensor may store more than one tensor, one of them
-    /// computed from another.
+    /// Returns true if the elementwise consumers of a tensor may store more than one tensor, one of
+    /// them computed from another.
     fn stores_on_the_way(&self, id: TensorId) -> bool {
         let mut next = vec![id];
         while let Some(id) = next.pop() {
@@ -62,8 +62,8 @@ impl<'c> Lowering<'_, 'c> {
         false
     }
 
-    /// Whether a tensor and what is computed element by element from it are stored in more than one
-    /// order, or more than twice.
+    /// Returns true if a tensor and what is computed element by element from it are stored in more
+    /// than one order, or more than twice.
     fn is_stored_variously(&self, id: TensorId) -> bool {
         let mut orders = BTreeSet::new();
         let mut stored = 0_usize;

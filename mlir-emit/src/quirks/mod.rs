@@ -1,10 +1,10 @@
 //! Defects of the compiler that the lowering avoids.
 //!
 //! `register` describes each as data: where it was seen, what goes wrong, which case guards it.
-//! [`legalise`](crate::legalise) has the forms that avoid them, and asks [`Quirks::avoids`]. All are
-//! avoided, with one exception: a test turns each off alone and demands that its guard then fails
-//! (`tests/tests/emulated/quirks.rs`). If a guard passes without its quirk, delete the quirk and the
-//! form that avoids it.
+//! [`legalise`](crate::legalise) has the forms that avoid them, and asks [`Quirks::avoids`]. All
+//! are avoided, with one exception: a test turns each off alone and demands that its guard then
+//! fails (`tests/tests/emulated/quirks.rs`). If a guard passes without its quirk, delete the quirk
+//! and the form that avoids it.
 
 mod register;
 

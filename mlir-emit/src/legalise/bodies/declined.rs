@@ -52,9 +52,9 @@ pub(crate) fn declined(body: &Body, target: &Target) -> Option<String> {
     })
 }
 
-/// Whether one thread would get a sum ([`Quirk::UnspreadReductions`]): the compiler does not finish
-/// with several of them in the form that a body gives them. Operations of the schema are written in
-/// another one.
+/// Returns true if one thread would get a sum ([`Quirk::UnspreadReductions`]): the compiler does
+/// not finish with several of them in the form that a body gives them. Operations of the schema are
+/// written in another one.
 fn is_long(generic: &Generic, quirks: Quirks) -> bool {
     let extents = generic.reduced();
     let terms = extents

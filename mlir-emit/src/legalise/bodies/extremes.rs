@@ -16,11 +16,11 @@ use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::Quirk;
 use rotini_custom::{Arithmetic, Element, Flag, Generic, Operation, Scalar};
 
-/// Which one of two floats.
+/// The choice of one of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extreme {
     is_larger: bool,
-    /// Whether NaN wins over numbers; the operation distinguishes the signs of zeros then.
+    /// True if NaN wins over numbers; the operation distinguishes the signs of zeros then.
     keeps_nan: bool,
 }
 

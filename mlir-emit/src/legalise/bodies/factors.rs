@@ -15,7 +15,7 @@ const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
 pub(super) struct Factor {
     /// The input.
     pub(super) input: usize,
-    /// What is multiplied.
+    /// The value that is multiplied.
     multiplied: Value,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Factor {
 #[derive(Clone, Debug)]
 pub(super) struct Product {
     pub(super) factors: [Factor; 2],
-    /// What multiplies.
+    /// The operation that multiplies.
     scalar: Scalar,
 }
 
@@ -153,7 +153,8 @@ impl Rewriting {
         made
     }
 
-    /// Which factors the compiler has to get in the type in which they are multiplied.
+    /// Returns true for each factor that the compiler has to get in the type in which it is
+    /// multiplied.
     fn widens(&self, generic: &Generic, product: &Product) -> [bool; 2] {
         let compute = element_of(&self.body, product.scalar.result);
         let types = self.types(generic, product);
@@ -188,7 +189,7 @@ impl Rewriting {
         made.map(|is_made| is_mixed || is_odd || is_made)
     }
 
-    /// Whether a loop of this function makes the tensor.
+    /// Returns true if a loop of this function makes the tensor.
     fn is_computed(&self, value: Value) -> bool {
         let mut statements = self.body.statements.iter();
         statements.any(|statement| {
@@ -207,7 +208,7 @@ impl Rewriting {
     }
 }
 
-/// What makes a factor of an element, in order.
+/// Returns the operations that compute a factor from an element, in order.
 fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Vec<Scalar> {
     let (mut steps, mut value) = (Vec::new(), multiplied);
     while value != argument {

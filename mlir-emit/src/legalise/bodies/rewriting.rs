@@ -51,11 +51,11 @@ pub(super) struct Rewriting {
     pub(super) body: Body,
     pub(super) quirks: Quirks,
     varying: Varying,
-    /// Whether the elements of a tensor are products that the compiler must not fuse into a sum.
+    /// True if the elements of a tensor are products that the compiler must not fuse into a sum.
     products: HashMap<Value, bool>,
     /// For each tensor, its copy behind a barrier.
     behind: HashMap<Value, Value>,
-    /// Whether there is a sum of products.
+    /// True if there is a sum of products.
     contracts: bool,
 }
 
@@ -190,7 +190,7 @@ impl Rewriting {
         generic.body = body;
     }
 
-    /// What is known of the numbers in the loops.
+    /// Records which numbers in the loops vary.
     fn note(&mut self, generic: &Generic) {
         let operands = generic.inputs.iter().chain([&generic.init]);
         for (operand, &argument) in operands.zip(&generic.arguments) {
@@ -202,9 +202,9 @@ impl Rewriting {
         }
     }
 
-    /// Whether elements are products whose sum would be a contraction that no caller wrote as such:
-    /// of two tensors, unless both are the caller's, of one type, and read alike. Also true for
-    /// values computed from one such element.
+    /// Returns true if elements are products whose sum would be a contraction that no caller wrote
+    /// as such: of two tensors, unless both are the caller's, of one type, and read alike. Also
+    /// true for values computed from one such element.
     fn is_product(&self, generic: &Generic) -> bool {
         if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
             let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
@@ -377,7 +377,7 @@ impl Rewriting {
     }
 }
 
-/// What a reduction combines with the element so far.
+/// Returns the value that a reduction combines with the element so far.
 pub(super) fn element(generic: &Generic) -> Option<Value> {
     let so_far = generic.arguments.last()?;
     let operands = generic.combiner()?.arithmetic.operands();
@@ -400,7 +400,7 @@ pub(super) fn loops_of(operand: &Operand) -> Vec<usize> {
     loops.collect()
 }
 
-/// Whether an operand is read in another order than the result is stored.
+/// Returns true if an operand is read in another order than the result is stored.
 fn is_turned(operand: &Operand, init: &Operand) -> bool {
     loops_of(operand) != loops_in_order(operand, init)
 }

@@ -23,7 +23,7 @@ const WRONG: [(&str, Quirk); 9] = [
     ("math.copysign", Quirk::CopiedSign),
 ];
 
-/// Whether the target's compiler may get the operation of this name wrong.
+/// Returns true if the target's compiler may get the operation of this name wrong.
 pub(super) fn is_wrong(quirks: Quirks, name: &str) -> bool {
     WRONG
         .iter()

@@ -1,4 +1,4 @@
-//! Whether the compiler may find that a value is the same for all contents of the tensors.
+//! Knows whether the compiler may find that a value is the same for all contents of the tensors.
 //!
 //! The compiler folds such values late, and gets some of what remains wrong
 //! ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
@@ -10,7 +10,7 @@ use crate::custom::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};
 use std::collections::HashMap;
 
-/// What is known of the values of a function so far.
+/// Knowledge of the values of a function so far.
 #[derive(Default)]
 pub(super) struct Varying {
     /// Values that no pass can take for constants.
