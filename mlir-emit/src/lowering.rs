@@ -12,7 +12,7 @@ use crate::mlir::Value as Ssa;
 use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, PointwiseMode, TensorId};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
 use rotini_schedule::{Machine, gemm};
 
 /// What is known while a graph is lowered.
@@ -22,8 +22,6 @@ pub(crate) struct Lowering<'g, 'c> {
     at: Emitter<'c>,
     kernels: &'g Kernels,
     values: Vec<Option<Value<'c>>>,
-    /// Whether each tensor holds sums over loops.
-    sums: Vec<bool>,
 }
 
 impl<'g, 'c> Lowering<'g, 'c> {
@@ -35,7 +33,6 @@ impl<'g, 'c> Lowering<'g, 'c> {
             at,
             kernels,
             values: vec![None; graph.tensors().len()],
-            sums: sums(graph),
         }
     }
 
@@ -190,11 +187,6 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let is_carried = carried_type == sums.dtype;
         let carried = self.carry(sums, carried_type);
         self.define(id, Value::of(self.sums_apart(id, carried, is_carried)));
-    }
-
-    /// Whether a tensor holds sums over loops, or copies of them.
-    pub(crate) fn is_sum(&self, id: TensorId) -> bool {
-        self.sums[id.index()]
     }
 
     /// Whether a node reads a tensor.
@@ -385,21 +377,4 @@ fn as_transpose(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
         inner: product(inner),
         padded: product(moved),
     })
-}
-
-/// Returns true for each tensor whose elements are sums over loops, or copies of such sums.
-fn sums(graph: &NormalGraph) -> Vec<bool> {
-    let mut sums = vec![false; graph.tensors().len()];
-    for node in graph.nodes() {
-        let is_sum = match &node.op {
-            Op::Pointwise(op) => op.mode == PointwiseMode::Identity && sums[op.in_0.index()],
-            op => op.is_sum(),
-        };
-        node.op.for_each_output(&mut |_, id| {
-            if let Some(sum) = sums.get_mut(id.index()) {
-                *sum = is_sum;
-            }
-        });
-    }
-    sums
 }

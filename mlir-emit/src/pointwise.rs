@@ -154,16 +154,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Poi
     };
     let shape = Shape::new(&out.dims, &order, lowering.carried_type(op.out_0, compute));
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
-    let adds = matches!(op.mode, M::Add | M::AddSquare);
-    let sums = [Some(op.in_0), op.in_1].map(|id| adds && id.is_some_and(|id| lowering.is_sum(id)));
     let result = lowering.map(&operands, &shape, compute, |math, elements| {
         if compute.is_float() {
-            let terms = elements.iter().enumerate();
-            let terms = terms.map(|(position, &term)| match sums.get(position) {
-                Some(true) => math.at.complete(term),
-                _ => term,
-            });
-            math.float_mode(op, &terms.collect::<Vec<_>>(), axis)
+            math.float_mode(op, &lowering.terms(op, elements), axis)
         } else {
             math.integer_mode(op, elements, axis)
         }

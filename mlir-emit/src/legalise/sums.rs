@@ -4,10 +4,39 @@ use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::value::Ordered;
-use rotini_graph::{NormalKind, Op, TensorId};
+use rotini_graph::{NormalKind, Op, Pointwise, PointwiseMode, TensorId};
 use std::collections::BTreeSet;
 
 impl<'c> Lowering<'_, 'c> {
+    /// Returns the elements that an operation on floats reads. [`Quirk::FoldedSums`]: sums over
+    /// loops that it adds are [complete](crate::ir::Emitter::complete).
+    pub(crate) fn terms(&self, op: &Pointwise, elements: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
+        let adds = matches!(op.mode, PointwiseMode::Add | PointwiseMode::AddSquare);
+        let mut terms = elements.to_vec();
+        for (term, id) in terms.iter_mut().zip([Some(op.in_0), op.in_1]) {
+            if adds && id.is_some_and(|id| self.is_sum(id)) {
+                *term = self.emitter().complete(*term);
+            }
+        }
+        terms
+    }
+
+    /// Returns true if a tensor's elements are sums over loops, or copies of such sums.
+    fn is_sum(&self, mut id: TensorId) -> bool {
+        let writes = |op: &Op, id: TensorId| {
+            let mut found = false;
+            op.for_each_output(&mut |_, output| found |= output == id);
+            found
+        };
+        loop {
+            let writer = self.graph().nodes().iter().find(|node| writes(&node.op, id));
+            match writer.map(|node| &node.op) {
+                Some(Op::Pointwise(op)) if op.mode == PointwiseMode::Identity => id = op.in_0,
+                writer => return writer.is_some_and(Op::is_sum),
+            }
+        }
+    }
+
     /// Returns the sums of a contraction. [`Quirk::StoredSums`]: nothing is fused with them where
     /// they are stored and so is more than one tensor computed from them, or tensors in several
     /// memory orders. `are_unconverted`: whether the tensor's value is the sums themselves.
