@@ -1,7 +1,7 @@
 //! Which cases are run.
 
 use crate::cases;
-use crate::proven::{Trial, Verdicts};
+use crate::proven::{Trial, Verdict, Verdicts};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -31,29 +31,29 @@ pub(crate) fn expect<'a, T: Sync>(
         "there is no case to run: ROTINI_CASE={only} is in no case's name"
     );
     let executed = AtomicUsize::new(0);
-    let keep = |trials: Vec<(Trial<'_>, Option<String>)>| {
+    let keep = |trials: Vec<(Trial<'_>, Option<Verdict>)>| {
         let kept = verdicts.map_or(Ok(()), |verdicts| verdicts.record(trials));
         kept.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
     };
-    // The hash under which a case is proven, or why it is not.
-    let outcomes: Vec<Result<Option<String>, String>> = chosen
+    // The verdict on a case, or why it is wrong.
+    let outcomes: Vec<Result<Option<Verdict>, String>> = chosen
         .par_iter()
         .map(|one| {
-            let hash = verdicts.and_then(|verdicts| {
+            let verdict = verdicts.and_then(|verdicts| {
                 let trial = trial(one);
-                let hash = verdicts.hash(&trial)?;
-                Some((verdicts.is_proven(&trial, &hash), hash))
+                let verdict = verdicts.verdict(&trial)?;
+                Some((verdicts.is_proven(&trial, &verdict), verdict))
             });
-            if let Some((true, hash)) = hash {
-                return Ok(Some(hash));
+            if let Some((true, verdict)) = verdict {
+                return Ok(Some(verdict));
             }
             executed.fetch_add(1, Relaxed);
             match run(one) {
                 Ok(()) => {
-                    let hash = hash.map(|(_, hash)| hash);
+                    let verdict = verdict.map(|(_, verdict)| verdict);
                     // At once: a run that is ended early has proven what it has.
-                    keep(vec![(trial(one), hash.clone())]);
-                    Ok(hash)
+                    keep(vec![(trial(one), verdict.clone())]);
+                    Ok(verdict)
                 }
                 Err(error) => Err(format!("{}: {error:#}", name(one))),
             }
@@ -62,8 +62,8 @@ pub(crate) fn expect<'a, T: Sync>(
     if verdicts.is_some() {
         println!("{executed:?} of {} cases executed, the others are proven", chosen.len());
         // Once more all together: those that share a name, and those that are right no more.
-        let hashes = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
-        keep(chosen.iter().map(|one| trial(one)).zip(hashes).collect());
+        let found = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
+        keep(chosen.iter().map(|one| trial(one)).zip(found).collect());
     }
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(
