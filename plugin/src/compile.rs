@@ -11,14 +11,14 @@ use crate::prepared::Source;
 use crate::reproducer::{Reproducer, Versions};
 use crate::runtime::Runtime;
 use bytes::Bytes;
-use iree_sys::compiler::{Blame, CompileError};
-use iree_sys::runtime::Module;
 use rotini_cache::{
     CodeFacts, CompiledFor, ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry,
     Origin,
 };
 use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::NormalGraph;
+use rotini_iree::compiler::{Blame, CompileError};
+use rotini_iree::runtime::Module;
 use std::sync::Arc;
 use std::time::Instant;
 

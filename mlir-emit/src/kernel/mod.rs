@@ -111,7 +111,7 @@ impl Kernels {
         let element = gemm::element(context, transpose.dtype);
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
-            kind: "turn",
+            kind: "transpose",
             name: transpose.name(),
             lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
@@ -154,7 +154,7 @@ impl Kernels {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = matmul.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
-            kind: "dots",
+            kind: "matmul",
             name: matmul.name(),
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
@@ -177,7 +177,12 @@ impl Kernels {
                 ("panels", panels.name.clone(), counts, panels.write(context))
             }
             CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
-            CpuKernel::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
+            CpuKernel::Taps(taps) => (
+                "depthwise_wgrad",
+                taps.name(),
+                taps.elements().to_vec(),
+                taps.write(context),
+            ),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers

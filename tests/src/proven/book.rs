@@ -1,5 +1,5 @@
-//! The files of verdicts: a line for the ground of most of them, `ground HASH`, and one line for each
-//! case on a device, sorted: `NAME HASH`, and the ground if it is another.
+//! The files of verdicts: a line for the ground of most of them, `ground HASH`, and one line for
+//! each case on a device, sorted: `NAME HASH`, and the ground if it is another.
 //!
 //! So a changed judge, which voids all verdicts, changes one line once all cases were executed
 //! again.

@@ -7,10 +7,10 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use iree_sys::compiler::{Compiler as _, Program, Statistics, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
+use rotini_iree::compiler::{Compiler as _, Program, Statistics, find_program};
 use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};

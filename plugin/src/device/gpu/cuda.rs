@@ -7,9 +7,9 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// The one name that IREE knows too, and the one that the driver always has.

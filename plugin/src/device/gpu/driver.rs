@@ -7,9 +7,9 @@
 
 use super::driver_error::DriverError;
 use crate::device::Stream;
-use iree_sys::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use std::ffi::{c_char, c_int, c_uint, c_ushort, c_void};
 
 /// What every function of both vendors returns; 0 is success.

@@ -10,10 +10,10 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
-use iree_sys::sys::hip::hipDeviceProp_tR0600;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
+use rotini_iree::sys::hip::hipDeviceProp_tR0600;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Names under which a HIP runtime of a version that fits may be loaded.
