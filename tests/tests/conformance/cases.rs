@@ -17,9 +17,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 /// What code is for whose cases have verdicts.
 const LEVEL: Level = Level::V3;
 /// One case in this many is compiled for the CPU that is here.
-const SHARE: u64 = 100;
+const SHARE: u64 = 200;
 /// The same of cases whose text is not that for [`LEVEL`].
-const SHARE_OF_OTHERS: u64 = 12;
+const SHARE_OF_OTHERS: u64 = 25;
 
 /// The plugin, in a process of this test alone. Its code is for [`LEVEL`], if `ROTINI_CPU` names
 /// nothing else.
