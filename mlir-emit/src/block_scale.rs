@@ -10,10 +10,9 @@ use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{largest, power};
-use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
-use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, Layout, NormalGraph, NormalKind, TensorId};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check_dequantize(
@@ -81,7 +80,7 @@ impl Blocks {
         (extent(&self.dims, axis) - 1)
             .checked_div(size)
             .and_then(|count| count.checked_add(1))
-            .unwrap_or_else(|| unreachable!("a block without elements"))
+            .expect("a block without elements")
     }
 
     /// Replaces each axis by its parts: axes that are cut become two.
@@ -135,7 +134,7 @@ impl Blocks {
             let end = match self.sizes.get(axis).copied().flatten() {
                 Some(size) => {
                     let whole = self.count(axis, size).checked_mul(size);
-                    shape.push(whole.unwrap_or_else(|| unreachable!("an extent that overflows")));
+                    shape.push(whole.expect("an extent that overflows"));
                     start.saturating_add(2)
                 }
                 None => {
@@ -171,12 +170,7 @@ impl Blocks {
                 x.dtype,
             )
         };
-        Value::of(Ordered {
-            ssa,
-            order,
-            dtype: x.dtype,
-            dims,
-        })
+        Value::of(Ordered::new(ssa, order, x.dtype, dims))
     }
 
     /// A tensor with axes cut, whose order is `order` once they are not, as one without.
@@ -188,12 +182,12 @@ impl Blocks {
         } else {
             reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)
         };
-        Value::of(Ordered {
-            ssa: at.crop(ssa, &whole, &extents(&self.dims, order), y.dtype),
-            order: order.to_vec(),
-            dtype: y.dtype,
-            dims: self.dims.clone(),
-        })
+        Value::of(Ordered::new(
+            at.crop(ssa, &whole, &extents(&self.dims, order), y.dtype),
+            order.to_vec(),
+            y.dtype,
+            self.dims.clone(),
+        ))
     }
 
     /// The tensor `id` made from x and the scale of its block.
@@ -224,11 +218,7 @@ impl Blocks {
 /// hipDNN's test SDK).
 pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleDequantize) {
     let compute = checked_compute_type(compute);
-    let scales = lowering.tensor(op.scale);
-    let has_gaps = scales.kind == NormalKind::Input && Layout::of(&scales.dims, &scales.strides) == Layout::Strided;
-    if has_gaps && lowering.quirks().avoids(Quirk::GatheredScales) {
-        lowering.settle(op.scale);
-    }
+    lowering.settle_gathered(op.scale);
     let (x, scale) = (lowering.value(op.x).clone(), lowering.value(op.scale).clone());
     let leading = x.dims.len().saturating_sub(op.block_size.len());
     let sizes = std::iter::repeat_n(1, leading).chain(op.block_size.iter().copied().map(i64::from));

@@ -3,13 +3,12 @@
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
-use crate::ir::{IndexMap, Input, Loop, MISSING};
+use crate::ir::{IndexMap, Input, Loop};
 use crate::kernel::{Axis, Factor, Product, Strides};
 use crate::lowering::Lowering;
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
-use crate::narrow::{factor_types, multiplied};
-use crate::quirks::Quirk;
+use crate::narrow::multiplied;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, NormalGraph, TensorId};
 use rotini_schedule::gemm;
@@ -43,7 +42,9 @@ pub(crate) fn contract<'c>(
         unreachable!("a matrix of low rank");
     };
     let inner = extent(&a.dims, column);
-    let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
+    let types = lowering
+        .quirks()
+        .factor_types([a.dtype, b.dtype], compute, lowering.target());
     let types = if are_uneven(lowering, types, [extent(out, row), extent(out, column), inner]) {
         [compute; 2]
     } else {
@@ -59,7 +60,7 @@ pub(crate) fn contract<'c>(
         return product;
     }
     let [a, b] = lowering.summable(factors, [extent(out, row), extent(out, column)], &[inner], compute);
-    let (a, b) = (summed_last(lowering, a, column), summed_last(lowering, b, row));
+    let (a, b) = (lowering.summed_last(a, column), lowering.summed_last(b, row));
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
@@ -82,32 +83,19 @@ pub(crate) fn contract<'c>(
         }
         let mut iteration = out.to_vec();
         iteration.push(inner);
-        let renamed = Value::of(Ordered {
-            ssa: operand.ssa,
-            order: axes,
-            dtype: operand.dtype,
-            dims,
-        });
+        let renamed = Value::of(Ordered::new(operand.ssa, axes, operand.dtype, dims));
         let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)
             .input(&loops)
-            .unwrap_or_else(|| unreachable!("a constant matrix"));
+            .expect("a constant matrix");
         (multiplied(&at, ssa, dtype), dtype, map)
     };
     let inputs = [input(&a, column), input(&b, row)];
     let init = at.zeros(&extents(out, order), compute);
     let map = IndexMap::select(rank + 1, 0..rank);
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
-        let [x, y, so_far] = elements else {
-            unreachable!("{MISSING}");
-        };
-        multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
+        multiply_add(body, elements, [a.dtype, b.dtype], compute)
     });
-    Ordered {
-        ssa,
-        order: order.to_vec(),
-        dtype: compute,
-        dims: out.to_vec(),
-    }
+    Ordered::new(ssa, order.to_vec(), compute, out.to_vec())
 }
 
 /// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
@@ -161,49 +149,6 @@ pub(crate) fn contract_chosen<'c>(
     compute: DataType,
 ) -> Option<Ordered<'c>> {
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
-}
-
-impl<'c> Lowering<'_, 'c> {
-    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these
-    /// `summed` extents, in types in which the compiler can sum them. Where there are few rows or
-    /// columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
-    pub(crate) fn summable(
-        &self,
-        factors: [Ordered<'c>; 2],
-        [rows, columns]: [i64; 2],
-        summed: &[i64],
-        compute: DataType,
-    ) -> [Ordered<'c>; 2] {
-        let are = |is: fn(DataType) -> bool| factors.iter().all(|factor| is(factor.dtype)) && compute != DataType::F16;
-        let (quirk, is_met) = if are(|dtype| dtype == DataType::F16) {
-            (Quirk::OddHalves, sums_oddly([rows, columns], summed))
-        } else if are(DataType::is_fnuz) {
-            (Quirk::ThinFnuz, sums_uneven_codes([rows, columns], summed))
-        } else {
-            return factors;
-        };
-        if !is_met || !self.quirks().avoids(quirk) {
-            return factors;
-        }
-        let [a, b] = factors;
-        [self.converted(a, compute), self.converted(b, compute)]
-    }
-}
-
-/// Rows or columns up to which the compiler lets threads sum, not matrix cores.
-const FEW: i64 = 4;
-
-/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does
-/// not compile: 5 or 7 at a time, as they do of an odd number ([`Quirk::OddHalves`]).
-pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
-    let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
-    rows.min(columns) <= FEW && summed.iter().any(is_odd)
-}
-
-/// Whether threads may sum products of FNUZ codes that end within four of them
-/// ([`Quirk::ThinFnuz`]).
-fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
-    rows.min(columns) <= FEW && summed.iter().any(|extent| extent % 4 != 0)
 }
 
 /// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
@@ -288,27 +233,5 @@ fn as_kernel<'c>(
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
     let ssa = lowering.kernel(machine, product)?;
-    Some(Ordered {
-        ssa,
-        order: order.to_vec(),
-        dtype: compute,
-        dims: out.to_vec(),
-    })
-}
-
-/// An operand of several matrices in an order with the summed axis last, if a matrix core's step
-/// along that axis would not end with it.
-///
-/// The compiler fills the last step up with zeros, by masks that it loses otherwise
-/// ([`Quirk::MaskedBatches`]).
-fn summed_last<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, summed: usize) -> Ordered<'c> {
-    /// The longest step, that of bytes; those of wider types divide it.
-    const STEP: i64 = 32;
-    let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
-    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed) % STEP == 0 {
-        return operand;
-    }
-    let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
-    order.push(summed);
-    operand.in_order(&lowering.emitter(), &order)
+    Some(Ordered::new(ssa, order.to_vec(), compute, out.to_vec()))
 }

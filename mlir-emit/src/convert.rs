@@ -11,7 +11,6 @@ use crate::Unsupported;
 use crate::ir::{Emitter, FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value};
 use crate::narrow::convert_code;
-use crate::quirks::Quirk;
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
@@ -155,26 +154,18 @@ pub(crate) fn integer_to_float<'c>(
     (value, bits): (Value<'c>, u32),
     to: DataType,
 ) -> Value<'c> {
-    let is_folded = at.quirks().avoids(Quirk::FoldedBf16);
-    let made = match to {
-        // Through f32, which loses digits of these, there would be two roundings.
-        DataType::Bf16 if bits >= 32 => DataType::F64,
-        DataType::Bf16 if is_folded => DataType::F32,
-        other => other,
-    };
-    let float = at.element_type(made);
-    let mut number = at.one(name, &[value], float, &[]);
-    if is_folded && made == DataType::F32 {
-        // No integer is -0, so this changes nothing.
-        number = number + at.float(0.0, float);
+    // Through f32, which loses digits of these, there would be two roundings.
+    if to == DataType::Bf16 && bits >= 32 {
+        let wide = at.from_integer(name, value, DataType::F64);
+        return at.narrowed(wide, to);
     }
-    convert(at, number, made, to)
+    at.from_integer(name, value, to)
 }
 
 fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     let target = at.element_type(to);
     if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
-        f64_to_half(at, value, to)
+        at.narrowed(value, to)
     } else if from.bits() < to.bits() {
         value.extf(target)
     } else if from.bits() > to.bits() {
@@ -184,29 +175,6 @@ fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: Da
         let wide = value.extf(at.element_type(DataType::F32));
         wide.truncf(target)
     }
-}
-
-/// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first is to odd,
-/// which leaves nothing halfway between two numbers of the second type: that its neighbour is even
-/// says that there was a rest.
-fn f64_to_half<'c>(at: &Emitter<'c>, value: Value<'c>, to: DataType) -> Value<'c> {
-    if !at.quirks().avoids(Quirk::RoundedTwice) {
-        return value.truncf(at.element_type(to));
-    }
-    let (f32, f64) = (at.element_type(DataType::F32), at.element_type(DataType::F64));
-    let bits = at.element_type(DataType::I32);
-    let nearest = value.truncf(f32);
-    let back = nearest.extf(f64);
-    let magnitude = back.absf();
-    let own = value.absf();
-    let is_larger = at.compare_floats(FloatPredicate::Greater, magnitude, own);
-    let is_smaller = at.compare_floats(FloatPredicate::Less, magnitude, own);
-    let is_inexact = is_larger | is_smaller;
-    let odd = nearest.bitcast(bits);
-    let odd = odd - is_larger.extui(bits);
-    let odd = odd | is_inexact.extui(bits);
-    let odd = odd.bitcast(f32);
-    odd.truncf(at.element_type(to))
 }
 
 fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {

@@ -6,7 +6,6 @@ use crate::ir::Emitter;
 use crate::kernel::Kernels;
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
-use crate::narrow::contracted;
 use crate::target::Target;
 use crate::value::{Data, Value};
 use crate::{Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
@@ -224,7 +223,7 @@ pub(crate) fn run<'c>(
             let value = Value {
                 data: Data::Constant(scalar),
                 dtype: if tensor.dtype.is_code() {
-                    contracted(tensor.dtype, lowering.quirks())
+                    lowering.quirks().contracted(tensor.dtype)
                 } else {
                     tensor.dtype
                 },

@@ -1,7 +1,8 @@
 //! The compiler's flags for a target and a graph.
 
+use crate::legalise::flags::FALLBACK;
 use crate::matmul;
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::target::Target;
 use rotini_graph::{NormalGraph, Op};
 
@@ -25,18 +26,7 @@ impl Target {
         if self.is_cpu() {
             return vec!["--iree-opt-data-tiling=false".to_owned()];
         }
-        let flags = [
-            (Quirk::ImplicitGemm, "--iree-codegen-llvmgpu-use-igemm=false"),
-            (
-                Quirk::PaddedTiles,
-                "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
-            ),
-            (
-                Quirk::AggressiveFusion,
-                "--iree-dispatch-creation-enable-aggressive-fusion=false",
-            ),
-        ];
-        let avoided = flags.into_iter().filter(|(quirk, _)| quirks.avoids(*quirk));
+        let avoided = FALLBACK.into_iter().filter(|(quirk, _)| quirks.avoids(*quirk));
         avoided.map(|(_, flag)| flag.to_owned()).collect()
     }
 
@@ -89,12 +79,7 @@ impl Target {
             }
             Target::Cuda { arch } => {
                 let mut flags = own(&["--iree-hal-target-device=cuda"]);
-                if quirks.avoids(Quirk::CudaMatmuls) {
-                    flags.extend(own(&[
-                        "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
-                        "--iree-codegen-llvmgpu-use-vector-distribution=false",
-                    ]));
-                }
+                flags.extend(own(quirks.cuda_flags()));
                 flags.push(format!("--iree-cuda-target={arch}"));
                 flags
             }

@@ -26,16 +26,9 @@ impl<'c> Math<'c> {
         exp / (sum * sum)
     }
 
-    /// erf(x): that of |x| with the sign of x where the function must copy no sign
-    /// (`Quirk::CopiedSign`).
+    /// erf(x).
     pub(crate) fn erf(&self, x: Ssa<'c>) -> Scalar<'c> {
-        if !self.copies_no_sign {
-            return self.of_zero(x, self.function("math.erf", x));
-        }
-        let of_magnitude = self.function("math.erf", self.abs(x));
-        let zero = self.constant(0.0);
-        let result = self.compare(F::Less, x, zero).select(-of_magnitude, of_magnitude);
-        self.of_zero(x, result)
+        self.of_zero(x, self.at.erf(x))
     }
 
     /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
@@ -80,9 +73,7 @@ impl<'c> Math<'c> {
     fn polynomial(&self, coefficients: &[f64], x: Ssa<'c>) -> Scalar<'c> {
         let r#type = x.r#type();
         let mut rest = coefficients.iter().rev();
-        let last = rest
-            .next()
-            .unwrap_or_else(|| unreachable!("a polynomial without coefficients"));
+        let last = rest.next().expect("a polynomial without coefficients");
         rest.fold(self.at.float(*last, r#type), |sum, &coefficient| {
             let coefficient = self.at.float(coefficient, r#type);
             sum.fma(x, coefficient)
@@ -155,7 +146,7 @@ impl<'c> Math<'c> {
         }
         let add = |a, b| a + b;
         let mut terms = products.iter().copied();
-        let first = terms.next().unwrap_or_else(|| unreachable!("an angle without pieces"));
+        let first = terms.next().expect("an angle without pieces");
         let quarters = nearest(terms.fold(first, add));
         // From the largest to the smallest: terms that cancel do so exactly.
         let first = first - quarters;

@@ -146,7 +146,7 @@ impl Rows {
     /// A part of an operand, with two axes in place of the run.
     pub(crate) fn part<'c>(&self, at: &Emitter<'c>, value: &Value<'c>, dims: &[i64], part: &Range<i64>) -> Value<'c> {
         const LOST: &str = "an operand without rows";
-        let reads = self.reads(value, dims).unwrap_or_else(|| unreachable!("{LOST}"));
+        let reads = self.reads(value, dims).expect(LOST);
         let shift = dims.len() - value.dims.len();
         let Some(start) = self.axes.start.checked_sub(shift) else {
             return value.clone();
@@ -176,10 +176,7 @@ impl Rows {
                 }
             }
             Data::Tensor { ssa, order } => {
-                let position = order
-                    .iter()
-                    .position(|&axis| axis == start)
-                    .unwrap_or_else(|| unreachable!("{LOST}"));
+                let position = order.iter().position(|&axis| axis == start).expect(LOST);
                 let run = position..position + own.len();
                 let mut physical = extents(&value.dims, order);
                 let mut order = order.clone();
@@ -263,7 +260,7 @@ impl<'c> Lowering<'_, 'c> {
             results.push(result);
         }
         let mut results = results.into_iter();
-        let mut result = results.next().unwrap_or_else(|| unreachable!("a reduction of nothing"));
+        let mut result = results.next().expect("a reduction of nothing");
         for rest in results {
             let kept: Vec<usize> = match &result.data {
                 Data::Tensor { order, .. } => order.clone(),

@@ -11,14 +11,19 @@
 //! | `conv`, `pointwise`, `block_scale`, `attention`, … | one per family of operations: its check and its lowering; families know the builder, and nothing of each other |
 //! | `custom` | operations whose body the caller wrote |
 //! | `lowering`, `memory` | what a family may use while it lowers; tensors between buffers and values |
-//! | `step`, `reduce`, `lanes`, `merged`, `spread`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
+//! | `step`, `reduce`, `lanes`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
 //! | `value`, `convert`, `narrow`, `packing` | tensors in memory order, conversions, types of few bits |
 //! | `ir` | the builder of operations, for structured operations and for kernels: nothing of it fails |
 //! | `mlir` | types, values and operations of MLIR as data, and their text; it needs nothing of LLVM |
-//! | `quirks` | the compiler's defects that are avoided |
+//! | `quirks`, `legalise` | the compiler's defects, and the forms that avoid them |
 //! | `shell` | the exported function around the computation |
 //! | `cost`, `workspace` | what a graph costs: its work, and the temporaries of the lowered function |
 //! | `target`, `flags` | what is compiled for, and the compiler's flags |
+
+#![expect(
+    clippy::expect_used,
+    reason = "nothing that validation accepted fails: what it rules out is asserted"
+)]
 
 mod attention;
 mod bindings;
@@ -33,15 +38,14 @@ mod dispatch;
 mod error;
 mod flags;
 mod functions;
-mod fused;
 mod ir;
 mod kernel;
 mod lanes;
+mod legalise;
 mod lowering;
 mod math;
 mod matmul;
 mod memory;
-mod merged;
 mod mlir;
 mod moe;
 mod narrow;
@@ -54,7 +58,6 @@ mod reduce;
 mod reduction;
 mod resample;
 mod shell;
-mod spread;
 mod step;
 mod sums;
 mod target;

@@ -9,13 +9,11 @@ use crate::convert::convert;
 use crate::ir::{Emitter, IndexMap, Loop};
 use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, Transpose, append_product, fitted};
 use crate::mlir::Value as Ssa;
-use crate::narrow::{contracted, factor_types};
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, PointwiseMode, TensorId};
 use rotini_schedule::{Machine, gemm};
-use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
 pub(crate) struct Lowering<'g, 'c> {
@@ -101,14 +99,13 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let Some(transpose) = transpose.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
         };
-        Ordered {
-            ssa: self
-                .kernels
+        Ordered::new(
+            self.kernels
                 .transpose(self.at.context(), (&transpose, &extents(&tensor.dims, order))),
-            order: order.to_vec(),
-            dtype: tensor.dtype,
-            dims: tensor.dims.clone(),
-        }
+            order.to_vec(),
+            tensor.dtype,
+            tensor.dims.clone(),
+        )
     }
 
     /// Returns the tensor with axis 1 innermost and padded by zeros to `channels` elements; `None`
@@ -140,14 +137,13 @@ impl<'g, 'c> Lowering<'g, 'c> {
         if !turn.is_possible() {
             return None;
         }
-        Some(Ordered {
-            ssa: self
-                .kernels
+        Some(Ordered::new(
+            self.kernels
                 .transpose(self.at.context(), (&turn, &extents(&dims, &order))),
             order,
-            dtype: tensor.dtype,
+            tensor.dtype,
             dims,
-        })
+        ))
     }
 
     pub(crate) fn graph(&self) -> &'g NormalGraph {
@@ -163,16 +159,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> &'g NormalTensor {
-        self.graph
-            .tensor(id)
-            .unwrap_or_else(|| unreachable!("an unknown tensor"))
+        self.graph.tensor(id).expect("an unknown tensor")
     }
 
     pub(crate) fn value(&self, id: TensorId) -> &Value<'c> {
         self.values
             .get(id.index())
             .and_then(Option::as_ref)
-            .unwrap_or_else(|| unreachable!("a value before its definition"))
+            .expect("a value before its definition")
     }
 
     pub(crate) fn define(&mut self, id: TensorId, value: Value<'c>) {
@@ -191,20 +185,11 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.
-    ///
-    /// Where the sums themselves are stored and so is more than one tensor computed from them, or
-    /// tensors in several memory orders, nothing is fused with the sums ([`Quirk::StoredSums`]).
     pub(crate) fn define_sums(&mut self, id: TensorId, sums: Ordered<'c>, compute: DataType) {
         let carried_type = self.carried_type(id, compute);
-        let tensor = self.tensor(id);
-        let is_stored = tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype;
-        let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
-        let mut carried = self.carry(sums, carried_type);
-        let is_spilled = escapes && self.stores_on_the_way(id) || self.is_stored_variously(id);
-        if is_spilled && self.quirks().avoids(Quirk::StoredSums) {
-            carried.ssa = self.at.barrier(carried.ssa);
-        }
-        self.define(id, Value::of(carried));
+        let is_carried = carried_type == sums.dtype;
+        let carried = self.carry(sums, carried_type);
+        self.define(id, Value::of(self.sums_apart(id, carried, is_carried)));
     }
 
     /// Whether a tensor holds sums over loops, or copies of them.
@@ -218,57 +203,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     /// The nodes that read a tensor.
-    fn readers(&self, id: TensorId) -> impl Iterator<Item = &'g NormalNode> {
+    pub(crate) fn readers(&self, id: TensorId) -> impl Iterator<Item = &'g NormalNode> {
         self.graph.nodes().iter().filter(move |node| {
             let mut reads = false;
             node.op.for_each_input(&mut |_, input| reads |= input == id);
             reads
         })
-    }
-
-    /// Whether the elementwise consumers of a tensor may store more than one tensor, one of them
-    /// computed from another.
-    fn stores_on_the_way(&self, id: TensorId) -> bool {
-        let mut next = vec![id];
-        while let Some(id) = next.pop() {
-            for reader in self.readers(id) {
-                let Op::Pointwise(op) = &reader.op else { return true };
-                let is_stored = self.tensor(op.out_0).kind == NormalKind::Output;
-                match self.readers(op.out_0).count() {
-                    0 => {}
-                    1 if !is_stored => next.push(op.out_0),
-                    _ => return true,
-                }
-            }
-        }
-        false
-    }
-
-    /// Whether a tensor and what is computed element by element from it are stored in more than one
-    /// order, or more than twice.
-    fn is_stored_variously(&self, id: TensorId) -> bool {
-        let mut orders = BTreeSet::new();
-        let mut stored = 0_usize;
-        let mut next = vec![id];
-        let mut seen = BTreeSet::new();
-        while let Some(id) = next.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            stored += usize::from(self.tensor(id).kind == NormalKind::Output);
-            if let Some(mut order) = self.stored_order(id) {
-                order.retain(|&axis| self.tensor(id).dims.get(axis) != Some(&1));
-                orders.insert(order);
-            }
-            for reader in self.readers(id) {
-                match &reader.op {
-                    Op::Pointwise(op) => next.push(op.out_0),
-                    Op::BatchnormInference(op) => next.push(op.y),
-                    _ => {}
-                }
-            }
-        }
-        orders.len() > 1 || stored > 2
     }
 
     /// The type in which a tensor's value is carried to its consumers: the compute type, so that it
@@ -284,19 +224,20 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     /// The value of a tensor as an operand that an operation reads many times over: with all its
-    /// axes, and settled. Its producers are in a separate dispatch ([`Quirk::UnsettledFactors`]).
+    /// axes, and settled.
     pub(crate) fn settled(&self, id: TensorId) -> Ordered<'c> {
-        self.settled_as(id, contracted(self.value(id).dtype, self.quirks()))
+        self.settled_as(id, self.quirks().contracted(self.value(id).dtype))
     }
 
     /// Both factors of a contraction, in the types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> [Ordered<'c>; 2] {
         let types = [self.factor_type(a, compute), self.factor_type(b, compute)];
-        let mut read = factor_types(types, compute, self.target, self.quirks());
-        let is_single = |id: TensorId| self.tensor(id).dims.iter().all(|&dim| dim == 1);
-        let has_single = is_single(a) || is_single(b);
-        if has_single && read.iter().any(|dtype| dtype.is_fnuz()) && self.quirks().avoids(Quirk::SingleFnuz) {
-            read = read.map(|dtype| if dtype.is_fnuz() { DataType::F16 } else { dtype });
+        let mut read = self.quirks().factor_types(types, compute, self.target);
+        if [a, b]
+            .iter()
+            .any(|id| self.tensor(*id).dims.iter().all(|&dim| dim == 1))
+        {
+            read = self.quirks().types_beside_single(read);
         }
         let [of_a, of_b] = read;
         [self.settled_as(a, of_a), self.settled_as(b, of_b)]
@@ -319,10 +260,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
     /// Converts the elements of a tensor, in a separate dispatch.
     pub(crate) fn converted(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         let value = self.carry(value, dtype);
-        Ordered {
-            ssa: self.at.barrier(value.ssa),
-            ..value
-        }
+        value.apart(&self.at)
     }
 
     /// [`settled`](Self::settled) with its elements converted.
@@ -337,18 +275,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
         let value = self.carry(value, dtype);
         Ordered {
-            ssa: self.at.barrier_against(Quirk::UnsettledFactors, value.ssa),
+            ssa: self.at.computed_factor(value.ssa),
             ..value
-        }
-    }
-
-    /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler
-    /// away.
-    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c>) -> Ssa<'c> {
-        if self.quirks().avoids(quirk) {
-            self.apart_from_contractions(ssa)
-        } else {
-            ssa
         }
     }
 
@@ -411,7 +339,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
             .iter()
             .map(|axis| order.iter().position(|candidate| candidate == axis))
             .collect::<Option<Vec<_>>>()
-            .unwrap_or_else(|| unreachable!("orders over different axes"));
+            .expect("orders over different axes");
         let identity = IndexMap::identity(rank);
         let init = at.empty(&extents(&value.dims, &order), dtype);
         let inputs = [(value.ssa, value.dtype, IndexMap::select(rank, results))];
@@ -424,12 +352,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
                 convert(body, element, value.dtype, dtype)
             },
         );
-        Ordered {
-            ssa,
-            order,
-            dtype,
-            dims: value.dims.clone(),
-        }
+        Ordered::new(ssa, order, dtype, value.dims.clone())
     }
 
     /// A value as an output of conversions only: used where a carried type differs from what an

@@ -1,10 +1,10 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
 use crate::convert::{convert, integer_to_float};
+use crate::counts::exactly;
 use crate::ir::Emitter;
 use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::mlir::{Type, Value as Ssa};
-use crate::quirks::Quirk;
 use crate::target::Target;
 use rotini_graph::DataType;
 
@@ -20,12 +20,8 @@ pub(crate) struct Math<'c> {
     pub(crate) lacks_math_library: bool,
     /// Whether sin and cos are exact near 0 alone.
     pub(crate) reduces_angles: bool,
-    /// Whether no function may end in the copy of its operand's sign.
-    pub(crate) copies_no_sign: bool,
-    /// Whether the larger and the smaller one are found by comparison.
-    compares: bool,
-    /// Whether NaN has to be kept by an explicit comparison.
-    loses_nan: bool,
+    /// Whether one operation combines several elements.
+    combines: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
 }
@@ -40,21 +36,15 @@ impl<'c> Math<'c> {
             lacks_math_library: target.is_cpu(),
             // AMD's device library is exact to the last digits whatever the angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
-            copies_no_sign: compute == DataType::F32 && at.quirks().avoids(Quirk::CopiedSign),
-            compares: compute.is_float() && at.quirks().avoids(Quirk::MissingFmax),
-            loses_nan: compute.is_float() && at.quirks().avoids(Quirk::LostNan),
+            combines: false,
             axes,
         }
     }
 
     /// The same in a reduction of several elements, which is known by the one operation that
-    /// combines them. Elsewhere the larger one may have to be found by comparison
-    /// ([`Quirk::MissingFmax`]).
+    /// combines them.
     pub(crate) fn combining(self) -> Self {
-        Math {
-            compares: false,
-            ..self
-        }
+        Math { combines: true, ..self }
     }
 
     /// A constant, which is whole where the compute type is.
@@ -73,47 +63,31 @@ impl<'c> Math<'c> {
 
     /// The larger one; a number if either is.
     pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        if self.compares {
-            return self.chosen(FloatPredicate::Greater, x, y);
-        }
-        self.arithmetic("arith.maxnumf", "arith.maxsi", &[x, y])
+        self.number(["arith.maxnumf", "arith.maxsi"], FloatPredicate::Greater, [x, y])
     }
 
     /// The smaller one; a number if either is.
     pub(crate) fn min(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        if self.compares {
-            return self.chosen(FloatPredicate::Less, x, y);
-        }
-        self.arithmetic("arith.minnumf", "arith.minsi", &[x, y])
+        self.number(["arith.minnumf", "arith.minsi"], FloatPredicate::Less, [x, y])
     }
 
-    /// x if the predicate holds for x and y, else y; a number if either is.
-    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        let chosen = self.compare(predicate, x, y).select(x, y);
-        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y);
-        is_nan.select(x, chosen)
+    fn number(&self, [float, integer]: [&str; 2], predicate: FloatPredicate, operands: [Ssa<'c>; 2]) -> Scalar<'c> {
+        if self.compute.is_float() && !self.combines {
+            return self.at.number(float, predicate, operands);
+        }
+        self.arithmetic(float, integer, &operands)
     }
 
     /// The larger one; NaN if either is.
     pub(crate) fn maximum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y]);
-        self.or_nan(x, y, larger)
+        self.at.or_nan([x, y], larger)
     }
 
     /// The smaller one; NaN if either is.
     pub(crate) fn minimum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y]);
-        self.or_nan(x, y, smaller)
-    }
-
-    /// Returns `result`, or NaN if x or y is NaN and the operation would lose it
-    /// ([`Quirk::LostNan`]).
-    fn or_nan(&self, x: Ssa<'c>, y: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
-        if !self.loses_nan {
-            return result;
-        }
-        let are_numbers = self.compare(FloatPredicate::Ordered, x, y);
-        are_numbers.select(result, self.constant(f64::NAN))
+        self.at.or_nan([x, y], smaller)
     }
 
     pub(crate) fn abs(&self, x: Ssa<'c>) -> Scalar<'c> {
@@ -132,33 +106,6 @@ impl<'c> Math<'c> {
         let is_undefined = is_zero | wraps;
         let quotient = x.divsi(is_undefined.select(one, y));
         is_zero.select(zero, quotient)
-    }
-
-    /// -x as a term that may be summed: in a form that does not become the subtraction of x from
-    /// the sum ([`Quirk::NegatedTerms`]).
-    pub(crate) fn negated(&self, x: Ssa<'c>) -> Scalar<'c> {
-        match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
-            (true, true) => {
-                let negated = -x;
-                negated.copysign(negated)
-            }
-            (true, false) => {
-                let complement = x ^ self.constant(-1.0);
-                complement + self.constant(1.0)
-            }
-            (false, true) => -x,
-            (false, false) => self.constant(0.0) - x,
-        }
-    }
-
-    /// A sum over loops as a term of another sum: in a form that the compiler does not make the
-    /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
-    pub(crate) fn complete(&self, sum: Ssa<'c>) -> Scalar<'c> {
-        if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
-            sum.copysign(sum)
-        } else {
-            sum
-        }
     }
 
     /// A function of `math` on floats.
@@ -200,27 +147,23 @@ impl<'c> Math<'c> {
         let position = self.axes.iter().position(|&candidate| candidate == axis);
         let index = self
             .at
-            .loop_index(position.unwrap_or_else(|| unreachable!("the index of an axis without a loop")));
+            .loop_index(position.expect("the index of an axis without a loop"));
         let wide = index.index_cast(self.at.element_type(DataType::I64));
         convert(&self.at, wide, DataType::I64, self.compute)
     }
 }
 
-/// sum + x y in the compute type.
+/// Returns sum + x y in the compute type of the elements x, y and sum, the first two of which have
+/// these types.
 pub(crate) fn multiply_add<'c>(
     body: &Emitter<'c>,
-    x: (Ssa<'c>, DataType),
-    y: (Ssa<'c>, DataType),
-    sum: Ssa<'c>,
+    elements: &[Ssa<'c>],
+    [of_x, of_y]: [DataType; 2],
     compute: DataType,
 ) -> Scalar<'c> {
-    let x = convert(body, x.0, x.1, compute);
-    let y = convert(body, y.0, y.1, compute);
-    let (multiply, add) = if compute.is_float() {
-        ("arith.mulf", "arith.addf")
-    } else {
-        ("arith.muli", "arith.addi")
-    };
-    let product = body.same(multiply, &[x, y]);
-    body.same(add, &[sum, product])
+    let [x, y, sum] = exactly(elements);
+    let x = convert(body, x, of_x, compute);
+    let y = convert(body, y, of_y, compute);
+    let product = x * y;
+    sum + product
 }

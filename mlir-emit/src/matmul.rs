@@ -48,12 +48,7 @@ fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -
         &extents(&dims, &order),
         matrices.dtype,
     );
-    Ordered {
-        ssa,
-        order,
-        dtype: matrices.dtype,
-        dims,
-    }
+    Ordered::new(ssa, order, matrices.dtype, dims)
 }
 
 /// [`contract`], in blocks or in f64 where it would add up too much.
@@ -80,12 +75,12 @@ fn long_contract<'c>(
             let dims = [&[extent(&a.dims, 0)], out].concat();
             let shifted: Vec<usize> = [0].into_iter().chain(order.iter().map(|axis| axis + 1)).collect();
             let partial = contract(lowering, &a, &b, &dims, &shifted, compute);
-            Ordered {
-                ssa: blocks(&at, (partial.ssa, extent(&a.dims, 0)), &results, compute),
-                order: order.to_vec(),
-                dtype: compute,
-                dims: out.to_vec(),
-            }
+            Ordered::new(
+                blocks(&at, (partial.ssa, extent(&a.dims, 0)), &results, compute),
+                order.to_vec(),
+                compute,
+                out.to_vec(),
+            )
         }
         Summation::Wide => {
             let wide = contract(lowering, a, b, out, order, DataType::F64);
@@ -140,12 +135,12 @@ fn cpu_matmul<'c>(
     if !is_f32 || !is_one || !lie_so || !lowering.has_cpu_matmul(&product) {
         return None;
     }
-    Some(Ordered {
-        ssa: lowering.cpu_matmul(&product, [a.ssa, b.ssa], out),
-        order: in_rows,
-        dtype: compute,
-        dims: out.to_vec(),
-    })
+    Some(Ordered::new(
+        lowering.cpu_matmul(&product, [a.ssa, b.ssa], out),
+        in_rows,
+        compute,
+        out.to_vec(),
+    ))
 }
 
 /// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than

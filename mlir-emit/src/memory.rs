@@ -88,7 +88,7 @@ impl<'c> Lowering<'_, 'c> {
         let scatter = Scatter {
             bits: tensor.dtype.bits(),
             axes: axes.collect(),
-            span: span.unwrap_or_else(|| unreachable!("a span that overflows")),
+            span: span.expect("a span that overflows"),
             is_on_gpu: !self.target().is_cpu(),
         };
         self.scattered(&scatter, [value.ssa, old])

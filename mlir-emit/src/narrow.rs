@@ -30,8 +30,6 @@ use crate::convert::convert;
 use crate::ir::Emitter;
 use crate::ir::IntegerPredicate;
 use crate::mlir::{Float, Type, Value as Ssa};
-use crate::quirks::{Quirk, Quirks};
-use crate::target::Target;
 use rotini_graph::DataType;
 
 /// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
@@ -141,19 +139,6 @@ pub(crate) fn power(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores
-/// have and that holds every value.
-///
-/// Unsigned bytes are widened apart ([`Quirk::UnsignedBytes`]).
-pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
-    match dtype {
-        DataType::U8 if quirks.avoids(Quirk::UnsignedBytes) => DataType::I32,
-        DataType::F8E8M0 => DataType::F32,
-        _ if dtype.is_code() => DataType::F16,
-        _ => dtype,
-    }
-}
-
 /// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere
 /// else, as the floats that they are.
 pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
@@ -166,37 +151,6 @@ pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType)
     }
     let floats = Type::float(at.context(), float).tensor(&shape);
     at.one("tensor.bitcast", &[factor], floats, &[])
-}
-
-/// The types in which both factors of a contraction are read.
-///
-/// What has eight bits or less is read in the type of the other one if that is a 16-bit float,
-/// which holds all its values, so that matrix cores multiply both. Floats of two types neither of
-/// which is the compute type are converted to it ([`Quirk::MixedFactors`]). FNUZ codes of one type
-/// stay what they are where the target multiplies them, of both types they do not
-/// ([`Quirk::MixedFnuz`]).
-pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target, quirks: Quirks) -> [DataType; 2] {
-    let may_differ = !quirks.avoids(Quirk::MixedFnuz);
-    let are_fnuz = a.is_fnuz() && b.is_fnuz() && (a == b || may_differ);
-    if compute == DataType::F32 && are_fnuz && target.multiplies_fnuz() {
-        return [a, b];
-    }
-    let like = |own: DataType, other: DataType| match contracted(other, quirks) {
-        half @ (DataType::F16 | DataType::Bf16) if own.bits() <= 8 && own != DataType::F8E8M0 => half,
-        _ => contracted(own, quirks),
-    };
-    let read = [like(a, b), like(b, a)];
-    let are_other_floats = read.iter().all(|dtype| dtype.is_float() && *dtype != compute);
-    let quirk = match read {
-        [DataType::F64, DataType::F64] => Quirk::NarrowedFactors,
-        [a, b] if a != b => Quirk::MixedFactors,
-        read => return read,
-    };
-    if are_other_floats && quirks.avoids(quirk) {
-        [compute; 2]
-    } else {
-        read
-    }
 }
 
 /// The layout of IEEE's formats of 32 and 64 bits.

@@ -91,7 +91,7 @@ impl Groups {
         };
         Groups {
             count,
-            length: packed_bytes(count, dtype).unwrap_or_else(|| unreachable!("a span that overflows")),
+            length: packed_bytes(count, dtype).expect("a span that overflows"),
             elements,
             group_bytes,
             lines,

@@ -8,12 +8,10 @@ use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
-use crate::quirks::Quirk;
 use crate::step::{Shape, order_of};
 use crate::target::Target;
-use crate::value::{Data, Ordered, Value};
-use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
-use std::ops::RangeInclusive;
+use crate::value::{Ordered, Value};
+use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M, TensorId};
 
 /// How the two operands of a gradient are ordered.
 ///
@@ -36,17 +34,17 @@ struct BackwardOperands {
 /// cuDNN's: its attention selects the scores where the mask holds, and lowest f32 elsewhere
 /// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, which its importer never
 /// reaches.
-const SELECT_OPERANDS: SelectOperands = SelectOperands {
+pub(crate) const SELECT_OPERANDS: SelectOperands = SelectOperands {
     set: 0,
     unset: 1,
     mask: 2,
 };
 
 /// The positions of the operands of a selection.
-struct SelectOperands {
-    set: usize,
-    unset: usize,
-    mask: usize,
+pub(crate) struct SelectOperands {
+    pub(crate) set: usize,
+    pub(crate) unset: usize,
+    pub(crate) mask: usize,
 }
 
 /// The positions of the addend and of what is squared in `ADD_SQUARE`: x + y², as the front end's
@@ -142,25 +140,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Poi
         .flatten()
         .map(|id| lowering.value(id).clone())
         .collect::<Vec<_>>();
-    let avoids = |quirk| lowering.quirks().avoids(quirk);
-    let same = operand_that_is_yielded(op, &values, compute).filter(|_| avoids(Quirk::YieldedOperand));
+    let same = lowering.operand_that_is_yielded(op, &values, compute);
     let same = same.map(|operand| Pointwise::new(M::Identity, operand, None, None, op.out_0));
     let (op, values) = match &same {
         Some(identity) => (identity, vec![lowering.value(identity.in_0).clone()]),
-        None => (op, values),
-    };
-    let values = if compute == DataType::I32 && op.mode == M::BinarySelect && avoids(Quirk::SelectedSingle) {
-        let values = values.into_iter().enumerate();
-        let alone = values.map(|(position, value)| match position {
-            position if position == SELECT_OPERANDS.mask => value,
-            _ => read_alone(lowering, value),
-        });
-        alone.collect::<Vec<_>>()
-    } else {
-        values
+        None => (op, lowering.selected_alone(op, values, compute)),
     };
     let operands: Vec<_> = values.iter().collect();
-    let order = if avoids(Quirk::ConstantTransposed) && may_fold(op, &values) {
+    let order = if lowering.quirks().keeps_order(op, &values) {
         order_of(&out.dims, &operands)
     } else {
         lowering.result_order(op.out_0, &operands)
@@ -177,7 +164,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Poi
         if compute.is_float() {
             let terms = elements.iter().enumerate();
             let terms = terms.map(|(position, &term)| match sums.get(position) {
-                Some(true) => math.complete(term),
+                Some(true) => math.at.complete(term),
                 _ => term,
             });
             math.float_mode(op, &terms.collect::<Vec<_>>(), axis)
@@ -185,92 +172,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Poi
             math.integer_mode(op, elements, axis)
         }
     });
-    let is_pointwise = |node: &NormalNode| matches!(node.op, Op::Pointwise(_));
-    let is_summed = !lowering.graph().nodes().iter().all(is_pointwise);
-    let result = if is_summed && may_be_constant(op, &values, compute) && avoids(Quirk::ConstantSums) {
-        let ssa = lowering.emitter().barrier(result.ssa);
-        Ordered { ssa, ..result }
-    } else {
-        result
-    };
-    lowering.define(op.out_0, Value::of(result));
-}
-
-/// An operand of a selection: a single element that may be known not to be negative, an unsigned
-/// byte or the result of a comparison, is converted to i32 in a separate dispatch
-/// ([`Quirk::SelectedSingle`]).
-fn read_alone<'c>(lowering: &Lowering<'_, 'c>, value: Value<'c>) -> Value<'c> {
-    let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
-    let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
-    if !is_single || !matches!(value.data, Data::Tensor { .. }) {
-        return value;
-    }
-    let single = value.materialise(&lowering.emitter());
-    Value::of(lowering.converted(single, DataType::I32))
-}
-
-/// Magnitudes of constant masks that are not 0 in any compute type.
-const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX as f64;
-
-/// The operand that is the result, whatever the elements are: x, if it is what a constant mask
-/// selects, max(x, x), 1 times x of integers, x of them divided by 1.
-///
-/// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor
-/// than x. Where both meet in a further operation that yields x if they are the same, the compiler
-/// sees that too late ([`Quirk::YieldedOperand`]).
-fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> Option<TensorId> {
-    let operands = [Some(op.in_0), op.in_1, op.in_2];
-    let constant = |position: usize| match values.get(position)?.data {
-        Data::Constant(scalar) => Some(scalar.to_f64()),
-        _ => None,
-    };
-    let first_or_second = |neutral: f64| match (constant(0), constant(1)) {
-        (_, Some(value)) if value == neutral => Some(0),
-        (Some(value), _) if value == neutral => Some(1),
-        _ => None,
-    };
-    let is_same = op.in_1 == Some(op.in_0);
-    let position = match op.mode {
-        M::BinarySelect if is_same => SELECT_OPERANDS.set,
-        M::BinarySelect => match constant(SELECT_OPERANDS.mask)?.abs() {
-            0.0 => SELECT_OPERANDS.unset,
-            mask if SET_IN_ANY_TYPE.contains(&mask) => SELECT_OPERANDS.set,
-            _ => return None,
-        },
-        M::Max | M::Min if is_same => 0,
-        M::Mul if compute.is_integer() => first_or_second(1.0)?,
-        M::Add if compute.is_integer() => first_or_second(0.0)?,
-        M::Sub if compute.is_integer() => constant(1).filter(|value| *value == 0.0).map(|_| 0)?,
-        M::Div if compute.is_integer() => constant(1).filter(|value| *value == 1.0).map(|_| 0)?,
-        _ => return None,
-    };
-    let is_tensor = values
-        .get(position)
-        .is_some_and(|value| matches!(value.data, Data::Tensor { .. }));
-    operands.get(position).copied().flatten().filter(|_| is_tensor)
-}
-
-/// Whether the compiler may find that all elements of the result are the same
-/// ([`Quirk::ConstantSums`]): x or true, 0 times x of integers, an index along one.
-fn may_be_constant(op: &Pointwise, values: &[Value<'_>], compute: DataType) -> bool {
-    let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
-    (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
-}
-
-/// Whether the compiler may find that the result does not depend on the operands' elements: x - x
-/// of integers, 0 times x, an index.
-///
-/// Such a result is computed in the operand's order, and put into its own when it is stored
-/// ([`Quirk::ConstantTransposed`]).
-fn may_fold(op: &Pointwise, values: &[Value<'_>]) -> bool {
-    let is_same = op
-        .in_1
-        .is_some_and(|second| second == op.in_0 || op.in_2 == Some(second));
-    let is_index = op.mode == M::GenIndex;
-    is_same
-        || is_index
-        || op.in_2 == Some(op.in_0)
-        || values.iter().any(|value| matches!(value.data, Data::Constant(_)))
+    let ssa = lowering.summable_elements(op, &values, compute, result.ssa);
+    lowering.define(op.out_0, Value::of(Ordered { ssa, ..result }));
 }
 
 impl<'c> Math<'c> {
@@ -308,7 +211,7 @@ impl<'c> Math<'c> {
             M::Floor => x.floor(),
             M::GeluApproxTanhFwd => x * self.sigmoid(self.gelu_tanh(x)),
             M::GeluFwd => x * self.normal_cdf(x),
-            M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
+            M::GenIndex => self.index(axis.expect("GEN_INDEX without an axis")),
             M::Identity => x,
             M::Log => self.function("math.log", x),
             M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
@@ -317,7 +220,7 @@ impl<'c> Math<'c> {
             M::Max => self.maximum(x, y()),
             M::Min => self.minimum(x, y()),
             M::Mul => x * y(),
-            M::Neg => self.negated(x),
+            M::Neg => self.at.negated(x),
             M::Reciprocal => one() / x,
             M::ReluFwd => self.relu(op, x),
             // Not math.rsqrt: targets may round it worse than these two operations.
@@ -397,7 +300,7 @@ impl<'c> Math<'c> {
             M::CmpLt => compare(I::Less),
             M::CmpNeq => compare(I::NotEqual),
             M::Div => self.integer_div(x, y()),
-            M::GenIndex => self.index(axis.unwrap_or_else(|| unreachable!("GEN_INDEX without an axis"))),
+            M::GenIndex => self.index(axis.expect("GEN_INDEX without an axis")),
             M::Identity => x,
             M::LogicalAnd => self.flag(is_set(x) & is_set(y())),
             M::LogicalNot => self.flag(self.at.compare_integers(I::Equal, x, zero())),
@@ -405,7 +308,7 @@ impl<'c> Math<'c> {
             M::Max => self.maximum(x, y()),
             M::Min => self.minimum(x, y()),
             M::Mul => x * y(),
-            M::Neg => self.negated(x),
+            M::Neg => self.at.negated(x),
             M::ReluFwd => {
                 let clip = |value: f32| self.at.integer(value as i64, self.ty);
                 let lower = clip(op.relu_lower_clip.unwrap_or(0.0));

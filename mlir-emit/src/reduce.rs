@@ -3,19 +3,17 @@
 
 use crate::convert::convert;
 use crate::counts::exactly;
-use crate::fused::is_repeated;
 use crate::ir::{IndexMap, Loop, Writer, only};
 use crate::kernel::{has_rows, has_rows_on_cpus};
 use crate::lanes::Rows;
+use crate::legalise::merged::{Merged, settle};
+use crate::legalise::repeated::is_repeated;
+use crate::legalise::spread::Loops;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::merged::{Merged, settle};
 use crate::mlir::Value as Ssa;
-use crate::quirks::Quirk;
-use crate::spread::Loops;
 use crate::step::{Combiner, Open, Shape, arguments, count, inputs};
 use crate::sums::{accumulator, in_type};
-use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
@@ -23,8 +21,8 @@ impl<'c> Lowering<'_, 'c> {
     /// Combines the results of `body` along the `reduced` axes of `shape`, beginning with `start`.
     /// The first operand has all axes. The result is of the compute type, with extents of 1.
     ///
-    /// One that IREE would not [spread](crate::spread) gets its tiling given. One that it would
-    /// miscompile ([`Quirk::LostSums`]) becomes two: the last axis, then one loop of the rest.
+    /// One that IREE would not [spread](crate::legalise::spread) gets its tiling given. One that it
+    /// would miscompile becomes two: the last axis, then one loop of the rest.
     pub(crate) fn reduce(
         &self,
         operands: &[&Value<'c>],
@@ -64,12 +62,12 @@ impl<'c> Lowering<'_, 'c> {
         let axes = || shape.order.iter().copied();
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
         let merges = self.merges(operands, shape, &wide);
-        let needs_help = self.loops(operands, shape, reduced).need_help(self.target(), merges);
-        if self.quirks().avoids(Quirk::UnspreadReductions) && needs_help {
+        let loops = self.loops(operands, shape, reduced);
+        if loops.need_help((self.target(), self.quirks()), merges) {
             let value = self.reduce_spread(operands, shape, reduced, (combiner, start), body);
             return Open { value, is_spread: true };
         }
-        let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide));
+        let loses = self.quirks().loses_sums(self.target(), &extents(shape.dims, &wide));
         let splits = loses && !merges;
         let Some(&last) = wide.last().filter(|_| splits) else {
             let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body);
@@ -85,21 +83,19 @@ impl<'c> Lowering<'_, 'c> {
             ..*shape
         };
         let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body);
-        let Data::Tensor { ssa, .. } = rows.data else {
-            unreachable!("a reduction without a result");
-        };
+        let (ssa, _) = rows.into_tensor();
         // One loop now, which stays one behind a barrier.
         let (at, compute) = (self.emitter(), shape.dtype);
         let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
         groups.push((kept.len()..kept.len() + rest.len()).collect());
         let mut dims = extents(shape.dims, &kept);
         dims.push(count(shape.dims, &rest));
-        let merged = Value::of(Ordered {
-            ssa: at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)),
-            order: (0..dims.len()).collect(),
-            dtype: compute,
-            dims: dims.clone(),
-        });
+        let merged = Value::of(Ordered::new(
+            at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)),
+            (0..dims.len()).collect(),
+            compute,
+            dims.clone(),
+        ));
         let merged_shape = Shape {
             dims: &dims,
             order: &(0..dims.len()).collect::<Vec<_>>(),
@@ -113,9 +109,7 @@ impl<'c> Lowering<'_, 'c> {
             None,
             |_, elements| only(elements),
         );
-        let Data::Tensor { ssa, .. } = whole.data else {
-            unreachable!("a reduction without a result");
-        };
+        let (ssa, _) = whole.into_tensor();
         Open {
             value: reduced_value(ssa, kept, shape, reduced),
             is_spread: false,
@@ -239,9 +233,7 @@ impl<'c> Lowering<'_, 'c> {
             .loops(&merged, &whole, &gone)
             .attribute(self.target(), self.quirks());
         let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body);
-        let Data::Tensor { mut ssa, .. } = value.data else {
-            unreachable!("a reduction without a result");
-        };
+        let (mut ssa, _) = value.into_tensor();
         let stays: Vec<usize> = wide.iter().copied().filter(|axis| !reduced.contains(axis)).collect();
         if stays.len() != kept.len() {
             let mut next = 0..stays.len();
@@ -258,24 +250,6 @@ impl<'c> Lowering<'_, 'c> {
             );
         }
         reduced_value(ssa, stays, shape, reduced)
-    }
-
-    /// An operand of a reduction that masks what is beyond its end: codes as the floats that they
-    /// are ([`Quirk::MaskedCodes`]).
-    fn decoded(&self, value: Value<'c>) -> Value<'c> {
-        let Data::Tensor { ssa, order } = &value.data else {
-            return value;
-        };
-        if !value.dtype.is_code() || !self.quirks().avoids(Quirk::MaskedCodes) {
-            return value;
-        }
-        let codes = Ordered {
-            ssa: *ssa,
-            order: order.clone(),
-            dtype: value.dtype,
-            dims: value.dims.clone(),
-        };
-        Value::of(self.carry(codes, DataType::F32))
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by
@@ -322,7 +296,7 @@ impl<'c> Lowering<'_, 'c> {
         };
         let results = extents(&carried.dims, &order);
         let ssa = in_type(&self.emitter(), ssa, &results, carried.dtype, shape.dtype);
-        let ssa = self.apart_against(Quirk::PackedReductions, ssa);
+        let ssa = self.reduced_apart(ssa);
         Value {
             data: Data::Tensor { ssa, order },
             dtype: shape.dtype,
@@ -353,7 +327,6 @@ impl<'c> Lowering<'_, 'c> {
             .collect();
         let loops = kinds(&order, reduced);
         let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
-        let copies_sign = self.quirks().avoids(Quirk::RepeatedFactors) && has_repeated && carried.is_float();
         let written_out = self.written_out(operands, shape.dims, reduced, compute);
         let operands: Vec<_> = written_out.iter().collect();
         let read = self.operands(&operands, shape.dims, shape.order);
@@ -366,9 +339,7 @@ impl<'c> Lowering<'_, 'c> {
             &inputs(&read, &order),
             (init, carried, map),
             |inner, elements| {
-                let (sum, elements) = elements
-                    .split_last()
-                    .unwrap_or_else(|| unreachable!("a reduction without a result"));
+                let (sum, elements) = elements.split_last().expect("a reduction without a result");
                 let math = Math::new(*inner, self.target(), compute, order.clone());
                 let math = if count(shape.dims, reduced) > 1 {
                     math.combining()
@@ -377,8 +348,8 @@ impl<'c> Lowering<'_, 'c> {
                 };
                 let element = body(&math, &arguments(inner, &read, elements, compute));
                 let mut element = convert(inner, element, compute, carried);
-                if copies_sign {
-                    element = element.copysign(element);
+                if has_repeated {
+                    element = inner.uncontracted(element);
                 }
                 combiner.combine(&math, *sum, element)
             },
@@ -388,75 +359,6 @@ impl<'c> Lowering<'_, 'c> {
             ..reduced_value(ssa, kept, shape, reduced)
         }
     }
-
-    /// Makes operands whose products can be summed, behind a barrier: repeated integers are written
-    /// out ([`Quirk::RepeatedFactors`]), floats of two narrower types widened
-    /// ([`Quirk::MixedProducts`]). The first one gets all axes if a reduced axis is in no operand.
-    fn written_out(
-        &self,
-        operands: &[&Value<'c>],
-        dims: &[i64],
-        reduced: &[usize],
-        compute: DataType,
-    ) -> Vec<Value<'c>> {
-        let own = |value: &Value<'_>, axis: usize| {
-            axis.checked_add(value.dims.len())
-                .and_then(|axis| axis.checked_sub(dims.len()))
-                .filter(|&own| value.dims.get(own) == dims.get(axis))
-        };
-        let has = |value: &Value<'_>, axis: usize| {
-            own(value, axis)
-                .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
-        };
-        let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
-        let lacks_loops = !reduced.iter().all(is_covered);
-        let is_narrower = |value: &Value<'_>| {
-            let is_float = matches!(value.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
-            is_float && value.dtype != compute && matches!(value.data, Data::Tensor { .. })
-        };
-        let mut narrower = operands
-            .iter()
-            .filter(|value| is_narrower(value))
-            .map(|value| value.dtype);
-        let first = narrower.next();
-        let is_mixed = narrower.any(|dtype| Some(dtype) != first) && self.quirks().avoids(Quirk::MixedProducts);
-        let at = self.emitter();
-        let write_out = |(position, value): (usize, &&Value<'c>)| {
-            let widens = is_mixed && is_narrower(value);
-            let stays_whole = !compute.is_float() && self.quirks().avoids(Quirk::RepeatedFactors);
-            if widens || stays_whole && is_repeated(value, dims, reduced) {
-                let whole = value.materialise(&at);
-                let wide = if widens { self.carry(whole, compute) } else { whole };
-                let ssa = at.barrier(wide.ssa);
-                Value::of(Ordered { ssa, ..wide })
-            } else if lacks_loops && position == 0 {
-                Value::of(value.materialise(&at))
-            } else {
-                (*value).clone()
-            }
-        };
-        operands.iter().enumerate().map(write_out).collect()
-    }
-}
-
-/// Whether the compiler may leave out parts of a reduction over loops of these extents
-/// ([`Quirk::LostSums`]).
-///
-/// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs
-/// give the innermost one to several subgroups. If that is no multiple of a subgroup these can be
-/// more than the lanes that add their sums up, and the first one's sum is all that is taken.
-/// Whatever the operands' orders are, what stands before them or after the result may be fused.
-pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
-    let Some(subgroup) = target.least_subgroup() else {
-        return false;
-    };
-    let elements = extents
-        .iter()
-        .try_fold(1_i64, |product, &extent| product.checked_mul(extent));
-    let wide = extents.iter().filter(|&&extent| extent > 1);
-    wide.count() > 1
-        && elements.is_none_or(|elements| elements % subgroup == 0)
-        && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
 }
 
 /// How the loops over these axes run.

@@ -14,9 +14,8 @@ use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
-use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, count, order_of};
-use crate::value::{Data, Value};
+use crate::value::Value;
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
 
 /// Says whether the operation can be lowered.
@@ -52,15 +51,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
         .map(|(axis, _)| axis)
         .collect();
     let mode = op.mode;
-    // The magnitudes of bytes are computed on wider integers, in a separate dispatch
-    // (`Quirk::MaskedCodes`).
-    let takes_magnitudes = matches!(mode, M::Norm1 | M::Amax) && compute.is_integer();
-    let is_widened = takes_magnitudes && input.dtype == DataType::I8 && lowering.quirks().avoids(Quirk::MaskedCodes);
-    let input = match &input.data {
-        Data::Tensor { .. } if is_widened => {
-            let bytes = input.materialise(&lowering.emitter());
-            Value::of(lowering.converted(bytes, compute))
-        }
+    let input = match mode {
+        M::Norm1 | M::Amax => lowering.widened_magnitudes(input, compute),
         _ => input,
     };
     let shape = Shape {
@@ -68,7 +60,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
         order: &order_of(&input.dims, &[&input]),
         dtype: compute,
     };
-    let key = key(mode, compute).filter(|_| lowering.quirks().avoids(Quirk::SignedExtremes));
+    let key = match mode {
+        M::Min | M::Max => lowering.quirks().unsigned_key(mode == M::Min, compute),
+        _ => None,
+    };
     let how = key.map_or(combiner(mode), |_| (Combiner::GreatestUnsigned, 0.0));
     let of_nan = if mode == M::Max {
         least_finite(declared)
@@ -106,17 +101,6 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
             }
         }
     })
-}
-
-/// The bits to flip in integers, so that the greatest unsigned one is the least or the greatest
-/// signed one.
-fn key(mode: M, compute: DataType) -> Option<i64> {
-    let least = i64::MIN >> 64_u32.checked_sub(compute.bits())?;
-    match mode {
-        M::Min if compute.is_integer() => Some(!least),
-        M::Max if compute.is_integer() => Some(least),
-        _ => None,
-    }
 }
 
 /// Flips bits. Doing it twice changes nothing.

@@ -91,12 +91,7 @@ impl<'c> Lowering<'_, 'c> {
                 convert(inner, result, compute, shape.dtype)
             },
         );
-        Ordered {
-            ssa,
-            order: shape.order.to_vec(),
-            dtype: shape.dtype,
-            dims: shape.dims.to_vec(),
-        }
+        Ordered::new(ssa, shape.order.to_vec(), shape.dtype, shape.dims.to_vec())
     }
 
     /// Makes the value of a tensor that a node writes from the operands' elements at its place.
@@ -149,9 +144,7 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
 /// How many elements lie along these axes.
 pub(crate) fn count(dims: &[i64], axes: &[usize]) -> i64 {
     axes.iter().fold(1_i64, |count, &axis| {
-        count
-            .checked_mul(extent(dims, axis))
-            .unwrap_or_else(|| unreachable!("an extent that overflows"))
+        count.checked_mul(extent(dims, axis)).expect("an extent that overflows")
     })
 }
 

@@ -170,12 +170,8 @@ pub(crate) fn blocks<'c>(
 pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize, block: i64) -> Ordered<'c> {
     let (mut groups, mut physical, mut order) = (Vec::new(), Vec::new(), Vec::new());
     let mut dims = matrix.dims.clone();
-    let extent = dims
-        .get_mut(axis)
-        .unwrap_or_else(|| unreachable!("a matrix without that axis"));
-    let count = extent
-        .checked_div(block)
-        .unwrap_or_else(|| unreachable!("a block without terms"));
+    let extent = dims.get_mut(axis).expect("a matrix without that axis");
+    let count = extent.checked_div(block).expect("a block without terms");
     *extent = block;
     for &own in &matrix.order {
         let next = physical.len();
@@ -190,12 +186,12 @@ pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize,
         }
     }
     dims.insert(0, count);
-    Ordered {
-        ssa: reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype),
+    Ordered::new(
+        reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype),
         order,
-        dtype: matrix.dtype,
+        matrix.dtype,
         dims,
-    }
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 use crate::ir::{Emitter, IndexMap, Input, Loop};
 use crate::mlir::{Attribute, Value as Ssa};
-use crate::quirks::Quirk;
 use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
@@ -41,6 +40,14 @@ pub(crate) struct Ordered<'c> {
 }
 
 impl<'c> Value<'c> {
+    /// Returns the tensor of a value that is one, and the order of its axes.
+    pub(crate) fn into_tensor(self) -> (Ssa<'c>, Vec<usize>) {
+        match self.data {
+            Data::Tensor { ssa, order } => (ssa, order),
+            Data::Constant(_) | Data::Scalar(_) => unreachable!("a constant instead of a tensor"),
+        }
+    }
+
     pub(crate) fn of(ordered: Ordered<'c>) -> Self {
         let Ordered {
             ssa,
@@ -95,7 +102,7 @@ impl<'c> Value<'c> {
         let shift = dims
             .len()
             .checked_sub(self.dims.len())
-            .unwrap_or_else(|| unreachable!("an operand of higher rank"));
+            .expect("an operand of higher rank");
         let has_loop = |axis: usize| axis.checked_add(shift).is_some_and(|axis| loops.contains(&axis));
         let mut keep = Vec::with_capacity(order.len());
         for &axis in order {
@@ -121,21 +128,11 @@ impl<'c> Value<'c> {
         if let Data::Tensor { ssa, order } = &self.data
             && order.len() == rank
         {
-            return Ordered {
-                ssa: *ssa,
-                order: order.clone(),
-                dtype: self.dtype,
-                dims: self.dims.clone(),
-            };
+            return Ordered::new(*ssa, order.clone(), self.dtype, self.dims.clone());
         }
         let order: Vec<usize> = (0..rank).collect();
         let ssa = self.copy_to(at, &order);
-        Ordered {
-            ssa,
-            order,
-            dtype: self.dtype,
-            dims: self.dims.clone(),
-        }
+        Ordered::new(ssa, order, self.dtype, self.dims.clone())
     }
 
     /// A new tensor with the same elements in another order.
@@ -193,13 +190,11 @@ impl<'c> Operand<'c> {
         let shift = dims
             .len()
             .checked_sub(value.dims.len())
-            .unwrap_or_else(|| unreachable!("an operand of higher rank"));
+            .expect("an operand of higher rank");
         let mut keep = Vec::with_capacity(order.len());
         let mut axes = Vec::with_capacity(order.len());
         for &axis in order {
-            let outer = axis
-                .checked_add(shift)
-                .unwrap_or_else(|| unreachable!("an axis out of range"));
+            let outer = axis.checked_add(shift).expect("an axis out of range");
             let moves = extent(&value.dims, axis) == extent(dims, outer);
             keep.push(moves);
             if moves {
@@ -223,7 +218,7 @@ impl<'c> Operand<'c> {
             .iter()
             .map(|axis| order.iter().position(|candidate| candidate == axis))
             .collect::<Option<Vec<_>>>()
-            .unwrap_or_else(|| unreachable!("an operand with an axis that its iteration lacks"));
+            .expect("an operand with an axis that its iteration lacks");
         Some((*ssa, self.dtype, IndexMap::select(order.len(), results)))
     }
 
@@ -327,11 +322,28 @@ pub(crate) fn reshape<'c>(
 }
 
 impl<'c> Ordered<'c> {
+    pub(crate) fn new(ssa: Ssa<'c>, order: Vec<usize>, dtype: DataType, dims: Vec<i64>) -> Self {
+        Ordered {
+            ssa,
+            order,
+            dtype,
+            dims,
+        }
+    }
+
+    /// The same tensor behind a barrier.
+    pub(crate) fn apart(self, at: &Emitter<'c>) -> Self {
+        Ordered {
+            ssa: at.barrier(self.ssa),
+            ..self
+        }
+    }
+
     /// The element with this index along each logical axis, in the body of an operation that will
     /// be appended to the block of `at`.
     pub(crate) fn element(&self, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
         let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
-        let physical = physical.unwrap_or_else(|| unreachable!("an axis out of range"));
+        let physical = physical.expect("an axis out of range");
         body.extract(self.ssa, &physical, self.dtype)
     }
 
@@ -351,14 +363,9 @@ impl<'c> Ordered<'c> {
             self.move_unit_axes(at, order)
         } else {
             let copy = Value::of(self.clone()).copy_to(at, order);
-            at.barrier_against(Quirk::FoldedTranspose, copy)
+            at.transposed_copy(copy)
         };
-        Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: self.dtype,
-            dims: self.dims.clone(),
-        }
+        Ordered::new(ssa, order.to_vec(), self.dtype, self.dims.clone())
     }
 
     fn move_unit_axes(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {

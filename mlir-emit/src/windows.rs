@@ -7,7 +7,6 @@ use crate::ir::{Emitter, IndexMap, Input, IntegerPredicate, Loop, MISSING};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
-use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
 use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
 
@@ -128,7 +127,7 @@ impl<'c> Places<'c> {
     pub(crate) fn new(at: Emitter<'c>, order: &[usize]) -> Self {
         let along = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
-            at.loop_index(position.unwrap_or_else(|| unreachable!("an axis without a loop")))
+            at.loop_index(position.expect("an axis without a loop"))
         };
         Places {
             at,
@@ -240,7 +239,7 @@ impl<'c> Fold<'_, '_, 'c> {
     /// `beside`, which is shaped like the result, and from the old value.
     ///
     /// The loops are the operation's own where it reads a window. Where all is found by its
-    /// position, code for GPUs has one loop in each thread ([`Quirk::ConstantFolds`]).
+    /// position, each thread may have one loop.
     pub(crate) fn lower(
         &self,
         beside: Option<&Ordered<'c>>,
@@ -252,7 +251,7 @@ impl<'c> Fold<'_, '_, 'c> {
         let (rank, target) = (self.order.len(), self.lowering.target());
         let is_found = windowed.is_none();
         let windows = usize::from(!is_found);
-        let in_thread = is_found && at.quirks().avoids(Quirk::ConstantFolds);
+        let in_thread = at.quirks().folds_in_thread(is_found);
         let reduced = if in_thread { 0 } else { self.over.len() };
         let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
         let map = |numbers: &[usize]| IndexMap::select(loops.len(), numbers.iter().copied());
@@ -266,7 +265,7 @@ impl<'c> Fold<'_, '_, 'c> {
         if let Some(tensor) = beside {
             let position = |axis: &usize| self.order.iter().position(|other| other == axis);
             let positions: Option<Vec<_>> = tensor.order.iter().map(position).collect();
-            let positions = positions.unwrap_or_else(|| unreachable!("orders over different axes"));
+            let positions = positions.expect("orders over different axes");
             inputs.push((tensor.ssa, tensor.dtype, map(&positions)));
         }
         let shape = extents(self.dims, self.order);
@@ -277,7 +276,7 @@ impl<'c> Fold<'_, '_, 'c> {
         };
         let result: Vec<usize> = (0..rank).collect();
         let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |inner, elements| {
-            let (so_far, read) = elements.split_last().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let (so_far, read) = elements.split_last().expect(MISSING);
             let mut places = Places::new(*inner, self.order);
             if in_thread {
                 return self.in_thread(&places, read, (start, dtype), body);
@@ -288,12 +287,7 @@ impl<'c> Fold<'_, '_, 'c> {
             let read = [&read[..windows], &read[windows + 1..]].concat();
             body(&math, &places, &read, *so_far)
         });
-        Ordered {
-            ssa,
-            order: self.order.to_vec(),
-            dtype,
-            dims: self.dims.to_vec(),
-        }
+        Ordered::new(ssa, self.order.to_vec(), dtype, self.dims.to_vec())
     }
 
     /// One loop over everything, inside the body of the operation.

@@ -94,7 +94,7 @@ fn the_least_recently_used_shapes_go() {
     assert!((3..most).all(|shapes| variable.find(&[shapes]).is_some()));
 }
 
-/// Threads that all found the table full leave no more than there may be.
+/// If several threads find the table full at once, it still ends with no more than the limit.
 #[test]
 fn no_more_shapes_stay_than_there_may_be() {
     let variable = Variable::new(Arc::new(NOTHING), Graph::default(), &[], 0);
@@ -107,7 +107,7 @@ fn no_more_shapes_stay_than_there_may_be() {
     assert_eq!(variable.codes.read().unwrap().len(), MAX_SHAPES);
 }
 
-/// Code whose end takes until it is let go, as it would if it waited for a device.
+/// Code whose `drop` blocks until the test lets it go on, as if it waited for a device.
 struct Slow {
     ends: mpsc::Sender<()>,
     go: Arc<Mutex<mpsc::Receiver<()>>>,
@@ -129,14 +129,14 @@ impl Executable for Slow {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        // Nobody listens any more, or lets anything go, if the test is over.
+        // Both fail at once when the test is over.
         let _ = self.ends.send(());
         let _ = self.go.lock().unwrap().recv();
     }
 }
 
-/// However long code that goes needs for it, and whatever it waits for: executions of shapes that
-/// are known go on, and they stay known.
+/// While the `drop` of evicted code blocks, executions of the shapes in the table go on, and the
+/// shapes stay in the table.
 #[test]
 fn nobody_waits_for_code_that_goes() {
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -155,12 +155,12 @@ fn nobody_waits_for_code_that_goes() {
     let (context, runtime) = (&context, &runtime);
     std::thread::scope(move |scope| {
         let variable = context.variable.as_ref().unwrap();
-        // Two more, from two threads: both are left waiting for what goes.
+        // Two more, from two threads: each waits for the `drop` of the code that it evicts.
         for shapes in [most, most + 1] {
             scope.spawn(move || drop(variable.add(&[shapes], code())));
         }
         for _ in 0..2 {
-            // One that keeps its lock meanwhile does not even let the other come so far.
+            // If one held the table's lock meanwhile, the other would not evict anything.
             end.recv_timeout(PATIENCE).unwrap();
         }
         let (done, is_done) = mpsc::channel();

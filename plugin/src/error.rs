@@ -78,7 +78,7 @@ pub enum Error {
         /// What the caller knows of.
         told: u64,
     },
-    /// Code that was just made and needs more workspace than was reported while there was none.
+    /// New code that needs more workspace than was reported before it was compiled.
     #[error(
         "the graph is not supported this time: its code needs {needed} bytes of workspace, more than the {reported} that were reported before it \
          was compiled; from now on {needed} are reported"
@@ -195,8 +195,8 @@ impl Error {
         }
     }
 
-    /// For how long creating the same code again would fail again, as far as anyone can tell: so
-    /// long it is worth remembering.
+    /// Returns how long the failure is remembered: to create the same code again is expected to fail
+    /// for that long. `None` if it may succeed at once.
     #[must_use]
     pub const fn lasts(&self) -> Option<Duration> {
         match self {
@@ -219,16 +219,14 @@ impl Error {
         };
         match &**source {
             rotini_iree::runtime::Error::Load(_) => true,
-            // For another device; all else, such as no memory, may be otherwise next time.
-            rotini_iree::runtime::Error::Session { source, .. } => {
-                source.code() == rotini_iree::result::Code::Incompatible
-            }
+            // Code for another device. Other failures, such as a lack of memory, may pass.
+            rotini_iree::runtime::Error::Session { source, .. } => source.code() == rotini_iree::result::Code::Incompatible,
             _ => false,
         }
     }
 
-    /// Whether a device that could not be set up cannot be later either. All else, such as no
-    /// memory, passes.
+    /// Whether a device can never be set up in this process. Other failures, such as a lack of
+    /// memory, pass.
     pub(crate) const fn is_about_devices(&self) -> bool {
         matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }

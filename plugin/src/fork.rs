@@ -15,7 +15,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 /// The drivers of GPUs that this process has set up, or is setting up.
 static GPUS: AtomicU32 = AtomicU32::new(0);
-/// Whether a process before it has.
+/// Whether a process had set up a driver of GPUs before it forked this one.
 static HAD_GPUS: AtomicBool = AtomicBool::new(false);
 
 /// The process that something was made in.
@@ -23,7 +23,7 @@ static HAD_GPUS: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The one that runs.
+    /// The process that runs this code.
     pub(crate) fn current() -> Self {
         Process(FORKS.load(Ordering::Relaxed))
     }
@@ -33,7 +33,7 @@ impl Process {
         self.0
     }
 
-    /// Checks that it is the one that runs.
+    /// Checks that it is the [current](Self::current) process.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Process {
     }
 }
 
-/// Something that is of use in the process alone that made it.
+/// Something that can only be used in the process that made it.
 pub(crate) trait Made {
     /// The process.
     fn made_in(&self) -> Process;
@@ -57,7 +57,7 @@ pub(crate) trait Made {
 ///
 /// # Errors
 ///
-/// Without memory.
+/// If there is no memory.
 pub(crate) fn watch() -> Result<(), Error> {
     if IS_WATCHED.swap(true, Ordering::AcqRel) {
         return Ok(());
@@ -73,7 +73,7 @@ pub(crate) fn watch() -> Result<(), Error> {
     }
 }
 
-/// Sets up a driver of GPUs. What finds none is no use of them.
+/// Sets up a driver of GPUs, and notes that this process uses them unless there are none.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ pub(crate) fn use_gpus<T>(set_up: impl FnOnce() -> Result<T, Error>) -> Result<T
     if HAD_GPUS.load(Ordering::Relaxed) {
         return Err(Error::Forked("driver of the GPUs"));
     }
-    // From the start: a child of another thread's has what is half done.
+    // Before the driver is set up: if another thread forks meanwhile, the child has half of it.
     GPUS.fetch_add(1, Ordering::Relaxed);
     set_up().inspect_err(|error| {
         if matches!(error, Error::NoDevice(_)) {

@@ -110,13 +110,13 @@ fn yielded(scope: &Scope<'_>, form: &GenericForm<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Whether the result is one operation between what there is already and something else.
+/// Whether the result is one operation that combines the element so far with another value.
 fn combines(body: &[Scalar], result: Value, so_far: Value) -> bool {
     let uses = |arithmetic: &Arithmetic| arithmetic.operands().iter().filter(|&&value| value == so_far).count();
     let combiner = body.iter().find(|scalar| scalar.result == result);
     let total: usize = body.iter().map(|scalar| uses(&scalar.arithmetic)).sum();
-    // Not even by a dead word: what combines is built apart, and its result is the new element
-    // alone.
+    // Nothing else reads the result, not even an operation that nobody reads: the operation that
+    // combines is written apart from the others, and its result is only yielded.
     let is_the_end = body
         .iter()
         .all(|scalar| !scalar.arithmetic.operands().contains(&result));
@@ -161,8 +161,8 @@ impl Loops {
         Ok(Operand { value, map })
     }
 
-    /// Where the axes of a tensor are read: at distinct loops, so that whatever the loops do stays
-    /// inside it, or at fixed places.
+    /// Returns the place at which each axis of a tensor is read: the index of a loop, each loop for
+    /// one axis at most, which stays within the extent, or a fixed index.
     fn places(&mut self, map: &Map<'_>, ty: &TensorType) -> Result<Vec<Place>, String> {
         let names = &map.loops;
         if names.len() != self.extents.len() {

@@ -25,7 +25,7 @@ pub struct Schedule {
     pub tile: [u64; 2],
     /// Subgroups of a workgroup along both.
     pub subgroups: [u64; 2],
-    /// Steps of the sum that LDS holds: with two, a step is copied while another one is multiplied.
+    /// Buffers in LDS, each for one step of the sum: with two, one is filled while the other is read.
     pub buffers: u64,
     /// Workgroups that share a sum. Their sums are added by another kernel.
     pub parts: u64,
@@ -188,25 +188,26 @@ pub fn candidates() -> impl Iterator<Item = Schedule> {
     })
 }
 
-/// The one that was [found](crate::known) to be the fastest, else the one that is estimated to be.
+/// Returns the schedule that was [found](crate::known) to be the fastest, else the one that is
+/// [estimated] to be.
 #[must_use]
 pub fn choose(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     known::schedule(machine, problem).or_else(|| estimated(machine, problem))
 }
 
-/// The one that is estimated to be the fastest: of those that nearly are, the one with the smallest
-/// tiles, and of those the one with the most subgroups: the estimates were seen to be unfair to
-/// them.
+/// Returns the schedule that is estimated to be the fastest. Among those within 2 % of the least
+/// estimate it is the one with the smallest tiles, and of those the one with the most subgroups:
+/// estimates were seen to be too high for small tiles and many subgroups.
 #[must_use]
 pub fn estimated(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     ranked(machine, problem).first().map(|&(schedule, _)| schedule)
 }
 
-/// All of them, the one that is [estimated] to be the fastest first, with the microseconds of the
-/// estimates.
+/// Returns all schedules of a product with their estimated microseconds, the one that is
+/// [estimated] to be the fastest first.
 #[must_use]
 pub fn ranked(machine: &Machine, problem: &Problem) -> Vec<(Schedule, f64)> {
-    /// Times the least.
+    /// Estimates up to this multiple of the least count as nearly the fastest.
     const NEARLY: f64 = 1.02;
     let mut all: Vec<_> = timed(machine, problem).collect();
     all.sort_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -225,7 +226,7 @@ fn timed(machine: &Machine, problem: &Problem) -> impl Iterator<Item = (Schedule
         .map(|schedule| (schedule, estimate(machine, problem, &schedule)))
 }
 
-/// A schedule with the numbers of parts that are worth a thought.
+/// Returns a schedule without split-K, and with each number of parts that may be faster.
 fn parts(machine: &Machine, problem: &Problem, schedule: Schedule) -> Vec<Schedule> {
     let steps = problem.depth.div_ceil(STEP_BYTES);
     let groups = groups(problem, &schedule);

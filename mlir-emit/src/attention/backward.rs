@@ -43,10 +43,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     });
     let at = lowering.emitter();
     // Read by a matmul, and where another one ends: computed once.
-    let weights = Ordered {
-        ssa: at.barrier(weights.ssa),
-        ..weights
-    };
+    let weights = weights.apart(&at);
     let d_o_value = Value::of(d_o.clone());
     let order = order_of(&d_o.dims, &[&d_o_value]);
     let level = level(lowering, (&d_o_value, op.o), &order, compute);
@@ -63,9 +60,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     let mut operands = vec![&weight, &reached, &level];
     operands.extend(attention.lengths.iter().flatten());
     let gradient = lowering.map(&operands, &shape, compute, |math, elements| {
-        let (&[weight, reached, level], lengths) = elements
-            .split_first_chunk()
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let (&[weight, reached, level], lengths) = elements.split_first_chunk().expect(MISSING);
         let lengths = match lengths {
             &[queries, keys] => Some([queries, keys]),
             _ => None,
@@ -77,10 +72,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype);
     let factor = lowering.carry(gradient.clone(), multiplied);
     // Read by two matmuls: computed once.
-    let factor = Ordered {
-        ssa: at.barrier(factor.ssa),
-        ..factor
-    };
+    let factor = factor.apart(&at);
     let scale = attention.scale.clone();
     let k = attention.for_each_head(lowering, &attention.present(lowering, &attention.k, Rows::Keys));
     let q = attention.present(lowering, &attention.q, Rows::Queries);
@@ -106,10 +98,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         operands.extend(is_scaled.then_some(&scale));
         operands.extend(attention.length(rows));
         lowering.finish(id, &operands, compute, |math, elements| {
-            let (&product, mut rest) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let (&product, mut rest) = elements.split_first().expect(MISSING);
             let mut scaled = product;
             if is_scaled {
-                let (&scale, lengths) = rest.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let (&scale, lengths) = rest.split_first().expect(MISSING);
                 (scaled, rest) = (product * scale, lengths);
             }
             in_sequence(math, scaled, rest)
@@ -144,12 +136,12 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
     let dims = [batch, heads, all / heads, rows, columns];
     let groups = [vec![0], vec![1, 2], vec![3], vec![4]];
     let at = lowering.emitter();
-    let split = Value::of(Ordered {
-        ssa: reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype),
-        order: (0..dims.len()).collect(),
-        dtype: product.dtype,
-        dims: dims.to_vec(),
-    });
+    let split = Value::of(Ordered::new(
+        reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype),
+        (0..dims.len()).collect(),
+        product.dtype,
+        dims.to_vec(),
+    ));
     let shape = Shape {
         dims: &dims,
         order: &[0, 1, 2, 3, 4],
@@ -163,10 +155,10 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
     };
     // Axes of extent 1 may have gone with the reduced one.
     let order = order.into_iter().map(|axis| axis - usize::from(axis > 2)).collect();
-    Value::of(Ordered {
+    Value::of(Ordered::new(
         ssa,
         order,
-        dtype: product.dtype,
-        dims: vec![batch, heads, rows, columns],
-    })
+        product.dtype,
+        vec![batch, heads, rows, columns],
+    ))
 }

@@ -17,14 +17,11 @@ use crate::convert::compute_type;
 use crate::ir::FloatPredicate as F;
 use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, Sdpa};
-
-/// Rows and columns of the smallest matrix that an instruction multiplies.
-const TILE: i64 = 16;
 
 /// Returns the softmax and the weighted sum; `None` where IREE's operation does not support all
 /// that is asked for, or is slower.
@@ -83,16 +80,13 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
     };
     let is_float = matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let widest = if dtype == DataType::F32 { 128 } else { 256 };
-    let avoids = quirks.avoids(Quirk::UntiledAttention);
-    let fits = |columns: i64| !avoids || (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;
     matches!(target, Target::Rocm { .. })
         && is_float
         && compute == DataType::F32
         && [k, v] == [dtype; 2]
         && !asks_for_more(op)
         && key_heads == value_heads
-        && [queries, keys].iter().all(|length| !avoids || length % TILE == 0)
-        && [d, columns].into_iter().all(fits)
+        && quirks.tiles_attention([queries, keys], [d, columns], widest)
 }
 
 /// Whether the whole graph is an attention in one dispatch that IREE does not form by itself,

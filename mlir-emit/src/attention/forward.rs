@@ -7,6 +7,7 @@ use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
 use super::{flash, kernels};
 use crate::convert::checked_compute_type;
+use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
@@ -38,9 +39,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     if let Some(id) = op.stats {
         let row = Row::new(&total);
         let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
-            let &[reference, total] = elements else {
-                unreachable!("{MISSING}");
-            };
+            let [reference, total] = exactly(elements);
             reference + math.function("math.log", total)
         });
         save(lowering, id, Value::of(statistic), compute);
@@ -72,16 +71,12 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
     // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
     let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
         let all = elements.iter().copied();
-        let greatest = all
-            .reduce(|x, y| math.max(x, y))
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let greatest = all.reduce(|x, y| math.max(x, y)).expect(MISSING);
         let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY));
         nothing.select(math.constant(0.0), greatest)
     }));
     let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |_, elements| {
-        let &[score, reference] = elements else {
-            unreachable!("{MISSING}");
-        };
+        let [score, reference] = exactly(elements);
         (score - reference).exp()
     }));
     let sum = lowering.reduce(&[&weights], &shape, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
@@ -101,7 +96,7 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
                 dtype: compute,
             };
             Value::of(lowering.map(&[&weighted, length], &wide, compute, |math, elements| {
-                let (&element, lengths) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let (&element, lengths) = elements.split_first().expect(MISSING);
                 in_sequence(math, element, lengths)
             }))
         }
@@ -113,9 +108,7 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
             &row.shape(compute),
             compute,
             |_, elements| {
-                let &[sum, sink, reference] = elements else {
-                    unreachable!("{MISSING}");
-                };
+                let [sum, sink, reference] = exactly(elements);
                 sum + (sink - reference).exp()
             },
         )),

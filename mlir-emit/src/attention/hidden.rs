@@ -95,7 +95,7 @@ impl<'c> Attention<'c> {
         let mut operands = vec![&value];
         operands.extend(self.length(rows));
         let present = lowering.map(&operands, &shape, self.compute, |math, elements| {
-            let (&element, lengths) = elements.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let (&element, lengths) = elements.split_first().expect(MISSING);
             shown(math, element, (lengths, [first, end, count]))
         });
         Ordered {
@@ -127,10 +127,7 @@ impl<'c> Attention<'c> {
             return product;
         }
         let at = lowering.emitter();
-        let product = Value::of(Ordered {
-            ssa: at.barrier(product.ssa),
-            ..product
-        });
+        let product = Value::of(product.apart(&at));
         let shape = Shape {
             dims,
             order: &[0, 1, QUERY, KEY],
@@ -144,7 +141,7 @@ impl<'c> Attention<'c> {
                 body.fold(range, body.zero(self.compute), |inner, term, sum| {
                     let weight = a.element(inner, &[batch, head, row, term]);
                     let element = b.element(inner, &[batch, head, term, column]);
-                    multiply_add(inner, (weight, a.dtype), (element, b.dtype), sum, self.compute)
+                    multiply_add(inner, &[weight, element, sum], [a.dtype, b.dtype], self.compute)
                 })
             })
         })
@@ -169,16 +166,13 @@ impl<'c> Attention<'c> {
             mask: mask.as_ref(),
             group: extent(&self.q.dims, HEAD)
                 .checked_div(extent(&self.k.dims, HEAD))
-                .unwrap_or_else(|| unreachable!("{MISSING}")),
+                .expect(MISSING),
             scale: scale.to_f64() * LOG2_E,
         };
         let keys = extent(&self.dims, KEY);
         let apart = |value: Value<'c>| {
             let tensor = value.materialise(&at);
-            Ordered {
-                ssa: at.barrier(tensor.ssa),
-                ..tensor
-            }
+            tensor.apart(&at)
         };
         let [weighted, greatest, total] = [online.weighted, online.greatest, online.total].map(apart);
         let (weighted, greatest, total) = (weighted, greatest, total);
@@ -240,7 +234,7 @@ impl<'c> Attention<'c> {
                         let weight = (power - greatest).exp2();
                         let head = power_head(inner, place[1], power_group(&self.q, v));
                         let element = v.element(inner, &[place[0], head, key, column]);
-                        multiply_add(inner, (weight, dtype), (element, v.dtype), sum, dtype)
+                        multiply_add(inner, &[weight, element, sum], [dtype, v.dtype], dtype)
                     },
                 )
             })
@@ -331,7 +325,7 @@ impl<'c> Power<'_, 'c> {
             let [batch, head, of_keys, query, key] = [batch, head, of_keys, query, key];
             let q_element = q.element(inner, &[batch, head, query, column]);
             let k_element = k.element(inner, &[batch, of_keys, key, column]);
-            multiply_add(inner, (q_element, q.dtype), (k_element, k.dtype), sum, dtype)
+            multiply_add(inner, &[q_element, k_element, sum], [q.dtype, k.dtype], dtype)
         });
         let scaled = sum * body.constant(self.scale, dtype);
         let Some(mask) = self.mask else { return scaled };
@@ -358,9 +352,7 @@ impl<'c> Power<'_, 'c> {
 /// Heads of q for each of a tensor of keys or values.
 fn power_group(q: &Ordered<'_>, of: &Ordered<'_>) -> i64 {
     let heads = extent(&of.dims, HEAD);
-    extent(&q.dims, HEAD)
-        .checked_div(heads)
-        .unwrap_or_else(|| unreachable!("{MISSING}"))
+    extent(&q.dims, HEAD).checked_div(heads).expect(MISSING)
 }
 
 /// Returns the head of keys that a head of q reads. `group`: heads of q for each head of keys.

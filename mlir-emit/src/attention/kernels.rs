@@ -107,14 +107,8 @@ fn made<'c>(
     if lowering.is_read(op.o) {
         quotient = lowering.carry(quotient, out.carried);
     }
-    let [greatest, total] = [greatest, total].map(|ssa| {
-        Value::of(Ordered {
-            ssa,
-            order: order.clone(),
-            dtype: DataType::F32,
-            dims: rows.clone(),
-        })
-    });
+    let [greatest, total] =
+        [greatest, total].map(|ssa| Value::of(Ordered::new(ssa, order.clone(), DataType::F32, rows.clone())));
     [Value::of(quotient), greatest, total]
 }
 
@@ -188,9 +182,7 @@ pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
         dtype: q.dtype,
         batch,
         heads,
-        group: extent(dims, HEAD)
-            .checked_div(heads)
-            .unwrap_or_else(|| unreachable!("{MISSING}")),
+        group: extent(dims, HEAD).checked_div(heads).expect(MISSING),
         queries,
         columns: [extent(&q.dims, KEY), extent(&v.dims, KEY)],
         visible: Visible::new(attention.visible(), lengths, [queries, keys]),
@@ -245,12 +237,7 @@ impl Stored {
     }
 
     pub(super) fn ordered<'c>(&self, ssa: Ssa<'c>) -> Ordered<'c> {
-        Ordered {
-            ssa,
-            order: self.order.clone(),
-            dtype: self.dtype,
-            dims: self.dims.clone(),
-        }
+        Ordered::new(ssa, self.order.clone(), self.dtype, self.dims.clone())
     }
 }
 
@@ -277,9 +264,7 @@ fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
     for &axis in tensor.order.iter().rev() {
         let dim = extent(&tensor.dims, axis);
         if dim != 1 {
-            *strides
-                .get_mut(axis + missing)
-                .unwrap_or_else(|| unreachable!("{MISSING}")) = stride;
+            *strides.get_mut(axis + missing).expect(MISSING) = stride;
         }
         let next = stride.checked_mul(dim)?;
         stride = next;

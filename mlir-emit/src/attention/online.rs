@@ -138,9 +138,7 @@ impl Iteration {
     /// Returns the iteration space of q, k and v.
     fn new([q, k, v]: [&Ordered<'_>; 3]) -> Self {
         let heads = extent(&k.dims, HEAD);
-        let group = extent(&q.dims, HEAD)
-            .checked_div(heads)
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let group = extent(&q.dims, HEAD).checked_div(heads).expect(MISSING);
         let extents = [
             extent(&q.dims, 0),
             heads,

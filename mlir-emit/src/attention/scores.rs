@@ -104,18 +104,16 @@ impl<'c> Attention<'c> {
         operands.extend(&self.mask);
         operands.extend(self.lengths.iter().flatten());
         lowering.map(&operands, &self.shape(), self.compute, |math, elements| {
-            let (&[product, scale], rest) = elements
-                .split_first_chunk()
-                .unwrap_or_else(|| unreachable!("{MISSING}"));
+            let (&[product, scale], rest) = elements.split_first_chunk().expect(MISSING);
             let mut rest = rest.iter().copied();
             let mut score = product * scale;
             if self.mask.is_some() || self.alibi {
-                score = math.complete(score);
+                score = math.at.complete(score);
             }
             if self.mask.is_some() {
-                score = score + rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                score = score + rest.next().expect(MISSING);
             }
-            let mut length = || rest.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let mut length = || rest.next().expect(MISSING);
             let lengths = self.lengths.as_ref().map(|_| [length(), length()]);
             if self.alibi {
                 score = score + self.bias(math);
@@ -269,12 +267,7 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
             *dim = 1;
         }
     }
-    Value::of(Ordered {
-        ssa,
-        order,
-        dtype,
-        dims,
-    })
+    Value::of(Ordered::new(ssa, order, dtype, dims))
 }
 
 /// For each query, the sum of the products of output and gradient.
@@ -307,10 +300,10 @@ pub(super) fn transposed<'c>(tensor: &Ordered<'c>) -> Ordered<'c> {
     if dims.len() > KEY {
         dims.swap(QUERY, KEY);
     }
-    Ordered {
-        ssa: tensor.ssa,
-        order: tensor.order.iter().map(swapped).collect(),
-        dtype: tensor.dtype,
+    Ordered::new(
+        tensor.ssa,
+        tensor.order.iter().map(swapped).collect(),
+        tensor.dtype,
         dims,
-    }
+    )
 }

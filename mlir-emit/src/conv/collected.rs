@@ -75,7 +75,7 @@ pub(super) fn collected<'c>(
             windows.push(window);
             taps.push(tap);
         }
-        let is_there = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let is_there = places.all(&conditions).expect(MISSING);
         let zero = places.constant(0);
         let (batch, channel) = (places.along(0), places.along(1));
         let channels = places.constant(shape.channels);
@@ -100,7 +100,7 @@ pub(super) fn collected<'c>(
             (terms, group) => {
                 let places = group.into_iter().chain([batch]).chain(windows).chain(taps);
                 let indices: Vec<_> = places.chain([channel]).collect();
-                inner.extract(terms.unwrap_or_else(|| unreachable!("{MISSING}")), &indices, compute)
+                inner.extract(terms.expect(MISSING), &indices, compute)
             }
         };
         so_far + is_there.select(share, math.constant(0.0))

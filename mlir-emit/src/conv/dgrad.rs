@@ -127,12 +127,7 @@ pub(super) fn lower<'c>(
     if by_lanes && !has_phases {
         let product = product([dy, w], shape, &axes, (order_of_axes, compute));
         let ssa = depthwise(lowering, product, [dy, w], (shape, machine));
-        return ssa.map(|ssa| Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: compute,
-            dims: dims.to_vec(),
-        });
+        return ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), compute, dims.to_vec()));
     }
     let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
     if !are_halves([dy.dtype, w.dtype], compute) || !has_tiles(shape) || !is_deep {
@@ -145,12 +140,7 @@ pub(super) fn lower<'c>(
     let is_pointwise = shape.input == shape.output && ones.all(|&extent| extent == 1);
     let whole = |product: Product| {
         let ssa = lowering.kernel(machine, product);
-        ssa.map(|ssa| Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: compute,
-            dims: dims.to_vec(),
-        })
+        ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), compute, dims.to_vec()))
     };
     if shape.groups == 1 && is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
         return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
@@ -199,12 +189,7 @@ fn side_by_side<'c>(
         lowering.kernel(machine, product)
     };
     let ssa = ssa?;
-    let sums = Value::of(Ordered {
-        ssa,
-        order: last.clone(),
-        dtype: compute,
-        dims: split.clone(),
-    });
+    let sums = Value::of(Ordered::new(ssa, last.clone(), compute, split.clone()));
     let rounded = step::Shape {
         dims: &split,
         order: &last,
@@ -228,12 +213,7 @@ fn side_by_side<'c>(
         &extents(dims, &whole),
         stored,
     );
-    let result = Ordered {
-        ssa,
-        order: whole,
-        dtype: stored,
-        dims: dims.to_vec(),
-    };
+    let result = Ordered::new(ssa, whole, stored, dims.to_vec());
     Some(lowering.in_order(&result, order))
 }
 

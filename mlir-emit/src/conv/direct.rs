@@ -5,11 +5,11 @@
 //! [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
-use crate::ir::{Affine, Emitter, IndexMap, Loop, MISSING};
+use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
 use crate::narrow::multiplied;
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::value::{Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
@@ -54,7 +54,7 @@ pub(super) fn lower<'c>(
             window.extend(shape.window.iter().map(|&extent| new_loop(Loop::Reduction, extent)));
         }
         ChannelOrder::Last => {
-            if grouped && groups_come_first(shape, at.quirks()) {
+            if grouped && at.quirks().puts_groups_first(shape) {
                 group = Some(new_loop(Loop::Parallel, shape.groups));
             }
             output.extend(shape.output.iter().map(|&extent| new_loop(Loop::Parallel, extent)));
@@ -126,17 +126,9 @@ pub(super) fn lower<'c>(
         (multiplied(at, w_ssa, w.dtype), w.dtype, IndexMap::new(rank, w_map)),
     ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
-        let [x_element, w_element, sum] = elements else {
-            unreachable!("{MISSING}");
-        };
-        multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
+        multiply_add(body, elements, [x.dtype, w.dtype], compute)
     });
-    let result = Ordered {
-        ssa,
-        order: (0..result_rank).collect(),
-        dtype: compute,
-        dims: result_shape,
-    };
+    let result = Ordered::new(ssa, (0..result_rank).collect(), compute, result_shape);
     let result_shape = extents(&result.dims, &in_memory);
     let ssa = if result.order == in_memory {
         ssa
@@ -177,12 +169,8 @@ impl ChannelOrder {
     }
 
     /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
-    ///
-    /// A result with an axis of extent 1 is always computed channels first if it has groups, or
-    /// positions along three axes ([`Quirk::DroppedUnits`]).
     fn for_operands(x: &Ordered<'_>, w: &Ordered<'_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
-        let follows_units = shape.groups > 1 || shape.spatial() > 2;
-        if quirks.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1) {
+        if quirks.is_channels_first(shape) {
             return ChannelOrder::First;
         }
         let copies = |order: ChannelOrder| {
@@ -195,17 +183,6 @@ impl ChannelOrder {
             ChannelOrder::First
         }
     }
-}
-
-/// Whether groups are looped over before positions, and the result brought into order afterwards
-/// ([`Quirk::BlocksAfterRows`]).
-///
-/// Only few filters or few positions are computed with matrix instructions of several blocks
-/// (`deduceMMASchedule` in IREE's `GPUHeuristics.cpp`).
-fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
-    const FEW: i64 = 8;
-    let rows = product(&shape.output).and_then(|rows| rows.checked_mul(u64::try_from(shape.batch).ok()?));
-    quirks.avoids(Quirk::BlocksAfterRows) && (shape.filters <= FEW || rows.is_some_and(|rows| rows <= FEW as u64))
 }
 
 /// The input as the convolution reads it: its channels split into groups if there are several, with
@@ -229,25 +206,11 @@ fn input<'c>(
     let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype));
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
     let padding = &padding[spatial..];
-    if is_padded && !may_fuse_padding(shape, [x.dtype, w], padding, at.quirks()) {
+    if is_padded && !at.quirks().may_fuse_padding(shape, [x.dtype, w], padding) {
         at.barrier(padded)
     } else {
         padded
     }
-}
-
-/// Whether padding may become part of the convolution's dispatch: not where a loop of the
-/// convolution has one step, an axis of the output or a padded axis of the window
-/// ([`Quirk::PaddingOfUnitLoops`]); convolutions of networks have none of that. Nor where the
-/// factors are no floats of one type, which matrix cores would multiply
-/// ([`Quirk::PaddingOfMixedFactors`]).
-fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, i64)], quirks: Quirks) -> bool {
-    let [x, w] = factors;
-    let are_floats = x == w && !x.is_integer();
-    let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
-    let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
-    (has_steps || !quirks.avoids(Quirk::PaddingOfUnitLoops))
-        && (are_floats || !quirks.avoids(Quirk::PaddingOfMixedFactors))
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.

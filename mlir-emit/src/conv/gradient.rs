@@ -100,12 +100,12 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
         spatial => spatial,
     };
     if shape.groups == 1 && shape.window.iter().all(|&extent| extent == 1) {
-        return Ordered {
-            ssa: w.ssa,
-            order: w.order.iter().map(|&axis| swapped(axis)).collect(),
-            dtype: w.dtype,
+        return Ordered::new(
+            w.ssa,
+            w.order.iter().map(|&axis| swapped(axis)).collect(),
+            w.dtype,
             dims,
-        };
+        );
     }
     // The result has the memory order of w, with the two channel axes exchanged.
     let order: Vec<usize> = w.order.clone();
@@ -114,7 +114,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
         let constant = |value: i64| body.integer(value, index);
         let at_axis = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
-            body.loop_index(position.unwrap_or_else(|| unreachable!("a filter without an axis")))
+            body.loop_index(position.expect("a filter without an axis"))
         };
         let (filter, channel) = (at_axis(0), at_axis(1));
         let channels = constant(shape.channels);
@@ -136,12 +136,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
         }
         body.extract(w.ssa, &indices, w.dtype)
     });
-    Ordered {
-        ssa: at.barrier(ssa),
-        order,
-        dtype: w.dtype,
-        dims,
-    }
+    Ordered::new(at.barrier(ssa), order, w.dtype, dims)
 }
 
 /// The gradient with respect to w: row-major K C window, or K window C if `is_last`.

@@ -328,12 +328,12 @@ pub(super) fn wgrad<'c>(
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
     let ssa = lowering.kernel(machine, product)?;
-    Some(Ordered {
+    Some(Ordered::new(
         ssa,
         order,
-        dtype: compute,
-        dims: [&[shape.groups * shape.filters, shape.channels], shape.window.as_slice()].concat(),
-    })
+        compute,
+        [&[shape.groups * shape.filters, shape.channels], shape.window.as_slice()].concat(),
+    ))
 }
 
 /// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
@@ -345,14 +345,10 @@ fn own_channels<'c>(
 ) -> Ordered<'c> {
     let at = lowering.emitter();
     let mut dims = sums.dims.clone();
-    *dims.get_mut(1).unwrap_or_else(|| unreachable!("{MISSING}")) = shape.channels;
+    *dims.get_mut(1).expect(MISSING) = shape.channels;
     let ssa = at.tabulate(&extents(&dims, &sums.order), sums.dtype, |body| {
         let constant = |number: i64| body.integer(number, body.index_type());
-        let filter = sums
-            .order
-            .iter()
-            .position(|&axis| axis == 0)
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let filter = sums.order.iter().position(|&axis| axis == 0).expect(MISSING);
         let group = body.loop_index(filter).divui(constant(shape.filters));
         let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
@@ -416,12 +412,12 @@ fn depthwise_wgrad<'c>(
     let parts = parts_of_summed(&product, machine)?;
     product.schedule.parts = parts;
     let ssa = lowering.kernel(machine, product)?;
-    Some(Ordered {
+    Some(Ordered::new(
         ssa,
-        order: channels_first(x.dims.len()),
-        dtype: compute,
-        dims: [&[shape.groups, 1], shape.window.as_slice()].concat(),
-    })
+        channels_first(x.dims.len()),
+        compute,
+        [&[shape.groups, 1], shape.window.as_slice()].concat(),
+    ))
 }
 
 /// One tap without steps, channels first in the image: a product of the filter and each image, over

@@ -12,7 +12,7 @@ mod gradient;
 mod kernels;
 mod named;
 mod panels;
-mod shape;
+pub(crate) mod shape;
 mod staged;
 mod taps;
 
@@ -22,7 +22,6 @@ use crate::convert::{check_compute, check_not_constant, checked_compute_type};
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
-use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents};
 use crate::windows::check_padded;
@@ -79,8 +78,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Con
     let mut shape = Shape::of(&x.dims, &w.dims, &y.dims, &cropped.geometry);
     let w = reversed(&at, w, &shape);
     let strategy = lowering.target().conv_strategy();
-    let avoids = lowering.quirks().avoids(Quirk::DilatedMultiplier);
-    if avoids && strategy == ConvStrategy::Direct && shape.is_dilated_multiplier() {
+    if strategy == ConvStrategy::Direct && lowering.quirks().repeats_channels(&shape) {
         shape = shape.with_a_channel_per_filter();
         let dims: Vec<i64> = [shape.batch, shape.groups]
             .into_iter()
@@ -106,12 +104,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Con
             (stored_apart(lowering, op.y, (ssa, &made), &shape), made)
         }
     };
-    let result = Ordered {
-        ssa,
-        order,
-        dtype: compute,
-        dims: y.dims.clone(),
-    };
+    let result = Ordered::new(ssa, order, compute, y.dims.clone());
     lowering.define_sums(op.y, result, compute)
 }
 
@@ -277,12 +270,7 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
             (stored_apart(lowering, op.dx, (ssa, &made), &shape), made)
         }
     };
-    let result = Ordered {
-        ssa,
-        order,
-        dtype: compute,
-        dims: dims.clone(),
-    };
+    let result = Ordered::new(ssa, order, compute, dims.clone());
     lowering.define_sums(op.dx, cropped.surrounded(&at, result, &dx.dims), compute)
 }
 
@@ -318,12 +306,12 @@ pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);
     let manner = (compute, lowering.target(), is_last);
-    let result = Ordered {
-        ssa: gradient::filter(&at, &x, &dy, &shape, manner),
-        order: if is_last { last } else { channels_first(dw.dims.len()) },
-        dtype: compute,
-        dims: dw.dims.clone(),
-    };
+    let result = Ordered::new(
+        gradient::filter(&at, &x, &dy, &shape, manner),
+        if is_last { last } else { channels_first(dw.dims.len()) },
+        compute,
+        dw.dims.clone(),
+    );
     lowering.define_sums(op.dw, result, compute)
 }
 

@@ -3,7 +3,7 @@
 
 use super::shape::split_axis;
 use crate::convert::convert;
-use crate::ir::{Affine, Emitter, IndexMap, Loop, MISSING};
+use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
 use crate::mlir::{Attribute, Value as Ssa};
 use crate::narrow::multiplied;
@@ -149,10 +149,7 @@ impl<'c> Tensor<'c> {
             .iter()
             .map(|&(axis, _)| position(axis))
             .collect::<Option<Vec<_>>>();
-        IndexMap::new(
-            loops.len(),
-            positions.unwrap_or_else(|| unreachable!("an axis without a loop")),
-        )
+        IndexMap::new(loops.len(), positions.expect("an axis without a loop"))
     }
 
     /// Pads each axis by the numbers of zeros in `zeros`.
@@ -296,10 +293,7 @@ pub(super) fn sum<'c>(
         IndexMap::select(loops.len(), 0..result.len()),
     );
     let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
-        let [x_element, w_element, sum] = elements else {
-            unreachable!("{MISSING}");
-        };
-        multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
+        multiply_add(body, elements, [x.dtype, w.dtype], compute)
     });
     Tensor {
         ssa,

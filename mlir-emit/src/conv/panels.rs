@@ -81,12 +81,7 @@ impl<'c> Frame<'c> {
             [a.ssa, b.ssa]
         };
         let ssa = lowering.cpu_kernel(&CpuKernel::Panels(panels), &read, &extents(dims, order));
-        ssa.map(|ssa| Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: DataType::F32,
-            dims: dims.to_vec(),
-        })
+        ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), DataType::F32, dims.to_vec()))
     }
 }
 
@@ -157,10 +152,7 @@ pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order:
         return lowering.in_order(tensor, order);
     }
     let wide = lowering.round(tensor, DataType::F32, order.to_vec());
-    Ordered {
-        ssa: lowering.emitter().barrier(wide.ssa),
-        ..wide
-    }
+    wide.apart(&lowering.emitter())
 }
 
 /// Whether windows begin within the input, which these kernels do not know.

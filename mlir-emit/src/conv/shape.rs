@@ -3,50 +3,50 @@
 use super::kernels::{WIDTH, has_tiles};
 use crate::ir::Emitter;
 use crate::mlir::Value as Ssa;
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{ConvGeometry, ConvMode};
 
 /// The product of extents.
-pub(super) fn product(extents: &[i64]) -> Option<u64> {
+pub(crate) fn product(extents: &[i64]) -> Option<u64> {
     extents.iter().try_fold(1_u64, |product, &extent| {
         product.checked_mul(u64::try_from(extent).ok()?)
     })
 }
 
 /// N C spatial, K C spatial.
-pub(super) fn channels_first(rank: usize) -> Vec<usize> {
+pub(crate) fn channels_first(rank: usize) -> Vec<usize> {
     (0..rank).collect()
 }
 
 /// N spatial C, K spatial C.
-pub(super) fn channels_last(rank: usize) -> Vec<usize> {
+pub(crate) fn channels_last(rank: usize) -> Vec<usize> {
     std::iter::once(0).chain(2..rank).chain([1]).collect()
 }
 
 /// The extents of a convolution.
 #[derive(Clone, Debug)]
-pub(super) struct Shape<'g> {
-    pub(super) batch: i64,
-    pub(super) groups: i64,
+pub(crate) struct Shape<'g> {
+    pub(crate) batch: i64,
+    pub(crate) groups: i64,
     /// Channels and filters of one group.
-    pub(super) channels: i64,
-    pub(super) filters: i64,
+    pub(crate) channels: i64,
+    pub(crate) filters: i64,
     /// Spatial extents.
-    pub(super) input: Vec<i64>,
-    pub(super) window: Vec<i64>,
-    pub(super) output: Vec<i64>,
-    pub(super) geometry: &'g ConvGeometry,
+    pub(crate) input: Vec<i64>,
+    pub(crate) window: Vec<i64>,
+    pub(crate) output: Vec<i64>,
+    pub(crate) geometry: &'g ConvGeometry,
 }
 
 impl<'g> Shape<'g> {
     /// Returns the shape of a convolution that [`check`](super::check) accepts.
-    pub(super) fn of(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Self {
-        Self::new(x, w, y, geometry).unwrap_or_else(|| unreachable!("a convolution without groups"))
+    pub(crate) fn of(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Self {
+        Self::new(x, w, y, geometry).expect("a convolution without groups")
     }
 
     /// From the logical extents of x, w and y; `None` if they are none of a convolution.
-    pub(super) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Option<Self> {
+    pub(crate) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Option<Self> {
         let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
         else {
             return None;
@@ -66,7 +66,7 @@ impl<'g> Shape<'g> {
 
     /// The number of groups of few channels that are summed as one, if any are: enough to fill
     /// whole tiles of channels and filters.
-    pub(super) fn merged_groups(&self) -> Option<i64> {
+    pub(crate) fn merged_groups(&self) -> Option<i64> {
         const TILE: i64 = 16;
         if has_tiles(self) {
             return None;
@@ -82,21 +82,20 @@ impl<'g> Shape<'g> {
     }
 
     /// The elements of one channel of y.
-    pub(super) fn pixels(&self) -> i64 {
+    pub(crate) fn pixels(&self) -> i64 {
         self.output
             .iter()
             .fold(self.batch, |count, &extent| count.saturating_mul(extent))
     }
 
-    /// Whether it is dilated and has several filters for each group of one channel
-    /// ([`Quirk::DilatedMultiplier`]).
-    pub(super) fn is_dilated_multiplier(&self) -> bool {
+    /// Whether it is dilated and has several filters for each group of one channel.
+    pub(crate) fn is_dilated_multiplier(&self) -> bool {
         let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
-        self.groups > 1 && self.channels == 1 && self.filters > 1 && is_dilated
+        self.is_depthwise() && self.filters > 1 && is_dilated
     }
 
     /// The same with each channel repeated for every filter that reads it.
-    pub(super) fn with_a_channel_per_filter(self) -> Self {
+    pub(crate) fn with_a_channel_per_filter(self) -> Self {
         Shape {
             groups: self.groups.saturating_mul(self.filters),
             filters: 1,
@@ -105,13 +104,13 @@ impl<'g> Shape<'g> {
     }
 
     /// Whether each group has one channel.
-    pub(super) fn is_depthwise(&self) -> bool {
+    pub(crate) fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.channels == 1
     }
 
     /// The shape of the convolution that its gradient with respect to x is, in extents; the
     /// geometry is this one.
-    pub(super) fn exchanged(&self) -> Self {
+    pub(crate) fn exchanged(&self) -> Self {
         Shape {
             batch: self.batch,
             groups: self.groups,
@@ -124,22 +123,22 @@ impl<'g> Shape<'g> {
         }
     }
 
-    pub(super) fn spatial(&self) -> usize {
+    pub(crate) fn spatial(&self) -> usize {
         self.output.len()
     }
 
     /// Whether the filter is turned, and not the same that way.
-    pub(super) fn is_reversed(&self) -> bool {
+    pub(crate) fn is_reversed(&self) -> bool {
         self.geometry.mode == ConvMode::Convolution && self.window.iter().any(|&extent| extent > 1)
     }
 
     /// Elements of the filter.
-    pub(super) fn filter_elements(&self) -> Option<u64> {
+    pub(crate) fn filter_elements(&self) -> Option<u64> {
         product(&self.window)?.checked_mul(product(&[self.groups, self.filters, self.channels])?)
     }
 
     /// Elements of the copy of a filter that is [`reversed`].
-    pub(super) fn reversed_elements(&self) -> Option<u64> {
+    pub(crate) fn reversed_elements(&self) -> Option<u64> {
         if self.is_reversed() {
             self.filter_elements()
         } else {
@@ -148,7 +147,7 @@ impl<'g> Shape<'g> {
     }
 
     /// Zeros to add before and after each spatial axis: what the windows reach, and no more.
-    pub(super) fn padding(&self) -> Vec<(i64, i64)> {
+    pub(crate) fn padding(&self) -> Vec<(i64, i64)> {
         let axes = self.input.iter().zip(&self.geometry.pre_padding);
         axes.zip(self.reach())
             .map(|((input, &pre), reach)| (pre, (reach - input - pre).max(0)))
@@ -156,7 +155,7 @@ impl<'g> Shape<'g> {
     }
 
     /// Elements at the end of each spatial axis of x that no window reaches.
-    pub(super) fn surplus(&self) -> Vec<i64> {
+    pub(crate) fn surplus(&self) -> Vec<i64> {
         let reached = self.reach();
         let axes = self.input.iter().zip(&self.geometry.pre_padding);
         axes.zip(reached)
@@ -165,21 +164,19 @@ impl<'g> Shape<'g> {
     }
 
     /// How much of x is read along each axis in memory, and the zeros around that. Spatial axes
-    /// begin at `first`. What no window reaches is left out if that has to be
-    /// ([`Quirk::UnreachedInput`]).
-    pub(super) fn read(&self, extents: &[i64], first: usize, quirks: Quirks) -> (Vec<i64>, Vec<(i64, i64)>) {
+    /// begin at `first`.
+    pub(crate) fn read(&self, extents: &[i64], first: usize, quirks: Quirks) -> (Vec<i64>, Vec<(i64, i64)>) {
         let (mut read, mut padding) = (extents.to_vec(), vec![(0, 0); extents.len()]);
-        let crops = quirks.avoids(Quirk::UnreachedInput);
         let spatial = read.iter_mut().zip(&mut padding).skip(first);
-        for ((extent, slot), (amount, surplus)) in spatial.zip(self.padding().into_iter().zip(self.surplus())) {
-            *extent -= if crops { surplus } else { 0 };
+        for ((extent, slot), (amount, unread)) in spatial.zip(self.padding().into_iter().zip(quirks.unread(self))) {
+            *extent -= unread;
             *slot = amount;
         }
         (read, padding)
     }
 
     /// How far the windows reach along each spatial axis of the padded x.
-    pub(super) fn reach(&self) -> Vec<i64> {
+    pub(crate) fn reach(&self) -> Vec<i64> {
         let ConvGeometry { stride, dilation, .. } = self.geometry;
         let axes = self.output.iter().zip(&self.window).zip(stride.iter().zip(dilation));
         axes.map(|((output, window), (stride, dilation))| (output - 1) * stride + (window - 1) * dilation + 1)
@@ -187,7 +184,7 @@ impl<'g> Shape<'g> {
     }
 
     /// Elements of x with its zeros.
-    pub(super) fn padded_elements(&self) -> Option<u64> {
+    pub(crate) fn padded_elements(&self) -> Option<u64> {
         let mut elements = product(&[self.batch, self.groups, self.channels])?;
         for (input, (before, after)) in self.input.iter().zip(self.padding()) {
             let extent = input.checked_add(before)?.checked_add(after)?;
@@ -199,7 +196,7 @@ impl<'g> Shape<'g> {
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and
 /// its physical extents. One group stays unsplit.
-pub(super) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize, groups: i64) -> (Ssa<'c>, Vec<i64>) {
+pub(crate) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize, groups: i64) -> (Ssa<'c>, Vec<i64>) {
     if groups == 1 {
         return (tensor.ssa, extents(&tensor.dims, &tensor.order));
     }

@@ -1,7 +1,7 @@
 //! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation
 //! is fast. Then the products are summed.
 //!
-//! Each copy is a separate kernel, kept apart by a barrier (`Quirk::FoldedTranspose`).
+//! Each copy is a separate kernel, kept apart by a barrier.
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};

@@ -1,16 +1,12 @@
 //! Builds the MLIR function of a body.
 
-use super::elements::{
-    UNKNOWN, any_type, constant, element_of, float_of, neutral, scalar_type, tensor_of, tensor_type, type_of, with_sign,
-};
-use super::extremes::{Extreme, combined_as_integers};
+use super::elements::{UNKNOWN, any_type, constant, element_of, scalar_type, tensor_of, tensor_type, type_of};
 use crate::EmitError;
-use crate::convert::integer_to_float;
 use crate::counts::exactly;
 use crate::ir::{Affine, Emitter, IndexMap, Writer, first};
 use crate::math::Math;
 use crate::mlir::{Context, Type, Value as Ssa, function_text, verified};
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::groups_attribute;
 use rotini_custom::{
@@ -19,7 +15,7 @@ use rotini_custom::{
 use rotini_graph::DataType;
 
 /// The text of a private function of this name.
-pub(super) fn function(
+pub(crate) fn function(
     context: &Context,
     body: &Body,
     name: &str,
@@ -52,39 +48,32 @@ pub(super) fn function(
 
 /// What has been built of the body's values.
 #[derive(Clone)]
-pub(super) struct Values<'c>(Vec<Option<Ssa<'c>>>);
+pub(crate) struct Values<'c>(Vec<Option<Ssa<'c>>>);
 
 impl<'c> Values<'c> {
     fn of(body: &Body) -> Self {
         Values(vec![None; body.types.len()])
     }
 
-    pub(super) fn get(&self, value: Value) -> Ssa<'c> {
-        self.0
-            .get(value.index())
-            .copied()
-            .flatten()
-            .unwrap_or_else(|| unreachable!("{UNKNOWN}"))
+    pub(crate) fn get(&self, value: Value) -> Ssa<'c> {
+        self.0.get(value.index()).copied().flatten().expect(UNKNOWN)
     }
 
-    fn all(&self, values: &[Value]) -> Vec<Ssa<'c>> {
+    pub(crate) fn all(&self, values: &[Value]) -> Vec<Ssa<'c>> {
         values.iter().map(|&value| self.get(value)).collect()
     }
 
-    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c>) {
-        *self
-            .0
-            .get_mut(value.index())
-            .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = Some(ssa);
+    pub(crate) fn set(&mut self, value: Value, ssa: Ssa<'c>) {
+        *self.0.get_mut(value.index()).expect(UNKNOWN) = Some(ssa);
     }
 }
 
 /// A function that is being built.
-pub(super) struct Builder<'l, 'c> {
-    pub(super) at: Emitter<'c>,
-    target: &'l Target,
-    pub(super) body: &'l Body,
-    pub(super) values: Values<'c>,
+pub(crate) struct Builder<'l, 'c> {
+    pub(crate) at: Emitter<'c>,
+    pub(crate) target: &'l Target,
+    pub(crate) body: &'l Body,
+    pub(crate) values: Values<'c>,
 }
 
 impl<'c> Builder<'_, 'c> {
@@ -119,7 +108,7 @@ impl<'c> Builder<'_, 'c> {
             Operation::Concat(axis, sources) => self.concat(*axis, sources, dims, result),
             Operation::Apart(source) => at.barrier(self.values.get(*source)),
             Operation::Generic(generic) => match generic.combiner() {
-                Some(combiner) => self.reduction(generic, &combiner.arithmetic, dims, *element),
+                Some(_) => self.reduction(generic, dims, *element),
                 None => self.generic(generic, self.values.get(generic.init.value), *element, |at, values| {
                     for scalar in &generic.body {
                         let made = self.scalar(at, values, scalar);
@@ -131,59 +120,8 @@ impl<'c> Builder<'_, 'c> {
         }
     }
 
-    /// A reduction. It starts from one number everywhere. The initial tensor is combined with the
-    /// result afterwards, because its memory may be the caller's ([`Quirk::SumsInPlace`]).
-    fn reduction(&self, generic: &Generic, combiner: &Arithmetic, dims: &[i64], element: Element) -> Ssa<'c> {
-        let at = &self.at;
-        let mut statements = self.body.statements.iter();
-        let made = statements.find(|statement| statement.result == generic.init.value);
-        let filled = match made.map(|made| &made.operation) {
-            Some(Operation::Fill(number)) => Some(self.values.get(*number)),
-            _ => None,
-        };
-        let number = match filled {
-            Some(number) => number,
-            None => constant(at, neutral(combiner.name(), element), element),
-        };
-        let reduced = match Extreme::of(combiner) {
-            Some(extreme) if at.quirks().avoids(Quirk::LostNan) => {
-                combined_as_integers(self, generic, extreme, (dims, element), number)
-            }
-            _ => {
-                let start = if filled.is_none() && !at.quirks().avoids(Quirk::SumsInPlace) {
-                    self.values.get(generic.init.value)
-                } else {
-                    at.fill(number, at.one("tensor.empty", &[], tensor_type(at, dims, element), &[]))
-                };
-                self.generic(generic, start, element, |at, values| {
-                    for scalar in &generic.body {
-                        // The one operation that combines is known as such.
-                        let made = if scalar.result == generic.yielded {
-                            self.operation(at, values, &of_any(scalar))
-                        } else {
-                            self.scalar(at, values, scalar)
-                        };
-                        values.set(scalar.result, made);
-                    }
-                    values.get(generic.yielded)
-                })
-            }
-        };
-        if filled.is_some() || !at.quirks().avoids(Quirk::SumsInPlace) {
-            return reduced;
-        }
-        let start = self.values.get(generic.init.value);
-        self.each(dims, &[start, reduced], element, element, |at, elements| {
-            let [start, reduced] = exactly(elements);
-            match Extreme::chosen(combiner, at.quirks()) {
-                Some(extreme) => extreme.choose(at, element, start, reduced),
-                None => at.same(combiner.name(), &[start, reduced]),
-            }
-        })
-    }
-
     /// Makes each element from those at its place.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         dims: &[i64],
         from: &[Ssa<'c>],
@@ -221,7 +159,7 @@ impl<'c> Builder<'_, 'c> {
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let init = at.one("tensor.empty", &[], result, &[]);
         let element = sources.first().map(|&source| tensor_of(self.body, source));
-        let element = element.unwrap_or_else(|| unreachable!("{UNKNOWN}")).element;
+        let element = element.expect(UNKNOWN).element;
         self.structured(&loops, &[], (init, all.as_slice(), element), |inner, _| {
             let along = inner.loop_index(axis);
             let constant = |number: i64| inner.integer(number, inner.index_type());
@@ -254,7 +192,7 @@ impl<'c> Builder<'_, 'c> {
                 });
                 start = start.saturating_add(extent);
             }
-            let chosen = chosen.unwrap_or_else(|| unreachable!("{UNKNOWN}"));
+            let chosen = chosen.expect(UNKNOWN);
             if element == Element::Bf16 {
                 chosen.bitcast(scalar_type(inner, element))
             } else {
@@ -265,7 +203,7 @@ impl<'c> Builder<'_, 'c> {
 
     /// A structured operation that starts from `init`, whose elements may be others than the body
     /// says. What `body` is given has the arguments of the block.
-    pub(super) fn generic(
+    pub(crate) fn generic(
         &self,
         generic: &Generic,
         init: Ssa<'c>,
@@ -342,7 +280,7 @@ impl<'c> Builder<'_, 'c> {
     }
 
     /// A `linalg.generic`: inputs with their maps and elements, and what the result starts from.
-    pub(super) fn structured(
+    pub(crate) fn structured(
         &self,
         loops: &[Loop],
         inputs: &[(Ssa<'c>, Vec<Place>, Element)],
@@ -372,50 +310,17 @@ impl<'c> Builder<'_, 'c> {
         at.structured(Writer::Compiler, &kinds, &read, written, body)
     }
 
-    /// A number, as this target makes it right.
-    pub(super) fn scalar(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
-        if let (Some(extreme), [x, y]) = (
-            Extreme::chosen(&scalar.arithmetic, at.quirks()),
-            scalar.arithmetic.operands(),
-        ) {
-            let element = element_of(self.body, scalar.result);
-            return extreme.choose(at, element, values.get(*x), values.get(*y));
-        }
-        self.operation(at, values, scalar)
-    }
-
-    /// A number, as the body says.
-    fn operation(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
+    /// Returns the result of a scalar operation, as the body says.
+    pub(crate) fn operation(&self, at: &Emitter<'c>, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
         let element = element_of(self.body, scalar.result);
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
             Arithmetic::Index(index) => at.loop_index(*index),
-            Arithmetic::Operation { name, operands, .. } if is_own_function(name, element, at.quirks()) => {
+            // The compiler's own lose a digit with each digit of the angle.
+            Arithmetic::Operation { name, operands, .. } if ["math.sin", "math.cos"].contains(name) => {
                 let math = Math::new(*at, self.target, DataType::F32, Vec::new());
-                match (*name, values.all(operands).as_slice()) {
-                    // The compiler's own lose a digit with each digit of the angle.
-                    ("math.sin", &[x]) => math.sin(x),
-                    ("math.cos", &[x]) => math.cos(x),
-                    ("math.erf", &[x]) => math.erf(x),
-                    (_, &[x, sign]) => with_sign(at, x, sign),
-                    _ => unreachable!("{UNKNOWN}"),
-                }
-            }
-            Arithmetic::Operation { name, operands, .. }
-                if *name == "arith.negf" && at.quirks().avoids(Quirk::NegatedTerms) =>
-            {
-                let [x] = values.all(operands)[..] else {
-                    unreachable!("{UNKNOWN}");
-                };
-                let negated = -x;
-                negated.copysign(negated)
-            }
-            Arithmetic::Operation { name, operands, .. }
-                if matches!(*name, "arith.sitofp" | "arith.uitofp") && at.quirks().avoids(Quirk::FoldedBf16) =>
-            {
-                let [x] = exactly(operands);
-                let bits = element_of(self.body, x).bits();
-                integer_to_float(at, name, (values.get(x), bits), float_of(element))
+                let [x] = exactly(operands).map(|x| values.get(x));
+                if *name == "math.sin" { math.sin(x) } else { math.cos(x) }
             }
             Arithmetic::Operation {
                 name,
@@ -450,26 +355,4 @@ impl<'c> Builder<'_, 'c> {
             }
         }
     }
-}
-
-/// Whether the compiler's function of f32 is not used: it is less exact, or copies a sign
-/// ([`Quirk::CopiedSign`]).
-fn is_own_function(name: &str, element: Element, quirks: Quirks) -> bool {
-    let copies = element == Element::F32 && quirks.avoids(Quirk::CopiedSign);
-    ["math.sin", "math.cos"].contains(&name) || copies && ["math.erf", "math.copysign"].contains(&name)
-}
-
-/// What combines elements, without the promise that none is infinite or no number: what it starts
-/// from is.
-fn of_any(scalar: &Scalar) -> Scalar {
-    let mut scalar = scalar.clone();
-    if let Arithmetic::Operation { flag, .. } = &mut scalar.arithmetic
-        && let Some(Flag::Fastmath(flags)) = flag
-    {
-        let all = ["reassoc", "nsz", "arcp", "contract", "afn"];
-        let has = |name: &str| flags.iter().any(|flag| *flag == name || *flag == "fast");
-        let kept: Vec<&'static str> = all.into_iter().filter(|name| has(name)).collect();
-        *flag = (!kept.is_empty()).then_some(Flag::Fastmath(kept));
-    }
-    scalar
 }

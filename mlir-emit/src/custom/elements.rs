@@ -5,9 +5,9 @@ use crate::mlir::{Attribute, Float, Type, Value as Ssa};
 use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
 use rotini_graph::DataType;
 
-pub(super) const UNKNOWN: &str = "a value of a body that is not there";
+pub(crate) const UNKNOWN: &str = "a value of a body that is not there";
 
-pub(super) fn element_of(body: &Body, value: Value) -> Element {
+pub(crate) fn element_of(body: &Body, value: Value) -> Element {
     match type_of(body, value) {
         Of::Scalar(element) => *element,
         Of::Tensor(_) => unreachable!("a tensor of a body instead of a scalar"),
@@ -15,7 +15,7 @@ pub(super) fn element_of(body: &Body, value: Value) -> Element {
 }
 
 /// A type of floats, as graphs have it.
-pub(super) fn float_of(element: Element) -> DataType {
+pub(crate) fn float_of(element: Element) -> DataType {
     match element {
         Element::F16 => DataType::F16,
         Element::Bf16 => DataType::Bf16,
@@ -25,7 +25,7 @@ pub(super) fn float_of(element: Element) -> DataType {
     }
 }
 
-pub(super) fn scalar_type<'c>(at: &Emitter<'c>, element: Element) -> Type<'c> {
+pub(crate) fn scalar_type<'c>(at: &Emitter<'c>, element: Element) -> Type<'c> {
     let float = |float| Type::float(at.context(), float);
     match element {
         Element::F16 => float(Float::F16),
@@ -37,22 +37,22 @@ pub(super) fn scalar_type<'c>(at: &Emitter<'c>, element: Element) -> Type<'c> {
     }
 }
 
-pub(super) fn tensor_type<'c>(at: &Emitter<'c>, dims: &[i64], element: Element) -> Type<'c> {
+pub(crate) fn tensor_type<'c>(at: &Emitter<'c>, dims: &[i64], element: Element) -> Type<'c> {
     scalar_type(at, element).tensor(dims)
 }
 
-pub(super) fn any_type<'c>(at: &Emitter<'c>, ty: &Of) -> Type<'c> {
+pub(crate) fn any_type<'c>(at: &Emitter<'c>, ty: &Of) -> Type<'c> {
     match ty {
         Of::Scalar(element) => scalar_type(at, *element),
         Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
     }
 }
 
-pub(super) fn type_of(body: &Body, value: Value) -> &Of {
+pub(crate) fn type_of(body: &Body, value: Value) -> &Of {
     &body.types[value.index()]
 }
 
-pub(super) fn tensor_of(body: &Body, value: Value) -> &TensorType {
+pub(crate) fn tensor_of(body: &Body, value: Value) -> &TensorType {
     match type_of(body, value) {
         Of::Tensor(ty) => ty,
         Of::Scalar(_) => unreachable!("a scalar of a body instead of a tensor"),
@@ -60,7 +60,7 @@ pub(super) fn tensor_of(body: &Body, value: Value) -> &TensorType {
 }
 
 /// Returns the bits of the identity element.
-pub(super) fn neutral(combiner: &str, element: Element) -> u64 {
+pub(crate) fn neutral(combiner: &str, element: Element) -> u64 {
     let bits = element.bits();
     let all = u64::MAX >> 64_u32.saturating_sub(bits);
     let highest = all ^ (all >> 1);
@@ -84,7 +84,7 @@ pub(super) fn neutral(combiner: &str, element: Element) -> u64 {
 }
 
 /// A number of these bits.
-pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
+pub(crate) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
     let ty = scalar_type(at, element);
     let value = if element.is_float() {
         Attribute::scalar(format_args!("0x{bits:X}"), ty)
@@ -92,20 +92,4 @@ pub(super) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa
         Attribute::integer(bits.cast_signed(), ty)
     };
     at.literal(value, ty)
-}
-
-/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code
-/// generator would find the function again ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A
-/// number's own sign is no function for long.
-pub(super) fn with_sign<'c>(at: &Emitter<'c>, x: Ssa<'c>, sign: Ssa<'c>) -> Ssa<'c> {
-    if x == sign {
-        return x.copysign(x);
-    }
-    let bits = |float: Ssa<'c>| float.bitcast(scalar_type(at, Element::I32));
-    let number = |bits| constant(at, bits, Element::I32);
-    let magnitude = bits(x) & number(0x7FFF_FFFF);
-    let negative = bits(sign).minsi(number(0));
-    let sign = negative & number(0x8000_0000);
-    let both = magnitude | sign;
-    both.bitcast(x.r#type())
 }

@@ -5,24 +5,18 @@
 //! tree, operation by operation. So the caller's text reaches no parser of MLIR, in any process.
 //! `docs/custom-op.md` tells users what a body may contain.
 
-mod avoid;
-mod build;
-mod elements;
-mod extremes;
-mod factors;
-mod varying;
+pub(crate) mod build;
+pub(crate) mod elements;
 
 use crate::bindings::most_buffers;
 use crate::ir::Emitter;
+use crate::legalise::bodies::{avoiding, declined};
 use crate::lowering::Lowering;
-use crate::mlir::{Attribute, Context, Type, Value as Ssa};
-use crate::quirks::{Quirk, Quirks};
-use crate::reduce::loses_sums;
+use crate::mlir::{Attribute, Context, Type};
+use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};
-use avoid::avoiding;
-use factors::function_of_products;
 use rotini_custom::{Arithmetic, Body, Element, Generic, Operation, TensorType, rotary};
 use rotini_graph::{CustomOp, DataType, NormalGraph, NormalKind, Op, TensorId};
 use std::collections::HashSet;
@@ -43,39 +37,12 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
     if let Some(id) = constant_output(graph, op, &body) {
         return Err(Unsupported::of_tensor(id, "it depends on no buffer"));
     }
-    let mut long = 0;
     for statement in &body.statements {
-        let Operation::Generic(generic) = &statement.operation else {
-            continue;
-        };
-        let extents = generic.reduced();
-        check_functions(target, &body, generic)?;
-        check_sums(target, generic, &mut long)?;
-        if let Some(name) = function_of_products(&body, generic)
-            && Quirks::of(target).avoids(Quirk::ForgottenFunctions)
-        {
-            return Err(refused(&format!(
-                "a sum of {name} of products, which the compiler forgets on GPUs: products in a linalg.generic of their own are right"
-            )));
-        }
-        if let Some(combiner) = generic.combiner()
-            && ["arith.minsi", "arith.maxsi"].contains(&combiner.arithmetic.name())
-            && Quirks::of(target).avoids(Quirk::SignedExtremes)
-            && extents.iter().any(|&extent| extent > 1)
-        {
-            return Err(refused(&format!(
-                "{} along an axis, which the compiler computes wrongly on GPUs where it knows all signs: arith.minui and arith.maxui of \
-                 integers whose highest bit is turned are right",
-                combiner.arithmetic.name()
-            )));
-        }
-        if Quirks::of(target).avoids(Quirk::LostSums) && loses_sums(target, &extents) {
-            return Err(refused(&format!(
-                "{extents:?} reduced at once, which the compiler computes wrongly on GPUs: one loop after the other is right"
-            )));
+        if let Operation::Generic(generic) = &statement.operation {
+            check_functions(target, &body, generic)?;
         }
     }
-    Ok(())
+    declined(&body, target).map_or(Ok(()), |reason| Err(refused(&reason)))
 }
 
 /// Returns an output that depends only on constants, or on scalars that are given with an
@@ -103,29 +70,6 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
             && elements::element_of(body, scalar.result) == Element::F64
         {
             return Err(refused(&format!("{name} in f64 on the CPU, which is wrong near 0")));
-        }
-    }
-    Ok(())
-}
-
-/// Declines sums that the compiler would not finish compiling in the form that a body gives them.
-/// Operations of the schema are written in another one. `long` counts the sums that one thread
-/// would get.
-fn check_sums(target: &Target, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
-    let quirks = Quirks::of(target);
-    let terms = generic
-        .reduced()
-        .iter()
-        .fold(1_i64, |product, &extent| product.saturating_mul(extent));
-    if terms <= 1 {
-        return Ok(());
-    }
-    if quirks.avoids(Quirk::UnspreadReductions) && terms > 32 && terms % 64 != 0 {
-        *long += 1;
-        if *long > 1 {
-            return Err(refused(
-                "several sums of more than 32 terms whose number is no multiple of 64, which do not compile in bounded time",
-            ));
         }
     }
     Ok(())
@@ -165,7 +109,7 @@ fn body(graph: &NormalGraph, op: &CustomOp) -> Result<Body, Unsupported> {
 
 /// What an operation that [`check`] accepts does.
 fn accepted(graph: &NormalGraph, op: &CustomOp) -> Body {
-    body(graph, op).unwrap_or_else(|_| unreachable!("a body that check declines"))
+    body(graph, op).expect("a body that check declines")
 }
 
 fn refused(reason: &str) -> Unsupported {
@@ -212,15 +156,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &Custo
         let ssa = if value.dtype == tensor.dtype && value.order == order {
             value.ssa
         } else {
-            rounded(lowering, lowering.round(&value, tensor.dtype, order).ssa, tensor.dtype)
+            at.rounded(lowering.round(&value, tensor.dtype, order).ssa, tensor.dtype)
         };
-        // Products that the body would sum in the same loops would be taken for a contraction.
-        let is_made = sums && tensor.kind == NormalKind::Virtual && lowering.quirks().avoids(Quirk::MixedProducts);
-        operands.push(if is_made {
-            at.barrier(ssa)
-        } else {
-            lowering.apart_from_contractions(ssa)
-        });
+        let is_summed = sums && tensor.kind == NormalKind::Virtual;
+        operands.push(lowering.read_by_body(ssa, is_summed));
     }
     let types = op
         .outputs
@@ -231,22 +170,13 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &Custo
     let results = at.op("func.call", &operands, &types, &[("callee", callee)], Vec::new());
     for (&id, ssa) in op.outputs.iter().zip(results) {
         let tensor = lowering.tensor(id);
-        let value = Ordered {
-            ssa: lowering.apart_from_contractions(rounded(lowering, ssa, tensor.dtype)),
-            order: (0..tensor.dims.len()).collect(),
-            dtype: tensor.dtype,
-            dims: tensor.dims.clone(),
-        };
+        let value = Ordered::new(
+            lowering.apart_from_contractions(at.rounded(ssa, tensor.dtype)),
+            (0..tensor.dims.len()).collect(),
+            tensor.dtype,
+            tensor.dims.clone(),
+        );
         lowering.define(id, Value::of(value));
-    }
-}
-
-/// The tensor with its elements rounded to its type ([`Quirk::WideBf16`]).
-fn rounded<'c>(lowering: &Lowering<'_, 'c>, ssa: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
-    if dtype == DataType::Bf16 {
-        lowering.emitter().barrier_against(Quirk::WideBf16, ssa)
-    } else {
-        ssa
     }
 }
 

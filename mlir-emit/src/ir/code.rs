@@ -136,8 +136,5 @@ impl<'c> Code<'c> {
 
 /// Returns the first result of an operation.
 pub(crate) fn first<T>(results: Vec<T>) -> T {
-    results
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| unreachable!("an operation without results"))
+    results.into_iter().next().expect("an operation without results")
 }

@@ -73,7 +73,7 @@ impl<'c> Emitter<'c> {
             self.run("linalg.yield", &[result]);
         });
         let operands = inputs.iter().map(|(value, _, _)| *value).chain([init]);
-        let input_count = i32::try_from(inputs.len()).unwrap_or_else(|_| unreachable!("too many inputs"));
+        let input_count = i32::try_from(inputs.len()).expect("too many inputs");
         let mut attributes = vec![
             ("indexing_maps", Attribute::Maps(maps.collect())),
             ("iterator_types", Attribute::Loops(loops.to_vec())),

@@ -232,7 +232,7 @@ pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number
         }
         (parts, length) = (longer, 2 * length);
     }
-    parts.into_iter().next().unwrap_or_else(|| unreachable!("{EMPTY}"))
+    parts.into_iter().next().expect(EMPTY)
 }
 
 /// The attributes of an access to a buffer with bounds checks by the hardware.

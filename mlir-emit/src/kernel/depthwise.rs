@@ -43,7 +43,7 @@ struct Blocks {
 
 impl Blocks {
     fn new(product: &Product) -> Self {
-        let run = product.run_axis().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let run = product.run_axis().expect(MISSING);
         // Windows overlap along the spatial axes, which are the rows behind the first one.
         let lines = (1..product.rows.len()).rev().map(Axis::Row);
         let line = lines.into_iter().find(|&axis| axis != run && product.extent(axis) > 1);
@@ -248,7 +248,7 @@ pub(super) fn write<'c>(
         .zip(&blocks.sides)
         .map(|(index, side)| index * side.step)
         .collect::<Vec<_>>();
-    let (&[a, b], rest) = buffers.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
+    let (&[a, b], rest) = buffers.split_first_chunk().expect(MISSING);
     let [first, second] = factors;
     let moved = |factor: &Factor, is_first: bool| -> Vec<Moved<'c>> {
         let axes = blocks.sides.iter().zip(&firsts);
@@ -303,7 +303,7 @@ pub(super) fn write<'c>(
         let (mut run, mut exists) = (Vec::new(), Vec::new());
         for next in 0..RUN {
             let mut indices = if along { columns.clone() } else { rows.clone() };
-            let last = indices.last_mut().unwrap_or_else(|| unreachable!("{MISSING}"));
+            let last = indices.last_mut().expect(MISSING);
             *last = *last + next;
             exists.push(is_there & is_below(*last, blocks.run));
             run.push(indices);

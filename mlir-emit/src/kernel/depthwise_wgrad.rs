@@ -54,7 +54,7 @@ impl Share {
         } else {
             (1, 1)
         };
-        let last = product.sum.last().copied().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let last = product.sum.last().copied().expect(MISSING);
         let most = if width > 1 { 4 } else { 8 };
         let cell = (1..=most).rev().find(|cell| last % cell == 0).unwrap_or(1);
         let mut counts = product.sum.clone();
@@ -246,7 +246,7 @@ pub(super) fn write<'c>(
             offset(&coordinates(tap, &product.rows), &spread.rows),
         ]);
         let to = exists.select(to, BEYOND / BYTES);
-        code.store(total.unwrap_or_else(|| unreachable!("{MISSING}")), stored, to);
+        code.store(total.expect(MISSING), stored, to);
     }
     code.finish(workgroups)
 }

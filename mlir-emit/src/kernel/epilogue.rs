@@ -177,7 +177,7 @@ impl<'c> Epilogue<'c> {
                 Source::Operand(index) => read.get(index).copied(),
                 Source::Unused => None,
             };
-            value.unwrap_or_else(|| unreachable!("a value that a kernel lacks"))
+            value.expect("a value that a kernel lacks")
         };
         for step in &self.steps {
             let mut known = HashMap::new();
@@ -267,7 +267,7 @@ pub(super) fn written_with<'c>(
     const MISSING: &str = "a value that a body lacks";
     for operation in body {
         let operands: Option<Vec<_>> = operation.operands().iter().map(|id| known.get(id).copied()).collect();
-        let operands = operands.unwrap_or_else(|| unreachable!("{MISSING}"));
+        let operands = operands.expect(MISSING);
         if operation.name() == "linalg.yield" {
             return operands[0];
         }

@@ -28,7 +28,7 @@ pub(super) struct Fusable {
 
 /// The attributes of a call of a kernel.
 pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, Attribute)> {
-    let operands = i32::try_from(operands).unwrap_or_else(|_| unreachable!("too many operands"));
+    let operands = i32::try_from(operands).expect("too many operands");
     vec![
         ("entry_points", Attribute::text(&format!("[@{symbol}::@{name}]"))),
         ("operandSegmentSizes", Attribute::i32_array(&[0, operands, 0, 0])),

@@ -185,9 +185,7 @@ impl Kernels {
             ),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
-        let out = buffers
-            .next_back()
-            .unwrap_or_else(|| unreachable!("a kernel without buffers"));
+        let out = buffers.next_back().expect("a kernel without buffers");
         let kernel = Whole {
             kind,
             name,

@@ -129,7 +129,7 @@ impl<'c> Writer<'_, 'c> {
             is_greater.select(value, so_far)
         };
         let greatest = values.into_iter().reduce(greater);
-        greatest.unwrap_or_else(|| unreachable!("a window without elements"))
+        greatest.expect("a window without elements")
     }
 
     fn mask(&self, count: i64) -> Ssa<'c> {

@@ -350,7 +350,7 @@ fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Ssa<'c> {
         parts if width == 1 => {
             let first = parts.first().map(|part| part.r#type());
             let count = signed(parts.len());
-            let vector = first.unwrap_or_else(|| unreachable!("an empty block")).vector(&[count]);
+            let vector = first.expect("an empty block").vector(&[count]);
             code.vector(parts, vector)
         }
         parts => {

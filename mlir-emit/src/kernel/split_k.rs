@@ -25,9 +25,7 @@ const BYTES: i64 = 4;
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
 /// what is stored.
 pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epilogue<'c>) -> Written {
-    let run = product
-        .run_axis()
-        .unwrap_or_else(|| unreachable!("parts along a batch"));
+    let run = product.run_axis().expect("parts along a batch");
     let parts = product.schedule.parts.cast_signed();
     let results: i64 = product.shape().iter().product();
     let float = Type::float(context, Float::F32);
@@ -37,7 +35,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     }
     let code = Code::kernel(context, &buffers);
     let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
-    let (&source, buffers) = buffers.split_first().unwrap_or_else(|| unreachable!("no parts"));
+    let (&source, buffers) = buffers.split_first().expect("no parts");
 
     let extent = product.extent(run);
     let lines = results / extent;

@@ -153,7 +153,7 @@ impl<'c> Writer<'_, 'c> {
         let per_row = of.window[1] * self.block.vectors;
         let zeros = (0..self.block.rows * per_row).map(|_| code.zeros(self.vector));
         let zeros: Vec<_> = zeros.collect();
-        let per_row = usize::try_from(per_row).unwrap_or_else(|_| unreachable!("a filter without taps"));
+        let per_row = usize::try_from(per_row).expect("a filter without taps");
         code.repeat([0.into(), of.output[0].into(), 1.into()], &zeros, |line, sums| {
             let of_dy = (image * of.output[0] + line) * of.output[1];
             let mut next = Vec::new();

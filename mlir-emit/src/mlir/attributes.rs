@@ -107,9 +107,7 @@ impl Attribute {
         if value.is_finite() {
             // The shortest digits that mean this number and no other f64.
             let text = format!("{value:e}");
-            let (digits, exponent) = text
-                .split_once('e')
-                .unwrap_or_else(|| unreachable!("a float without text"));
+            let (digits, exponent) = text.split_once('e').expect("a float without text");
             let point = if digits.contains('.') { "" } else { ".0" };
             return Self::scalar(format_args!("{digits}{point}e{exponent}"), r#type);
         }

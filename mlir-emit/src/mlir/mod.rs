@@ -181,20 +181,20 @@ impl Context {
     /// Returns an argument of the innermost open block.
     pub(crate) fn argument(&self, index: usize) -> Value<'_> {
         let open = self.open.borrow();
-        let block = open.last().unwrap_or_else(|| unreachable!("no block is open"));
+        let block = open.last().expect("no block is open");
         self.value(block.arguments[index])
     }
 
     /// Closes the innermost open block.
     pub(crate) fn close(&self) -> Block {
         let block = self.open.borrow_mut().pop();
-        block.unwrap_or_else(|| unreachable!("no block is open"))
+        block.expect("no block is open")
     }
 
     /// Appends the operations of a block without arguments to the innermost open block.
     pub(crate) fn splice(&self, block: Block) {
         let mut open = self.open.borrow_mut();
-        let outer = open.last_mut().unwrap_or_else(|| unreachable!("no block is open"));
+        let outer = open.last_mut().expect("no block is open");
         outer.operations.extend(block.operations);
     }
 
@@ -234,7 +234,7 @@ impl Context {
         let results: Vec<usize> = results.iter().map(define).collect();
         let values = results.iter().map(|&id| Value::of(self, id)).collect();
         let mut open = self.open.borrow_mut();
-        let block = open.last_mut().unwrap_or_else(|| unreachable!("no block is open"));
+        let block = open.last_mut().expect("no block is open");
         block.operations.push(Operation { head, results, regions });
         values
     }

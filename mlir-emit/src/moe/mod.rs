@@ -21,7 +21,7 @@ use crate::convert::{checked_compute_type, compute_type};
 use crate::ir::IntegerPredicate as I;
 use crate::ir::{IndexMap, Loop, MISSING};
 use crate::lowering::Lowering;
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use crate::value::{Ordered, Value, extent, extents};
 use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
 use sizes::Sizes;
@@ -68,8 +68,7 @@ pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
     let compute = checked_compute_type(compute);
     let at = lowering.emitter();
-    let sizes =
-        Sizes::forward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));
+    let sizes = Sizes::forward(lowering.graph(), op, lowering.quirks()).expect("tiles without end");
     let tiles = Tiles::new(lowering, op.first_token_offset, sizes);
     let list = |id: Option<TensorId>| match id {
         Some(id) => list(lowering, id),
@@ -87,7 +86,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     };
     let sources = tiles.sources(groups, index, extent(&token.dims, 1));
     let rows = tiles.rows(&token, sources);
-    let weight = if sizes.inner == 1 && lowering.quirks().avoids(Quirk::SharedGather) {
+    let weight = if lowering.quirks().shares_gathers(sizes.inner) {
         lowering.settled_as(op.weight, compute)
     } else {
         lowering.settled(op.weight)
@@ -106,12 +105,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     let order = lowering
         .stored_order(op.output)
         .unwrap_or_else(|| (0..out.len()).collect());
-    let position = |axis: usize| {
-        order
-            .iter()
-            .position(|&other| other == axis)
-            .unwrap_or_else(|| unreachable!("{MISSING}"))
-    };
+    let position = |axis: usize| order.iter().position(|&other| other == axis).expect(MISSING);
     let (row, column) = (position(1), position(2));
     let dtype = lowering.carried_type(op.output, compute);
     let input = (tiles.slots(taken), DataType::I32, IndexMap::select(3, [row]));
@@ -126,12 +120,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
         let element = product.element(inner, &indices);
         is_there.select(element, inner.zero(compute))
     });
-    let output = Ordered {
-        ssa,
-        order,
-        dtype: compute,
-        dims: out.clone(),
-    };
+    let output = Ordered::new(ssa, order, compute, out.clone());
     let carried = lowering.carry(output, dtype);
     lowering.define(op.output, Value::of(carried));
 }
@@ -140,8 +129,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmulBwd) {
     let compute = checked_compute_type(compute);
     let at = lowering.emitter();
-    let sizes =
-        Sizes::backward(lowering.graph(), op, lowering.quirks()).unwrap_or_else(|| unreachable!("tiles without end"));
+    let sizes = Sizes::backward(lowering.graph(), op, lowering.quirks()).expect("tiles without end");
     let tiles = Tiles::new(lowering, op.first_token_offset, sizes);
     let groups = tiles.not_above(sizes.tiles, tiles.tiles);
     let sources = tiles.sources(groups, None, sizes.rows);
@@ -162,15 +150,12 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         .collect();
     let product_dims = [sizes.tiles, sizes.inner, sizes.columns];
     let product = contract(lowering, &token, &doutput, &product_dims, &matrix, compute);
-    let product = Ordered {
-        ssa: at.barrier(product.ssa),
-        ..product
-    };
+    let product = product.apart(&at);
     let ssa = at.tabulate(&extents(dims, &order), compute, |inner| {
         let body = Body(*inner);
         let along = |axis: usize| {
             let position = order.iter().position(|&other| other == axis);
-            inner.loop_index(position.unwrap_or_else(|| unreachable!("{MISSING}")))
+            inner.loop_index(position.expect(MISSING))
         };
         let group = along(0);
         let from = body.entry(tiles.tiles, group);
@@ -190,17 +175,8 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             so_far + element
         })
     });
-    let ssa = if lowering.is_read(op.dweight) {
-        at.barrier_against(Quirk::InnerLoops, ssa)
-    } else {
-        ssa
-    };
-    let dweight = Ordered {
-        ssa,
-        order,
-        dtype: compute,
-        dims: dims.clone(),
-    };
+    let ssa = lowering.inner_sums(op.dweight, ssa);
+    let dweight = Ordered::new(ssa, order, compute, dims.clone());
     lowering.define_sums(op.dweight, dweight, compute)
 }
 

@@ -1,6 +1,6 @@
 //! How many rows, tiles and matrices a grouped matmul has.
 
-use crate::quirks::{Quirk, Quirks};
+use crate::quirks::Quirks;
 use rotini_graph::{MoeGroupedMatmul, MoeGroupedMatmulBwd, NormalGraph, TensorId};
 
 /// Rows of the smallest tile: those of a matrix instruction.
@@ -63,14 +63,15 @@ impl Sizes {
         let tile = i64::try_from(u64::try_from(average).ok()?.next_power_of_two()).ok()?;
         // Each group that is not empty begins a tile with one row, the others fill tiles.
         let begun = groups.min(rows);
-        let least = if quirks.avoids(Quirk::SingleTile) { 2 } else { 1 };
         Some(Sizes {
             groups,
             rows,
             inner,
             columns,
             tile,
-            tiles: begun.checked_add((rows - begun).checked_div(tile)?)?.max(least),
+            tiles: begun
+                .checked_add((rows - begun).checked_div(tile)?)?
+                .max(quirks.least_tiles()),
         })
     }
 

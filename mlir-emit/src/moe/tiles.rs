@@ -188,12 +188,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let element = tensor.element(inner, &indices);
             is_there.select(element, inner.zero(tensor.dtype))
         });
-        Ordered {
-            ssa: at.barrier(ssa),
-            order: vec![0, 1, 2],
-            dtype: tensor.dtype,
-            dims,
-        }
+        Ordered::new(at.barrier(ssa), vec![0, 1, 2], tensor.dtype, dims)
     }
 
     /// The number of each tile's matrix, below `experts`.
@@ -232,12 +227,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             Target::Rocm { .. } => ssa,
             Target::Cpu | Target::X86(_) | Target::Cuda { .. } => at.barrier(ssa),
         };
-        Ordered {
-            ssa,
-            dims,
-            order: weight.order,
-            dtype: weight.dtype,
-        }
+        Ordered::new(ssa, weight.order, weight.dtype, dims)
     }
 
     /// For each row of the output, the row of the tiles (counted through all of them) that it is;

@@ -28,9 +28,7 @@ pub(super) struct Parts<'c> {
 impl<'c> Parts<'c> {
     /// From dy, x, scale, the inverse and the mean, if there is one.
     pub(super) fn new(elements: &[Ssa<'c>]) -> Self {
-        let (&[dy, x, scale, inverse], mean) = elements
-            .split_first_chunk()
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let (&[dy, x, scale, inverse], mean) = elements.split_first_chunk().expect(MISSING);
         Parts {
             dy,
             scaled: dy * scale,

@@ -31,24 +31,24 @@ pub(super) fn trailing(dims: &[i64], count: i64) -> Vec<usize> {
     let first = usize::try_from(count)
         .ok()
         .and_then(|count| dims.len().checked_sub(count));
-    (first.unwrap_or_else(|| unreachable!("more normalized axes than axes"))..dims.len()).collect()
+    (first.expect("more normalized axes than axes")..dims.len()).collect()
 }
 
 /// The axes that an RMSNorm's scale says are normalized.
 pub(super) fn matching(x: &[i64], scale: &[i64]) -> Vec<usize> {
-    let first = rms_normalized_axis(x, scale).unwrap_or_else(|| unreachable!("a scale that does not fit"));
+    let first = rms_normalized_axis(x, scale).expect("a scale that does not fit");
     (first..x.len()).collect()
 }
 
 pub(super) fn float(compute: DataType) -> DataType {
     compute_type(compute)
         .filter(|compute| compute.is_float())
-        .unwrap_or_else(|| unreachable!("a compute type that check declines"))
+        .expect("a compute type that check declines")
 }
 
 pub(super) fn values<'c, const N: usize>(lowering: &Lowering<'_, 'c>, ids: [TensorId; N]) -> [Value<'c>; N] {
     let values: Vec<_> = ids.iter().map(|&id| lowering.value(id).clone()).collect();
-    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
+    values.try_into().expect(MISSING)
 }
 
 /// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
@@ -65,7 +65,7 @@ pub(super) fn channels<'c, const N: usize>(
         .iter()
         .map(|&id| lowering.value(id).clone().with_dims(&lowering.emitter(), &dims))
         .collect();
-    values.try_into().unwrap_or_else(|_| unreachable!("{MISSING}"))
+    values.try_into().expect(MISSING)
 }
 
 /// One element, whatever its tensor's rank.
@@ -229,9 +229,7 @@ pub(super) fn normalize<'c>(
     operands.extend(&statistics.mean);
     let (has_bias, has_mean) = (bias.is_some(), statistics.mean.is_some());
     lowering.finish(y, &operands, compute, |_, elements| {
-        let (&[x, inverse, scale], rest) = elements
-            .split_first_chunk()
-            .unwrap_or_else(|| unreachable!("{MISSING}"));
+        let (&[x, inverse, scale], rest) = elements.split_first_chunk().expect(MISSING);
         let mut rest = rest.iter().copied();
         let bias = if has_bias { rest.next() } else { None };
         let mean = if has_mean { rest.next() } else { None };

@@ -1,9 +1,10 @@
-//! Defects of the compiler that the lowering avoids. No other place knows them.
+//! Defects of the compiler that the lowering avoids.
 //!
-//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The
-//! lowering asks [`Quirks::avoids`]. All are avoided, with one exception: a test turns each off
-//! alone and demands that its guard then fails (`tests/tests/emulated/quirks.rs`). If a guard
-//! passes without its quirk, delete the quirk and the code that asks for it.
+//! `register` describes each as data: where it was seen, what goes wrong, which case guards it.
+//! [`legalise`](crate::legalise) has the forms that avoid them, and asks [`Quirks::avoids`]. All are
+//! avoided, with one exception: a test turns each off alone and demands that its guard then fails
+//! (`tests/tests/emulated/quirks.rs`). If a guard passes without its quirk, delete the quirk and the
+//! form that avoids it.
 
 mod register;
 
@@ -254,8 +255,8 @@ const HEAD: &str = "# Quirks of the compiler\n\n\
     For those who work on the lowering, or move to another version of IREE. A quirk is a defect of the compiler that the lowering avoids. \
     Those of AMD GPUs were seen on the emulated MI300 or in its compiler, those of NVIDIA GPUs on an H100 or H200. \
     The list below is written from `mlir-emit/src/quirks/register` by `scripts/quirks`; a test fails if it is stale.\n\n\
-    Code asks `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
-    Where a guard passes, the quirk can be deleted, with the code that asks for it: `ROTINI_QUIRKS=all` tries all of them, \
+    `mlir-emit/src/legalise` has what is written instead, under `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
+    Where a guard passes, the quirk can be deleted, with the form that avoids it: `ROTINI_QUIRKS=all` tries all of them, \
     `ROTINI_QUIRKS=Name` one. `scripts/quirks --report Name` writes a report for the compiler's authors, with the guard's module without the quirk and what was seen.\n\n\
     | Quirk | Targets | Seen on IREE | Effect | What goes wrong | What the lowering does | Cost | Guard | Upstream |\n\
     |---|---|---|---|---|---|---|---|---|\n";

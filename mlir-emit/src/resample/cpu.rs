@@ -42,11 +42,6 @@ impl<'c> Pooling<'_, '_, 'c> {
         let ssa = self
             .lowering
             .cpu_kernel(&CpuKernel::Pool(pool), &[self.x.ssa], &extents(self.dims, &order));
-        ssa.map(|ssa| Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: self.compute,
-            dims: self.dims.to_vec(),
-        })
+        ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), self.compute, self.dims.to_vec()))
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
             }
             None => element / divisor(math, places, &axes, op.resample_mode, &starts),
         };
-        let counts = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+        let counts = places.all(&conditions).expect(MISSING);
         so_far + counts.select(share, math.constant(0.0))
     });
     let carried = lowering.carry(sum, lowering.carried_type(op.dx, compute));

@@ -176,7 +176,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         let mut results = Vec::new();
         for &axis in &x.order {
             let position = self.order.iter().position(|&candidate| candidate == axis);
-            let position = position.unwrap_or_else(|| unreachable!("orders over different axes"));
+            let position = position.expect("orders over different axes");
             results.push(match axis.checked_sub(2) {
                 None => Affine::Loop(position),
                 Some(spatial) => {
@@ -220,7 +220,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         Candidate {
             value: convert(body, element, dtype, self.compute),
             inside: places.all(&inside),
-            is_first: places.all(&first).unwrap_or_else(|| unreachable!("{MISSING}")),
+            is_first: places.all(&first).expect(MISSING),
             ordinal: places.cast(ordinal, DataType::I32),
         }
     }
@@ -255,7 +255,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             });
         }
         if !self.is_copied() {
-            // Not `arith.maximumf`, which may lose what is no number (`Quirk::LostNan`).
+            // Not `arith.maximumf`, which may lose what is no number.
             return self.combine(None, start, |math, candidate, _, so_far| {
                 let value = self.competing(math, candidate);
                 let is_no_number = math.compare(F::UnorderedNotEqual, value, value);
@@ -362,7 +362,7 @@ impl<'c> Pooling<'_, '_, 'c> {
                 let covered = places.covered(places.start(spatial, axis), axis);
                 conditions.push(math.at.compare_integers(I::Greater, covered, places.constant(0)));
             }
-            let covers = places.all(&conditions).unwrap_or_else(|| unreachable!("{MISSING}"));
+            let covers = places.all(&conditions).expect(MISSING);
             covers.select(greatest, math.constant(least))
         })
     }

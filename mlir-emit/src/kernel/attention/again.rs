@@ -58,7 +58,7 @@ impl<'c> Again<'_, 'c> {
         body: impl FnOnce() -> Vec<Ssa<'c>>,
     ) -> Vec<Ssa<'c>> {
         let code = self.code;
-        let (&first, rest) = sums.split_first().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let (&first, rest) = sums.split_first().expect(MISSING);
         let mut all = first;
         for &sum in rest {
             all = all + sum;

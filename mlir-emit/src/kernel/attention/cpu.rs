@@ -145,7 +145,7 @@ impl OnCpu {
         buffers.push((rows * of.columns[1], float));
         buffers.extend([(rows, float); 2]);
         let code = Code::kernel(context, &buffers);
-        let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let tiling = self.tiling().expect(MISSING);
         let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
         let workgroup = code.workgroup();

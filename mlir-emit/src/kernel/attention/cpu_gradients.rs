@@ -85,7 +85,7 @@ impl GradientsOnCpu {
             buffers.push((elements, float));
         }
         let code = Code::kernel(context, &buffers);
-        let tiling = self.tiling().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let tiling = self.tiling().expect(MISSING);
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
         let tiles = (rows - 1) / (count * vectors) + 1;
@@ -308,8 +308,7 @@ impl<'c> Tile<'_, 'c> {
                     Numbers::Own(own) => own.get(unsigned(vector)).copied(),
                     Numbers::Streamed { .. } => streamed,
                 };
-                let ([statistic, level], (score, gradient)) =
-                    own.zip(made.next()).unwrap_or_else(|| unreachable!("{MISSING}"));
+                let ([statistic, level], (score, gradient)) = own.zip(made.next()).expect(MISSING);
                 let score = score * scale;
                 let weight = (score - statistic).exp();
                 // A score of -∞ weighs nothing, and not exp(-∞ + ∞).
@@ -410,7 +409,7 @@ impl<'c> Tile<'_, 'c> {
             for row in 0..rows {
                 let weight = lanes.broadcast(sum.weights, weights + row);
                 for &column in &columns {
-                    let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let &sum = sums.next().expect(MISSING);
                     next.push(weight.vector_fma(column, sum));
                 }
             }
@@ -423,7 +422,7 @@ impl<'c> Tile<'_, 'c> {
             for vector in 0..vectors {
                 let place = place + vector * lanes.count;
                 let so_far = code.read_vector(stored, place, lanes.vector);
-                let next = so_far + added.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let next = so_far + added.next().expect(MISSING);
                 code.write_vector(next, stored, place);
             }
         }

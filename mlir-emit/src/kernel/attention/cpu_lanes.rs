@@ -172,7 +172,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             for result in 0..results {
                 let number = self.broadcast(buffer, place + result * of_result);
                 for &vector in &vectors {
-                    let &sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let &sum = sums.next().expect(MISSING);
                     next.push(number.vector_fma(vector, sum));
                 }
             }

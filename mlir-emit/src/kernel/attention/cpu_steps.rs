@@ -124,7 +124,7 @@ impl<'c> Tile<'_, 'c> {
                 self.lanes.broadcast(self.buffer(3), place)
             });
             for (vector, greatest) in (0..).zip(&mut greatest) {
-                let sum = sums.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let sum = sums.next().expect(MISSING);
                 let mut score = sum * scale;
                 if let Some(added) = added {
                     score = score + added;
@@ -187,11 +187,7 @@ impl<'c> Tile<'_, 'c> {
             for next in 0..each {
                 let column = column + next;
                 for (vector, &factor) in (0..).zip(&factors) {
-                    let sum = [
-                        self.read(2, column, vector),
-                        factor,
-                        sums.next().unwrap_or_else(|| unreachable!("{MISSING}")),
-                    ];
+                    let sum = [self.read(2, column, vector), factor, sums.next().expect(MISSING)];
                     self.write(code.same("math.fma", &sum), 2, column, vector);
                 }
             }

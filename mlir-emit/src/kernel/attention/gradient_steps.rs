@@ -238,14 +238,14 @@ impl<'c> Lanes<'_, 'c> {
                         .factors
                         .get(side)
                         .and_then(|factors| factors.get(at))
-                        .unwrap_or_else(|| unreachable!("{MISSING}"));
+                        .expect(MISSING);
                     product(code, [&rows[side], own], zeros)
                 });
                 let own = match &self.numbers {
                     Numbers::Own(numbers) => numbers.get(at).copied(),
                     Numbers::Streamed { .. } => streamed,
                 };
-                let [statistic, level] = own.unwrap_or_else(|| unreachable!("{MISSING}"));
+                let [statistic, level] = own.expect(MISSING);
                 let powers = score.fma(scale, statistic);
                 let weights: Vec<_> = (0..RUN)
                     .map(|number| {

@@ -233,7 +233,7 @@ impl<'c> Lanes<'_, 'c> {
 
     /// The values that an iteration passes to the next.
     fn apart(&self, carried: &[Ssa<'c>]) -> (Sums<'c>, Loaded<'c>) {
-        let (&[greatest, total], rest) = carried.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let (&[greatest, total], rest) = carried.split_first_chunk().expect(MISSING);
         let number = |count: i64| unsigned(count);
         let (weighted, rest) = rest.split_at(number(self.width()));
         let blocks = number(STEP / SIXTEEN);

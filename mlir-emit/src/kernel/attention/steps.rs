@@ -59,8 +59,7 @@ impl<'c> Lanes<'_, 'c> {
         };
         let apart = |carried: &[Ssa<'c>]| -> Vec<Sums<'c>> {
             let own = |own: &[Ssa<'c>]| {
-                let (&[greatest, total], weighted) =
-                    own.split_first_chunk().unwrap_or_else(|| unreachable!("{MISSING}"));
+                let (&[greatest, total], weighted) = own.split_first_chunk().expect(MISSING);
                 Sums {
                     greatest,
                     total,

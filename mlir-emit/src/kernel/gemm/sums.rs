@@ -236,7 +236,7 @@ impl<'c> Steps<'_, 'c> {
             let places = self.places.get(side).and_then(|halves| halves.get(half));
             let memory = self.memories[side];
             let start = buffer * self.readers[side].size();
-            let chunks = places.unwrap_or_else(|| unreachable!("{MISSING}")).iter();
+            let chunks = places.expect(MISSING).iter();
             let chunks = chunks.map(|&place| code.read_vector(memory, place + start, vector));
             chunks.collect::<Vec<_>>()
         };

@@ -16,9 +16,7 @@ impl Panels {
         let code = Code::kernel(context, &self.elements.map(|count| (count, float)));
         let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
         let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
-        let tilings: Vec<Tiling> = tilings
-            .collect::<Option<_>>()
-            .unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+        let tilings: Vec<Tiling> = tilings.collect::<Option<_>>().expect(OVERFLOW);
         let most = |count: &dyn Fn(&Tiling) -> i64| tilings.iter().map(count).max().unwrap_or(1).max(1);
         let lanes = self.registers.lanes;
         let panel = most(&|tiling| tiling.block * tiling.vectors * lanes);
@@ -39,7 +37,7 @@ impl Panels {
         let workgroup = code.workgroup();
         let mut first = 0;
         for (part, tiling) in parts.iter().zip(&tilings) {
-            let count = tiling.workgroups().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+            let count = tiling.workgroups().expect(OVERFLOW);
             let own = workgroup - first;
             let is_own = if parts.len() == 1 {
                 Int::Known(1)
@@ -113,7 +111,7 @@ impl<'c> Writer<'_, 'c> {
     /// Computes the sums of a tile of columns. `vectors`: vectors of the tile.
     fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) {
         let (code, tiling) = (self.code, self.tiling);
-        let all = super::count(&self.part.columns).unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+        let all = super::count(&self.part.columns).expect(OVERFLOW);
         let columns: Vec<_> = (0..vectors)
             .map(|vector| {
                 let number = tile * tiling.vectors + vector;
@@ -295,7 +293,7 @@ impl<'c> Writer<'_, 'c> {
                     None => self.lanes.left(self.buffers[LEFT], place, column),
                 };
                 number = Some(left);
-                let &sum = sums.next().unwrap_or_else(|| unreachable!("{OVERFLOW}"));
+                let &sum = sums.next().expect(OVERFLOW);
                 next.push(left.vector_fma(elements, sum));
             }
         }

@@ -152,10 +152,7 @@ impl<'c> Writer<'_, 'c> {
     fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &Attribute) -> Ssa<'c> {
         let [source, _] = exactly(&step.sources);
         let code = &self.code;
-        let single = code
-            .context()
-            .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
-            .r#type();
+        let single = code.context().value(*step.arguments.last().expect(MISSING)).r#type();
         let constant = |element: Type<'c>, number: &Attribute| {
             let vector = element.vector(&[self.lanes]);
             let value = number.splat(vector);
@@ -199,7 +196,7 @@ impl<'c> Writer<'_, 'c> {
                 });
                 partial = pairs.collect();
             }
-            partial.pop().unwrap_or_else(|| unreachable!("{MISSING}"))
+            partial.pop().expect(MISSING)
         };
         let (whole, rest) = self.cut();
         let of_block = TURNS * PARTIAL * self.lanes;
@@ -307,11 +304,11 @@ impl<'c> Writer<'_, 'c> {
                         && kept == number
                     {
                         let stored = self.rows.stored.get(result - self.rows.operands.len());
-                        let (_, tensor) = stored.unwrap_or_else(|| unreachable!("{MISSING}"));
+                        let (_, tensor) = stored.expect(MISSING);
                         self.read(row, (result, tensor), spot)
                     } else {
                         let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
-                        let step = step.unwrap_or_else(|| unreachable!("{MISSING}"));
+                        let step = step.expect(MISSING);
                         let known = arguments(step, |source| self.element(row, source, spot, made));
                         written(code, &step.body, known, Some(self.lanes))
                     }

@@ -77,7 +77,7 @@ pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Pla
         .iter()
         .position(|operation| matches!(operation.role(), Role::Rows))?;
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
-    let space = space.unwrap_or_else(|| unreachable!("a reduction of rows without loops"));
+    let space = space.expect("a reduction of rows without loops");
     match around(context, all, seed, (&space, device)) {
         Some(found) => Some(found),
         None => unreachable!("a reduction of rows that no kernel has"),

@@ -83,7 +83,7 @@ pub(super) fn combine_all<'c>(
             None => one,
         });
     }
-    all.unwrap_or_else(|| unreachable!("a row without lanes"))
+    all.expect("a row without lanes")
 }
 
 /// Returns another lane's value, by a DPP permutation of 16 lanes.

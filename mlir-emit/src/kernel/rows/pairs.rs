@@ -155,14 +155,14 @@ impl Pairs {
 fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Int<'c> {
     let number = usize::try_from(pair * PAIR).ok();
     let element = number.and_then(|number| spot.run.get(number)?.first());
-    element.copied().unwrap_or_else(|| unreachable!("{MISSING}"))
+    element.copied().expect(MISSING)
 }
 
 /// Whether each element of a pair exists.
 fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
     let number = usize::try_from(pair * PAIR).ok();
     let exists = number.and_then(|number| spot.exists.get(number..)?.first_chunk());
-    exists.copied().unwrap_or_else(|| unreachable!("{MISSING}"))
+    exists.copied().expect(MISSING)
 }
 
 /// Whether elements of a row are neighbours in memory.

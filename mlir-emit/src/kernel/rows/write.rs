@@ -246,7 +246,7 @@ impl<'c> Writer<'_, 'c> {
                 Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step),
                 Kind::Reduction(start) => {
                     let found = self.reduce(step, start, &mut kept);
-                    let turn = turns.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let turn = turns.next().expect(MISSING);
                     let memory = memory.and_then(|both| both.get(turn).copied());
                     combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])
                 }
@@ -283,7 +283,7 @@ impl<'c> Writer<'_, 'c> {
             }
         }
         let mut parts = parts.into_iter();
-        let first = parts.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let first = parts.next().expect(MISSING);
         parts.fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
@@ -291,10 +291,7 @@ impl<'c> Writer<'_, 'c> {
     fn reduce(&self, step: &Step, start: &Attribute, kept: &mut [Run<'c>]) -> Ssa<'c> {
         let [source, _] = exactly(&step.sources);
         let code = &self.code;
-        let element = code
-            .context()
-            .value(*step.arguments.last().unwrap_or_else(|| unreachable!("{MISSING}")))
-            .r#type();
+        let element = code.context().value(*step.arguments.last().expect(MISSING)).r#type();
         let vector = element.vector(&[RUN]);
         let value = start.splat(vector);
         let nothing = code.literal(value, vector);
@@ -317,7 +314,7 @@ impl<'c> Writer<'_, 'c> {
         }
         let elements = (0..RUN).map(|number| code.extract(found, number, element));
         let mut elements = elements.collect::<Vec<_>>().into_iter();
-        let first = elements.next().unwrap_or_else(|| unreachable!("{MISSING}"));
+        let first = elements.next().expect(MISSING);
         elements.fold(first, |found, element| combine(code, step, [found, element], None))
     }
 

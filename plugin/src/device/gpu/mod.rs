@@ -71,12 +71,12 @@ struct All<D> {
     target: Option<Target>,
     /// Whether all schedules are the compiler's own choice.
     unscheduled: bool,
-    /// Bytes of workspace that an execution may have of ours.
+    /// The most bytes of workspace that an execution may take from the plugin's own memory.
     own_workspace: u64,
     gpus: Box<[Slot]>,
 }
 
-/// A GPU, or why it never can be used; nothing as long as nobody has asked.
+/// A GPU, or the reason why it can never be used; `None` until the GPU is first asked for.
 type Slot = Settled<Arc<dyn Device>>;
 
 impl<D: Driver> All<D> {
@@ -134,16 +134,16 @@ struct Shared<D: Driver> {
     description: String,
     compiled_for: CompiledFor<Target>,
     idle: Arc<Idle<D>>,
-    /// Where `idle` is made smaller.
+    /// The thread that shrinks `idle`.
     background: Background,
-    /// Bytes of workspace that an execution may have of it.
+    /// The most bytes of workspace that an execution may take from the plugin's own memory.
     own_workspace: usize,
     instance: Instance,
     /// IREE's device, given back in `drop` and nowhere else.
     device: ManuallyDrop<HalDevice>,
 }
 
-/// What a GPU keeps for whoever comes next.
+/// What a GPU keeps for later contexts and executions.
 struct Idle<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
@@ -261,7 +261,7 @@ impl<D: Driver> Drop for Shared<D> {
     fn drop(&mut self) {
         self.background.wait();
         let (programs, blocks) = (self.idle.retired().drain(), self.idle.pool.drain());
-        // Without programs nothing of ours can be running, and IREE waits for what is its own.
+        // Without programs no kernel of the plugin can be running, and IREE waits for its own work.
         let settled = if programs.is_empty() {
             self.driver.enter_to_load(self.ordinal)
         } else {

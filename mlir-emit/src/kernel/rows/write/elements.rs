@@ -79,7 +79,7 @@ impl<'c> Writer<'_, 'c> {
                 }
                 Source::Step(number) => {
                     let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
-                    let step = step.unwrap_or_else(|| unreachable!("{MISSING}"));
+                    let step = step.expect(MISSING);
                     let known = self.arguments(step, |source| self.element(source, run));
                     let division = self.divisions.get(&number);
                     let division = division.and_then(|one| Some((one.result, *self.row.made.get(&one.divisor)?)));

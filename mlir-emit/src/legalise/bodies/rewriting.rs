@@ -11,9 +11,9 @@
 //! - Contractions, reductions beside them and concatenations are separate dispatches if their
 //!   fusion is wrong.
 
-use super::elements::{UNKNOWN, tensor_of};
 use super::factors::{Product, product, root};
 use super::varying::Varying;
+use crate::custom::elements::{UNKNOWN, element_of, tensor_of};
 use crate::quirks::{Quirk, Quirks};
 use rotini_custom::{
     Arithmetic, Body, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Type, Value,
@@ -21,7 +21,7 @@ use rotini_custom::{
 use std::collections::HashMap;
 
 /// The same function without what the target's compiler gets wrong.
-pub(super) fn avoiding(body: Body, quirks: Quirks) -> Body {
+pub(crate) fn avoiding(body: Body, quirks: Quirks) -> Body {
     let contracts = body.statements.iter().any(
         |statement| matches!(&statement.operation, Operation::Generic(generic) if product(&body, generic).is_some()),
     );
@@ -141,32 +141,19 @@ impl Rewriting {
             self.complete(&mut generic);
         }
         if self.quirks.avoids(Quirk::ConstantTransposed) {
-            for index in 0..generic.inputs.len() {
-                let Some(operand) = generic.inputs.get(index) else {
-                    continue;
-                };
+            for operand in &mut generic.inputs {
                 if is_turned(operand, &generic.init) && !self.varying.is(operand.value) {
-                    let apart = self.apart(operand.value);
-                    if let Some(operand) = generic.inputs.get_mut(index) {
-                        operand.value = apart;
-                    }
+                    operand.value = self.apart(operand.value);
                 }
             }
         }
         self.note(&generic);
         let varies = self.varying.is(generic.yielded);
         if !varies && self.quirks.avoids(Quirk::ConstantTransposed) {
-            for index in 0..generic.inputs.len() {
-                let turned = generic
-                    .inputs
-                    .get(index)
-                    .filter(|operand| is_turned(operand, &generic.init));
-                if let Some(operand) = turned.cloned() {
-                    let loops = in_order(&operand, &generic.init);
-                    let copy = self.copied(&operand, &generic.extents, &loops, None);
-                    if let Some(slot) = generic.inputs.get_mut(index) {
-                        *slot = copy;
-                    }
+            for operand in &mut generic.inputs {
+                if is_turned(operand, &generic.init) {
+                    let loops = in_order(operand, &generic.init);
+                    *operand = self.copied(operand, &generic.extents, &loops, None);
                 }
             }
         }
@@ -306,7 +293,7 @@ impl Rewriting {
                 body.push(scalar);
             }
             yielded = names[&to];
-            element = super::elements::element_of(&self.body, yielded);
+            element = element_of(&self.body, yielded);
         }
         let of_loop = |index: &usize| extents[*index];
         let dims = loops.iter().map(of_loop).collect::<Vec<_>>();
@@ -315,7 +302,7 @@ impl Rewriting {
                 .iter()
                 .position(|one| one == index)
                 .map(Place::Loop)
-                .unwrap_or_else(|| unreachable!("{UNKNOWN}")),
+                .expect(UNKNOWN),
             Place::Fixed(index) => Place::Fixed(*index),
         };
         let map = operand.map.iter().map(position).collect::<Vec<_>>();
@@ -378,17 +365,12 @@ impl Rewriting {
     /// The function, whose results may be read by others in another order, or summed.
     fn end(mut self) -> Body {
         for index in 0..self.body.results.len() {
-            let Some(&result) = self.body.results.get(index) else {
-                continue;
-            };
+            let result = self.body.results[index];
             let may_be_constant = !self.varying.is(result) && self.quirks.avoids(Quirk::ConstantSums);
             let is_product = self.products.get(&result) == Some(&true);
             let is_apart = self.behind.contains_key(&result);
             if may_be_constant || is_product || is_apart || self.contracts && self.quirks.avoids(Quirk::StoredSums) {
-                let apart = self.apart(result);
-                if let Some(slot) = self.body.results.get_mut(index) {
-                    *slot = apart;
-                }
+                self.body.results[index] = self.apart(result);
             }
         }
         self.body

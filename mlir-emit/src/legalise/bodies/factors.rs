@@ -1,14 +1,11 @@
 //! Brings the factors of sums of products into forms that the compiler gets right.
 
-use super::avoid::{Rewriting, element, loops_of};
-use super::elements::{UNKNOWN, element_of, tensor_of, type_of};
-use crate::contract::sums_oddly;
+use super::rewriting::{Rewriting, element, loops_of};
 use crate::counts::exactly;
+use crate::custom::elements::{UNKNOWN, element_of, tensor_of, type_of};
 use crate::quirks::Quirk;
 use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value};
-
-/// The longest step of a matrix core along the summed loop.
-const STEP: i64 = 32;
+use rotini_graph::DataType;
 
 /// The conversions that the compiler itself applies to operands and products.
 const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
@@ -100,7 +97,7 @@ impl Rewriting {
                 let extents = made.extents.clone();
                 let loops: Vec<usize> = own.into_iter().chain(lacks).collect();
                 let copy = self.copied(&operand, &extents, &loops, None);
-                *made.inputs.get_mut(index).unwrap_or_else(|| unreachable!("{UNKNOWN}")) = copy;
+                made.inputs[index] = copy;
             }
         }
         made
@@ -125,17 +122,11 @@ impl Rewriting {
                 .iter()
                 .filter(|index| is_wide(&made, **index) && !summed.contains(index))
                 .count();
-            let ends_within = summed
-                .iter()
-                .any(|index| made.extents.get(*index).is_none_or(|extent| extent % STEP != 0));
-            let masks = self.quirks.avoids(Quirk::MaskedBatches) && kept > 1 && !is_last && ends_within;
+            let extents_summed = summed.iter().map(|index| made.extents[*index]);
+            let masks = !is_last && self.quirks.loses_masks(kept > 1, extents_summed);
             if !(widens || repeats || masks) {
                 if self.quirks.avoids(Quirk::UnsettledFactors) && self.is_computed(operand.value) {
-                    let settled = self.apart(operand.value);
-                    made.inputs
-                        .get_mut(factor.input)
-                        .unwrap_or_else(|| unreachable!("{UNKNOWN}"))
-                        .value = settled;
+                    made.inputs[factor.input].value = self.apart(operand.value);
                 }
                 continue;
             }
@@ -148,16 +139,10 @@ impl Rewriting {
             let extents = made.extents.clone();
             let copy = self.copied(&operand, &extents, &loops, how);
             let element = tensor_of(&self.body, copy.value).element;
-            *made
-                .inputs
-                .get_mut(factor.input)
-                .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = copy;
+            made.inputs[factor.input] = copy;
             if widens {
                 let widened = self.body.define(Type::Scalar(element));
-                *made
-                    .arguments
-                    .get_mut(factor.input)
-                    .unwrap_or_else(|| unreachable!("{UNKNOWN}")) = widened;
+                made.arguments[factor.input] = widened;
                 made.body
                     .retain(|scalar| steps.iter().all(|step| step.result != scalar.result));
                 for scalar in &mut made.body {
@@ -189,16 +174,16 @@ impl Rewriting {
         let is_mixed = self.quirks.avoids(Quirk::MixedFactors)
             && of_a != of_b
             && types.iter().all(|ty| ty.is_float() && *ty != compute);
-        let is_odd = self.quirks.avoids(Quirk::OddHalves) && types == [Element::F16; 2] && {
-            let lone = |one: &Factor, other: &Factor| -> i64 {
-                let loops = |factor: &Factor| generic.inputs.get(factor.input).map(loops_of).unwrap_or_default();
-                let others = loops(other);
-                let own = loops(one).into_iter().filter(|index| !others.contains(index));
-                own.filter_map(|index| generic.extents.get(index))
-                    .fold(1, |product, extent| product.saturating_mul(*extent))
-            };
-            sums_oddly([lone(a, b), lone(b, a)], &generic.reduced())
+        let lone = |one: &Factor, other: &Factor| -> i64 {
+            let loops = |factor: &Factor| generic.inputs.get(factor.input).map(loops_of).unwrap_or_default();
+            let others = loops(other);
+            let own = loops(one).into_iter().filter(|index| !others.contains(index));
+            own.filter_map(|index| generic.extents.get(index))
+                .fold(1, |product, extent| product.saturating_mul(*extent))
         };
+        let matrix = [lone(a, b), lone(b, a)];
+        let are_halves = types == [Element::F16; 2];
+        let is_odd = are_halves && self.quirks.sums_thinly([DataType::F16; 2], matrix, &generic.reduced());
         let made = [is_made(a), is_made(b)];
         made.map(|is_made| is_mixed || is_odd || is_made)
     }
@@ -226,7 +211,7 @@ impl Rewriting {
 fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Vec<Scalar> {
     let (mut steps, mut value) = (Vec::new(), multiplied);
     while value != argument {
-        let step = scalar(generic, value).unwrap_or_else(|| unreachable!("{UNKNOWN}"));
+        let step = scalar(generic, value).expect(UNKNOWN);
         let [operand] = exactly(step.arithmetic.operands());
         steps.insert(0, step.clone());
         value = operand;

@@ -1,5 +1,5 @@
 //! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not
-//! at all (`Quirk::UnspreadReductions`).
+//! at all.
 //!
 //! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any
 //! other to one thread per result. That is slow. If several such reductions and their readers are
@@ -61,10 +61,12 @@ impl Cut {
 }
 
 impl Loops {
-    /// Whether IREE would not spread it well by itself. `merges`: whether the reduced loops become
-    /// one in any case.
-    pub(crate) fn need_help(&self, target: &Target, merges: bool) -> bool {
-        let Target::Rocm { .. } = target else { return false };
+    /// Whether IREE would not spread it well by itself ([`Quirk::UnspreadReductions`]). `merges`:
+    /// whether the reduced loops become one in any case.
+    pub(crate) fn need_help(&self, (target, quirks): (&Target, Quirks), merges: bool) -> bool {
+        if !quirks.avoids(Quirk::UnspreadReductions) {
+            return false;
+        }
         let (Some(subgroup), Some(&last)) = (lanes(target), self.reduced.last()) else {
             return false;
         };
@@ -76,7 +78,7 @@ impl Loops {
 
     /// The attribute that says how, for the operation.
     pub(crate) fn attribute(&self, target: &Target, quirks: Quirks) -> String {
-        let lanes = lanes(target).unwrap_or_else(|| unreachable!("a target without subgroups"));
+        let lanes = lanes(target).expect("a target without subgroups");
         let (cuts, subgroups) = self.cuts(lanes, quirks);
         let list = |numbers: Vec<u64>| {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();

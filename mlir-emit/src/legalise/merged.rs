@@ -31,12 +31,7 @@ pub(crate) fn settle<'c>(
     let mut full = vec![1; missing];
     full.extend(&value.dims);
     // If an operand were in another order, elements would be read from the wrong places.
-    let tensor = Ordered {
-        ssa,
-        order: own,
-        dtype: value.dtype,
-        dims: full,
-    };
+    let tensor = Ordered::new(ssa, own, value.dtype, full);
     let tensor = tensor.in_order(at, &sorted);
     ssa = tensor.ssa;
     if sorted.iter().any(|axis| reduced.contains(axis)) && !at.is_settled(ssa) {

@@ -40,7 +40,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
         match owner.name() {
             "linalg.generic" => {
                 let structure = owner.structure();
-                let structure = structure.unwrap_or_else(|| unreachable!("a linalg.generic without loops"));
+                let structure = structure.expect("a linalg.generic without loops");
                 // A reduction has a separate loop nest.
                 if structure.reduces() {
                     continue;

@@ -6,7 +6,7 @@
 //! not fully known: it also follows ranges of integers. So this module answers the opposite
 //! question: which values it has no reason to take for constants. All others may be constants.
 
-use super::elements::element_of;
+use crate::custom::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};
 use std::collections::HashMap;
 

@@ -1,0 +1,16 @@
+//! IREE's attention, where it has matrix instructions.
+
+use crate::quirks::{Quirk, Quirks};
+
+/// The least rows and columns of a tile.
+const TILE: i64 = 16;
+
+impl Quirks {
+    /// Whether the compiler's attention is used for these lengths and heads of these columns, of
+    /// which it takes `widest` at most. [`Quirk::UntiledAttention`]: only for whole tiles.
+    pub(crate) fn tiles_attention(self, lengths: [i64; 2], columns: [i64; 2], widest: i64) -> bool {
+        let has_tiles = |columns: i64| (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;
+        let are_whole = lengths.iter().all(|length| length % TILE == 0) && columns.into_iter().all(has_tiles);
+        are_whole || !self.avoids(Quirk::UntiledAttention)
+    }
+}
