@@ -239,6 +239,16 @@ impl Error {
     }
 }
 
+impl From<rotini_emit::EmitError> for Error {
+    fn from(error: rotini_emit::EmitError) -> Self {
+        match error {
+            // Who chose gave what cannot be.
+            rotini_emit::EmitError::Choice { .. } => Error::InvalidArgument(error.to_string()),
+            error => Error::Internal(error.to_string()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
