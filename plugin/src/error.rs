@@ -220,7 +220,9 @@ impl Error {
         match &**source {
             rotini_iree::runtime::Error::Load(_) => true,
             // Code for another device. Other failures, such as a lack of memory, may pass.
-            rotini_iree::runtime::Error::Session { source, .. } => source.code() == rotini_iree::result::Code::Incompatible,
+            rotini_iree::runtime::Error::Session { source, .. } => {
+                source.code() == rotini_iree::result::Code::Incompatible
+            }
             _ => false,
         }
     }
@@ -235,6 +237,16 @@ impl Error {
         move |source| Error::Runtime {
             what,
             source: Arc::new(source),
+        }
+    }
+}
+
+impl From<rotini_emit::EmitError> for Error {
+    fn from(error: rotini_emit::EmitError) -> Self {
+        match error {
+            // Who chose gave what cannot be.
+            rotini_emit::EmitError::Choice { .. } => Error::InvalidArgument(error.to_string()),
+            error => Error::Internal(error.to_string()),
         }
     }
 }

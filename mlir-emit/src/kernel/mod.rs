@@ -68,6 +68,7 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
+use crate::choice::Chooser;
 use crate::counts::exactly;
 use crate::ir::first;
 use crate::mlir::{Attribute, Block, Callee, Context, Float, Operation, Role, Type, Value};
@@ -302,7 +303,7 @@ pub(crate) struct WrittenKernels {
 pub(crate) fn write_kernels(
     context: &Context,
     operations: &mut Vec<Operation>,
-    kernels: &Kernels,
+    (kernels, chooser): (&Kernels, &Chooser),
     target: &Target,
 ) -> Result<WrittenKernels, EmitError> {
     let mut texts = kernels.complete.take();
@@ -362,7 +363,7 @@ pub(crate) fn write_kernels(
         }
         *operations = next;
     }
-    rows::place(context, operations, target, |kernel, rows| {
+    rows::place(context, operations, (target, chooser), |kernel, rows| {
         let read = (Vec::new(), Vec::new());
         call(context, kernel, read, (&rows.operands, &rows.stored), &mut texts)
     });

@@ -101,6 +101,10 @@ impl Device for Host {
         format!("CPU, {threads} thread{}", if threads == 1 { "" } else { "s" })
     }
 
+    fn measured_on(&self) -> String {
+        self.describe()
+    }
+
     fn can_be_captured(&self) -> bool {
         false
     }

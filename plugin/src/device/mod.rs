@@ -69,6 +69,10 @@ pub trait Device: Send + Sync {
     /// A name for people.
     fn describe(&self) -> String;
 
+    /// All that the times of code for [`Self::compiled_for`] depend on besides: product, threads or
+    /// compute units, driver. What was measured on one device is not used on another.
+    fn measured_on(&self) -> String;
+
     /// Whether executions can be captured into a graph of the driver's, to be replayed.
     fn can_be_captured(&self) -> bool;
 

@@ -71,6 +71,7 @@ macro_rules! functions {
 
 functions! {
     cuInit = "cuInit": fn(c_uint);
+    cuDriverGetVersion = "cuDriverGetVersion": fn(*mut c_int);
     cuDeviceGetCount = "cuDeviceGetCount": fn(*mut c_int);
     cuDeviceGet = "cuDeviceGet": fn(*mut c_int, c_int);
     cuDeviceGetName = "cuDeviceGetName": fn(*mut c_char, c_int, c_int);
@@ -278,6 +279,14 @@ impl Driver for Cuda {
             arch: format!("{}.{}", major?, minor?),
             compute_units: self.attribute(MULTIPROCESSOR_COUNT, device)?,
         })
+    }
+
+    fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the place is valid for the call.
+        let status = unsafe { (self.functions.cuDriverGetVersion)(&mut version) };
+        // A version that cannot be told is one of its own.
+        format!("CUDA {}", if status == 0 { version } else { -1 })
     }
 
     fn target(&self, description: &Description) -> Result<Target, String> {

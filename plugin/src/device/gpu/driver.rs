@@ -115,6 +115,9 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     /// What the driver says of a GPU.
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError>;
 
+    /// The driver and its version, for people and for keys.
+    fn version(&self) -> String;
+
     /// What to compile for; the reason if it is nothing that is known.
     fn target(&self, description: &Description) -> Result<Target, String>;
 
