@@ -6,9 +6,9 @@
 //! | native build | CMake (`CMAKE` names the program, 3.26 or newer) and Ninja; drivers local-sync, local-task and hip, and cuda by the cargo feature; the embedded-ELF executable loader alone |
 //! | HIP headers | `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace root, where `scripts/setup` puts them |
 //! | CUDA headers | `ROTINI_CUDA_HEADERS`: a directory with `cuda.h`; only with the feature `cuda` |
-//! | bindings | bindgen over `src/sys/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
-//! | HIP's structures | bindgen over `src/sys/hip.h`: types alone, since the library is opened at run time |
-//! | internals | `src/sys/internal.c`: the only file that includes headers of IREE's drivers that are not part of its API |
+//! | bindings | bindgen over `src/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
+//! | HIP's structures | bindgen over `src/hip.h`: types alone, since the library is opened at run time |
+//! | internals | `src/internal.c`: the only file that includes headers of IREE's drivers that are not part of its API |
 //!
 //! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the
 //! runtime that is shipped.
@@ -51,7 +51,7 @@ const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl"
 fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
     for file in ["hip.h", "internal.c", "internal.h", "wrapper.h"] {
-        println!("cargo:rerun-if-changed=src/sys/{file}");
+        println!("cargo:rerun-if-changed=src/{file}");
     }
     for name in ["CMAKE", "ROCM_PATH", "ROTINI_HIP_HEADERS", "ROTINI_IREE_SOURCE"] {
         println!("cargo:rerun-if-env-changed={name}");
@@ -234,7 +234,7 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
     }
 
     bindgen::Builder::default()
-        .header("src/sys/hip.h")
+        .header("src/hip.h")
         .clang_args([format!("-I{}", sdks.hip.display()), sdks.stub_flag()])
         .allowlist_type("hipDeviceProp_tR0600")
         .derive_default(true)
@@ -244,7 +244,7 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
 
     let wrappers = out.join("wrappers.c");
     bindgen::Builder::default()
-        .header("src/sys/wrapper.h")
+        .header("src/wrapper.h")
         .clang_args(&flags)
         .allowlist_function("iree_(allocator_(free|system)|status_(allocate|free|to_string))")
         .allowlist_function("iree_arena_block_pool_(deinitialize|initialize)")
@@ -301,13 +301,13 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
     cc::Build::new()
         .file(&wrappers)
         .include(env::var("CARGO_MANIFEST_DIR")?)
-        .include("src/sys")
+        .include("src")
         .flags(&flags)
         .warnings(false)
         .compile("rotini_iree_wrappers");
     let mut internal = cc::Build::new();
     internal
-        .file("src/sys/internal.c")
+        .file("src/internal.c")
         .include(&sdks.hip)
         .flags(&flags)
         .flag(sdks.stub_flag())

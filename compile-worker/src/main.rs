@@ -1,7 +1,7 @@
-//! The program of the compile workers; see [`iree_sys::compiler::worker`].
+//! The program of the compile workers; see [`rotini_iree::compiler::worker`].
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    iree_sys::compiler::worker::serve()
+    rotini_iree::compiler::worker::serve()
 }

@@ -118,6 +118,8 @@ pub struct DirectoryStats {
     pub bad_bytes: u64,
     /// Remembered failures.
     pub failures: u64,
+    /// Notes: measured choices, which are never evicted.
+    pub notes: u64,
     /// Files being written now, or left by a process that was killed.
     pub temporaries: u64,
     /// Lock files: entries being made now, or left by a process that was killed.
@@ -157,6 +159,7 @@ pub fn stats(dir: &Path) -> Result<DirectoryStats, AdminError> {
             Kind::Failed => stats.failures += 1,
             Kind::Temporary => stats.temporaries += 1,
             Kind::Lock => stats.locks += 1,
+            Kind::Note => stats.notes += 1,
             Kind::Entry | Kind::Content => {}
         }
     }

@@ -20,6 +20,10 @@ use crate::memory::Memory;
 use crate::stats::{Counters, Stats};
 use crate::trust::{DirectoryError, Purpose};
 
+mod notes;
+
+pub use notes::Busy;
+
 /// How often a process that waits for another looks again: soon at first, then less often.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LATER_LOOKS: Duration = Duration::from_millis(20);

@@ -6,7 +6,8 @@
 //! | `<content key>.content` | the same file under its other key, a hard link |
 //! | `<key>.bad` | an entry that failed verification, kept for inspection until room is needed |
 //! | `<key>.failed` | why making the entry failed, for a day |
-//! | `<key>.lock` | locked by the process that makes the entry |
+//! | `<key>.note` | what somebody keeps about the key, whole or not at all |
+//! | `<key>.lock` | locked by the process that makes the entry or the note |
 //! | `.sweep.lock` | locked by the process that makes room |
 //! | `.publish-*.tmp` | a file being written; one a day old was left by a killed process and is removed |
 //!
@@ -45,6 +46,7 @@ pub(crate) enum Kind {
     Content,
     Bad,
     Failed,
+    Note,
     Lock,
     Temporary,
 }
@@ -56,6 +58,7 @@ impl Kind {
             Self::Content => "content",
             Self::Bad => "bad",
             Self::Failed => "failed",
+            Self::Note => "note",
             Self::Lock => "lock",
             Self::Temporary => "tmp",
         }
@@ -68,9 +71,15 @@ impl Kind {
             return Some((Self::Temporary, None));
         }
         let (key, extension) = name.split_once('.')?;
-        let kind = [Self::Entry, Self::Content, Self::Bad, Self::Failed, Self::Lock]
-            .into_iter()
-            .find(|kind| kind.extension() == extension)?;
+        let kinds = [
+            Self::Entry,
+            Self::Content,
+            Self::Bad,
+            Self::Failed,
+            Self::Note,
+            Self::Lock,
+        ];
+        let kind = kinds.into_iter().find(|kind| kind.extension() == extension)?;
         Some((kind, Some(key.parse().ok()?)))
     }
 }

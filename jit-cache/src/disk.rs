@@ -14,6 +14,7 @@ use crate::failure::{self, Failure};
 use crate::key::{ContentKey, Key};
 use crate::late::Late;
 use crate::lock::Lock;
+use crate::note;
 use crate::stats::Counters;
 use crate::sweep::sweep;
 use crate::trust::{DirectoryError, Purpose};
@@ -286,6 +287,22 @@ impl Disk {
         }
     }
 
+    /// The note about `key`. One that cannot be read is as good as none, and reported.
+    pub(crate) fn note(&self, key: &Key, counters: &Counters) -> Option<Vec<u8>> {
+        note::load(&self.directory(), key).unwrap_or_else(|error| {
+            self.warn("read a note in", &error, counters);
+            None
+        })
+    }
+
+    /// Stores the note about `key`; whether it is stored.
+    pub(crate) fn keep_note(&self, key: &Key, note: &[u8], counters: &Counters) -> bool {
+        let stored = self.make(|directory| note::store(directory, key, note));
+        stored
+            .inspect_err(|error| self.warn("write a note to", error, counters))
+            .is_ok()
+    }
+
     fn sweep(&self, counters: &Counters) {
         let unswept = self.unswept.swap(0, Ordering::Relaxed);
         match sweep(&self.directory(), self.limit, self.limit.saturating_sub(self.slack())) {
@@ -366,6 +383,12 @@ impl System {
         self.find(counters, &content_name(content), |directory| {
             directory.load_content(content)
         })
+    }
+
+    /// The note about `key` of the first directory that has one.
+    pub(crate) fn note(&self, key: &Key) -> Option<Vec<u8>> {
+        let mut directories = self.directories.iter().filter_map(Late::get);
+        directories.find_map(|directory| note::load(directory, key).ok()?)
     }
 
     fn find(

@@ -65,18 +65,21 @@ mod key;
 mod late;
 mod lock;
 mod memory;
+mod note;
 mod stats;
 mod sweep;
 #[cfg(test)]
 mod testing;
 mod trust;
 
-pub use cache::{Cache, CacheConfig, CreateError, Creation, NewEntry, Origin, default_dir};
+pub use cache::{Busy, Cache, CacheConfig, CreateError, Creation, NewEntry, Origin, default_dir};
 pub use directory::LoadError;
 pub use entry::{DecodeError, ENTRY_FORMAT, EncodeError, Entry, Metadata};
 pub use facts::{CodeFacts, CompiledFor};
 pub use failure::Failure;
 pub use key::{ContentInputs, ContentKey, Key, KeyError, KeyInputs};
+pub use lock::Lock;
+pub use note::{MAX_NOTE, NotesError, notes};
 pub use stats::Stats;
 pub use sweep::Swept;
 pub use trust::{DirectoryError, Distrust};

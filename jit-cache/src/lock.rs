@@ -12,7 +12,7 @@ use crate::directory::Directory;
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     directory: Arc<Directory>,
     file: File,
     name: String,

@@ -96,6 +96,7 @@ pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Re
                 }
             }
             Kind::Failed => failures.push((used, name)),
+            Kind::Note => {}
             Kind::Entry | Kind::Content | Kind::Bad | Kind::Lock => {
                 let file = files.entry((stat.st_dev, stat.st_ino)).or_insert(Candidate {
                     good: true,

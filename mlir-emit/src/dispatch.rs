@@ -1,6 +1,7 @@
 //! The two `match`es over the operations: whether each can be lowered, and its lowering.
 
 use crate::bindings::crowded;
+use crate::choice::Chooser;
 use crate::cost::workspace_limit;
 use crate::ir::Emitter;
 use crate::kernel::Kernels;
@@ -195,10 +196,10 @@ pub(crate) fn run<'c>(
     graph: &NormalGraph,
     target: &Target,
     at: Emitter<'c>,
-    kernels: &Kernels,
+    (kernels, chooser): (&Kernels, &Chooser),
     arguments: &[Ssa<'c>],
 ) -> Vec<Ssa<'c>> {
-    let mut lowering = Lowering::new(graph, target, at, kernels);
+    let mut lowering = Lowering::new(graph, target, at, (kernels, chooser));
     let mut next_argument = 0;
     let mut take = || {
         let value = arguments[next_argument];

@@ -61,6 +61,14 @@ pub enum EmitError {
     /// `check` declines the graph.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// No place of the graph takes a choice.
+    #[error("nothing in the graph can be '{place}={candidate}'")]
+    Choice {
+        /// The place, or the kind of places.
+        place: String,
+        /// The candidate's id.
+        candidate: String,
+    },
     /// An operation uses a value that it cannot use: a defect of the lowering.
     #[error("the lowering built invalid IR: {diagnostics}")]
     InvalidIr {

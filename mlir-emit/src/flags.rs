@@ -1,5 +1,6 @@
 //! The compiler's flags for a target and a graph.
 
+use crate::choice::{Chooser, Form};
 use crate::legalise::flags::FALLBACK;
 use crate::matmul;
 use crate::quirks::Quirks;
@@ -31,9 +32,12 @@ impl Target {
     }
 
     /// The compiler's flags for a graph.
-    pub(crate) fn flags_for(&self, graph: &NormalGraph, quirks: Quirks) -> Vec<String> {
+    pub(crate) fn flags_for(&self, graph: &NormalGraph, quirks: Quirks, chooser: &Chooser) -> Vec<String> {
         let mut flags = self.flags_avoiding(quirks);
-        if self.is_cpu() && packs_matrices(graph) {
+        let forms = || vec![Form::new("packed", true), Form::new("plain", false)];
+        let packs = packs_matrices(graph);
+        let has_products = packs || graph.nodes().iter().any(|node| matches!(node.op, Op::Matmul(_)));
+        if self.is_cpu() && has_products && chooser.choose("tiling", packs, forms, |_| None) {
             flags.push("--iree-opt-data-tiling".to_owned());
         }
         flags

@@ -5,6 +5,7 @@
 //! added at the end. Measured on one core of a Zen 5 (the sum of squares of 256 rows, in f64): 94
 //! µs without lanes, 13 µs with them; the greatest of 256 rows of 1000 elements: 774 and 46 µs.
 
+use crate::choice::Form;
 use crate::ir::{Emitter, MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -218,7 +219,40 @@ impl Rows {
     }
 }
 
+/// How a reduction is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// By a kernel of rows.
+    Kernel,
+    /// In lanes.
+    Lanes,
+    /// By the compiler, in as many steps as it needs.
+    AsItIs,
+}
+
 impl<'c> Lowering<'_, 'c> {
+    /// How a reduction is computed that a kernel of rows may compute, or lanes. On GPUs only the
+    /// kernel's schedule is a choice.
+    pub(crate) fn how(&self, has_kernel: bool, has_lanes: bool) -> How {
+        let forms = [
+            has_kernel.then(|| Form::new("kernel", How::Kernel)),
+            has_lanes.then(|| Form::new("lanes", How::Lanes)),
+            Some(Form::new("iree", How::AsItIs)),
+        ];
+        let usual = if has_kernel {
+            How::Kernel
+        } else if has_lanes {
+            How::Lanes
+        } else {
+            return How::AsItIs;
+        };
+        if !self.target().is_cpu() {
+            return usual;
+        }
+        let forms = || forms.into_iter().flatten().collect();
+        self.chooser().choose("rows", usual, forms, |_| None)
+    }
+
     /// [`reduce`](Self::reduce) of rows in lanes. The lanes and the rests of the rows are combined
     /// in the type that a sum of whole rows is carried in.
     pub(crate) fn reduce_in_lanes(

@@ -17,6 +17,7 @@
 //! | `mlir` | types, values and operations of MLIR as data, and their text; it needs nothing of LLVM |
 //! | `quirks`, `legalise` | the compiler's defects, and the forms that avoid them |
 //! | `shell` | the exported function around the computation |
+//! | `choice` | choices between forms of one computation: places, candidates, demands |
 //! | `cost`, `workspace` | what a graph costs: its work, and the temporaries of the lowered function |
 //! | `target`, `flags` | what is compiled for, and the compiler's flags |
 
@@ -28,6 +29,7 @@
 mod attention;
 mod bindings;
 mod block_scale;
+mod choice;
 mod contract;
 mod conv;
 mod convert;
@@ -65,6 +67,7 @@ mod value;
 mod windows;
 mod workspace;
 
+pub use choice::{Candidate, Choices, ChoicesError, Place, configurations, estimated_us, promising};
 pub use cost::{operations, workspace_limit};
 pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
@@ -73,10 +76,10 @@ pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, d
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
-use crate::mlir::Name;
+use choice::Chooser;
 use ir::Emitter;
 use kernel::{Kernels, WrittenKernels, has_kernels, write_kernels};
-use mlir::{Block, Context, Region, Type, function_text, verified};
+use mlir::{Block, Context, Name, Region, Type, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
@@ -102,7 +105,38 @@ pub struct Emitted {
 /// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the
 /// lowering.
 pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
-    emit_avoiding(graph, target, Quirks::of(target))
+    emit_chosen(graph, target, &Choices::default())
+}
+
+/// Lowers a graph for a target with these choices. Without a choice it is [`emit`].
+///
+/// # Errors
+///
+/// As [`emit`]; [`EmitError::Choice`] if no place of the graph takes a choice.
+pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Emitted, EmitError> {
+    let chosen = target.chosen(choices);
+    let target = chosen.as_ref().unwrap_or(target);
+    emit_by(
+        graph,
+        (target, Quirks::of(target)),
+        &Chooser::new(target.tried(), choices),
+    )
+}
+
+/// Returns the places at which the lowering of a graph chooses. The graph is lowered for that with
+/// these choices, which takes milliseconds: one choice may make other places.
+///
+/// # Errors
+///
+/// As [`emit_chosen`].
+pub fn places(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Vec<Place>, EmitError> {
+    check(graph, target)?;
+    let chooser = Chooser::new(target.tried(), choices).listing();
+    let (context, quirks) = (Context::new(), Quirks::of(target));
+    Lowered::new(&context, graph, (target, quirks, &chooser), &signature(graph)?)?;
+    target.flags_for(graph, quirks, &chooser);
+    chooser.expect_met()?;
+    Ok(chooser.into_places())
 }
 
 /// [`emit`] for the test that turns quirks off: its result may then be wrong.
@@ -112,16 +146,26 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
 /// As [`emit`].
 #[doc(hidden)]
 pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Result<Emitted, EmitError> {
+    emit_by(
+        graph,
+        (target, quirks),
+        &Chooser::new(target.tried(), &Choices::default()),
+    )
+}
+
+fn emit_by(graph: &NormalGraph, (target, quirks): (&Target, Quirks), chooser: &Chooser) -> Result<Emitted, EmitError> {
     check(graph, target)?;
     let signature = signature(graph)?;
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
-    let lowered = Lowered::new(&context, graph, (target, quirks), &signature)?;
+    let lowered = Lowered::new(&context, graph, (target, quirks, chooser), &signature)?;
     functions.extend(lowered.kernels.texts);
     functions.push(function_text(&context, "compute", &lowered.results, &lowered.block));
+    let flags = target.flags_for(graph, quirks, chooser);
+    chooser.expect_met()?;
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
-        flags: target.flags_for(graph, quirks),
+        flags,
         signature,
     })
 }
@@ -134,8 +178,13 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
 /// As [`emit`].
 pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Schedule)>, EmitError> {
     check(graph, target)?;
-    let context = Context::new();
-    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), &Choices::default()));
+    let lowered = Lowered::new(
+        &context,
+        graph,
+        (target, Quirks::of(target), &chooser),
+        &signature(graph)?,
+    )?;
     Ok(lowered.kernels.products)
 }
 
@@ -146,9 +195,25 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
 ///
 /// As [`emit`].
 pub fn plan(graph: &NormalGraph, target: &Target) -> Result<Plan, EmitError> {
-    let workspace_bytes = workspace_bound(graph, target)?;
-    let context = Context::new();
-    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    plan_chosen(graph, target, &Choices::default())
+}
+
+/// [`plan`] with these choices.
+///
+/// # Errors
+///
+/// As [`emit_chosen`].
+pub fn plan_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Plan, EmitError> {
+    let workspace_bytes = workspace_bound_chosen(graph, target, choices)?;
+    let chosen = target.chosen(choices);
+    let target = chosen.as_ref().unwrap_or(target);
+    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), choices));
+    let lowered = Lowered::new(
+        &context,
+        graph,
+        (target, Quirks::of(target), &chooser),
+        &signature(graph)?,
+    )?;
     Ok(Plan::of(&context, &lowered.block.operations, target, workspace_bytes))
 }
 
@@ -159,16 +224,34 @@ pub fn plan(graph: &NormalGraph, target: &Target) -> Result<Plan, EmitError> {
 ///
 /// As [`emit`], or if the sizes overflow.
 pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
+    workspace_bound_chosen(graph, target, &Choices::default())
+}
+
+/// [`workspace_bound`] with these choices.
+///
+/// # Errors
+///
+/// As [`emit_chosen`], or if the sizes overflow.
+pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<u64, EmitError> {
+    let chosen = target.chosen(choices);
+    let target = chosen.as_ref().unwrap_or(target);
     let limit = cost::workspace_limit(graph, target)?;
     // Bodies of custom operations are separate functions.
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
         return Ok(limit);
     }
     check(graph, target)?;
-    let context = Context::new();
-    let lowered = Lowered::new(&context, graph, (target, Quirks::of(target)), &signature(graph)?)?;
+    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), choices));
+    let lowered = Lowered::new(
+        &context,
+        graph,
+        (target, Quirks::of(target), &chooser),
+        &signature(graph)?,
+    )?;
     let bound = workspace::bound(&context, &lowered.block.operations, target);
-    Ok(bound.map_or(limit, |bound| bound.min(limit)))
+    // The limit is that of the usual forms.
+    let limited = |bound: u64| if choices.is_empty() { bound.min(limit) } else { bound };
+    Ok(bound.map_or(limit, limited))
 }
 
 /// A graph as the function `@compute`.
@@ -183,14 +266,16 @@ impl<'c> Lowered<'c> {
     fn new(
         context: &'c Context,
         graph: &NormalGraph,
-        (target, quirks): (&Target, Quirks),
+        (target, quirks, chooser): (&Target, Quirks, &Chooser),
         signature: &Signature,
     ) -> Result<Self, EmitError> {
         let (at, kernels) = (Emitter::new(context, quirks), Kernels::default());
         let (arguments, results) = shell::function_types(&at, signature);
         let mut block = context.block(&arguments, |arguments| {
             let mut values = Vec::new();
-            let body = context.block(&[], |_| values = dispatch::run(graph, target, at, &kernels, arguments));
+            let body = context.block(&[], |_| {
+                values = dispatch::run(graph, target, at, (&kernels, chooser), arguments)
+            });
             if attention::is_one_dispatch(graph, target, quirks) && !has_kernels(&body) {
                 let region = context.block(&[], |_| {
                     context.splice(body);
@@ -205,7 +290,7 @@ impl<'c> Lowered<'c> {
             }
             at.run(Name::FuncReturn, &values);
         });
-        let kernels = write_kernels(context, &mut block.operations, &kernels, target)?;
+        let kernels = write_kernels(context, &mut block.operations, (&kernels, chooser), target)?;
         verified(context, &block)?;
         Ok(Lowered {
             kernels,

@@ -5,6 +5,7 @@
 //! writes. Stored tensors are rounded, put into their memory order and returned. The file
 //! `dispatch` knows the families; this file knows none of them.
 
+use crate::choice::{Chooser, Form};
 use crate::convert::convert;
 use crate::ir::{Emitter, IndexMap, Loop};
 use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, Transpose, append_product, fitted};
@@ -21,19 +22,30 @@ pub(crate) struct Lowering<'g, 'c> {
     target: &'g Target,
     at: Emitter<'c>,
     kernels: &'g Kernels,
+    chooser: &'g Chooser,
     values: Vec<Option<Value<'c>>>,
 }
 
 impl<'g, 'c> Lowering<'g, 'c> {
     /// Begins to lower a graph: none of its tensors has a value yet.
-    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c>, kernels: &'g Kernels) -> Self {
+    pub(crate) fn new(
+        graph: &'g NormalGraph,
+        target: &'g Target,
+        at: Emitter<'c>,
+        (kernels, chooser): (&'g Kernels, &'g Chooser),
+    ) -> Self {
         Lowering {
             graph,
             target,
             at,
             kernels,
+            chooser,
             values: vec![None; graph.tensors().len()],
         }
+    }
+
+    pub(crate) fn chooser(&self) -> &'g Chooser {
+        self.chooser
     }
 
     pub(crate) fn emitter(&self) -> Emitter<'c> {
@@ -50,8 +62,13 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return Some(append_product(self.at.context(), product));
         }
         let problem = product.problem();
-        let tried = self.target.cut(machine, &problem);
-        let schedule = tried.or_else(|| gemm::choose(machine, &problem))?;
+        let usual = gemm::choose(machine, &problem)?;
+        let ranked = || gemm::ranked(machine, &problem).into_iter();
+        let form = |(schedule, time): (gemm::Schedule, f64)| Form::estimated(schedule.word(), schedule, time);
+        let parse = |word: &str| gemm::Schedule::parse(word).filter(|schedule| schedule.fits(&problem));
+        let schedule = self
+            .chooser
+            .choose("gemm", usual, || ranked().map(form).collect(), parse);
         product.schedule = fitted(&product, schedule);
         product.name = format!("{}_{}", product.name, product.schedule.word());
         Some(append_product(self.at.context(), product))

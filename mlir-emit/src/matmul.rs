@@ -131,9 +131,12 @@ fn cpu_matmul<'c>(
     let is_f32 = [a.dtype, b.dtype, compute] == [DataType::F32; 3];
     let is_one = batch.iter().all(|&extent| extent == 1);
     let is_narrow = *rows <= FEW || is_column;
-    let lies_so = right == Right::Columns || (terms > LONG || is_narrow) && b.lies_in(&transposed);
-    let lie_so = a.lies_in(&in_rows) && order == in_rows && lies_so;
+    let lie_so = a.lies_in(&in_rows) && order == in_rows && (right == Right::Columns || b.lies_in(&transposed));
     if !is_f32 || !is_one || !lie_so || !lowering.has_cpu_matmul(&product) {
+        return None;
+    }
+    let is_faster = right == Right::Columns || terms > LONG || is_narrow;
+    if !lowering.chooser().takes_kernel("product", is_faster) {
         return None;
     }
     Some(Ordered::new(

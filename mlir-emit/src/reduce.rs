@@ -5,7 +5,7 @@ use crate::convert::convert;
 use crate::counts::exactly;
 use crate::ir::{IndexMap, Loop, Writer, only};
 use crate::kernel::{has_rows, has_rows_on_cpus};
-use crate::lanes::Rows;
+use crate::lanes::{How, Rows};
 use crate::legalise::merged::{Merged, settle};
 use crate::legalise::repeated::is_repeated;
 use crate::legalise::spread::Loops;
@@ -44,14 +44,16 @@ impl<'c> Lowering<'_, 'c> {
         (combiner, start): (Combiner, f64),
         body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
     ) -> Open<'c> {
-        if self.has_rows(operands, shape, (reduced, combiner)) {
+        let rows = Rows::of(self.target(), operands, shape, reduced);
+        let how = self.how(self.has_rows(operands, shape, (reduced, combiner)), rows.is_some());
+        if how == How::Kernel {
             let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body);
             return Open {
                 value,
                 is_spread: false,
             };
         }
-        if let Some(rows) = Rows::of(self.target(), operands, shape, reduced) {
+        if let Some(rows) = rows.filter(|_| how == How::Lanes) {
             let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body);
             return Open {
                 value,

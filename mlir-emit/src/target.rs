@@ -1,9 +1,8 @@
 //! What a kernel is compiled for, and the properties of that target.
 
+use crate::choice::Choices;
 use crate::kernel::Registers;
 use rotini_schedule::Machine;
-use rotini_schedule::gemm::{self, Problem, Schedule};
-use rotini_schedule::rows;
 use std::fmt;
 
 /// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much
@@ -197,24 +196,21 @@ impl Target {
         name.split_once(CUT).map_or(name, |(name, _)| name)
     }
 
-    /// The schedule that a product is to have instead of the one that is estimated to be the
-    /// fastest, if the target's name ends with one that fits.
-    pub(crate) fn cut(&self, machine: &Machine, problem: &Problem) -> Option<Schedule> {
-        let Target::Rocm { arch } = self else { return None };
-        let (_, word) = arch.split_once(CUT)?;
-        if let Ok(rank) = word.parse::<usize>() {
-            let ranked = gemm::ranked(machine, problem);
-            return ranked.get(rank).map(|(schedule, _)| *schedule);
-        }
-        Schedule::parse(word).filter(|schedule| schedule.fits(problem))
+    /// The target for which a graph is lowered with these choices, if it is another: the one
+    /// [without schedules](Self::unscheduled) where IREE's own code is demanded on a GPU.
+    pub(crate) fn chosen(&self, choices: &Choices) -> Option<Target> {
+        self.unscheduled().filter(|_| choices.is_iree())
     }
 
-    /// The schedule that rows are to have instead of their own, if the target's name ends with one
-    /// that fits.
-    pub(crate) fn cut_rows(&self, problem: &rows::Problem) -> Option<rows::Schedule> {
+    /// The choices that the target's name ends with, to try them where they fit: one schedule of
+    /// products and of rows, or a rank among the estimates of products.
+    pub(crate) fn tried(&self) -> Option<Choices> {
         let Target::Rocm { arch } = self else { return None };
         let (_, word) = arch.split_once(CUT)?;
-        rows::Schedule::parse(word).filter(|schedule| schedule.fits(problem))
+        Some(match word.parse::<usize>() {
+            Ok(rank) => Choices::of("gemm", &format!("#{rank}")),
+            Err(_) => Choices::of("gemm", word).with(&Choices::of("rows", word)),
+        })
     }
 
     /// The least number of lanes of a subgroup; `None` where there are none.

@@ -61,10 +61,10 @@ fn schedules_are_for_the_machines_that_they_were_chosen_for() {
         (gradient(4), "@wgrad_16x16_f16_"),
         // Four groups as one.
         (gradient(16), "@wgrad_16x16_f16_"),
-        (gradient(64), "@wgrad_64_f16_direct_"),
+        (gradient(64), "@wgrad_64_f16_depthwise_"),
         (convolution(1), "@conv_25088x128_f16_"),
         (convolution(4), "@conv_25088x32_f16_"),
-        (convolution(128), "@conv_25088x1_f16_direct_"),
+        (convolution(128), "@conv_25088x1_f16_depthwise_"),
         (product(F16), "@matmul_1024x2048x1024_f16_"),
         (product(DataType::F8E4M3Fnuz), "@matmul_1024x2048x1024_f8e4m3fnuz_"),
     ] {

@@ -15,9 +15,9 @@
 //! attempts make right code, so the cache's key need not say which one did.
 
 use crate::reproducer::SOURCE_NAME;
-use iree_sys::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
 use rotini_emit::{Emitted, Target};
 use rotini_graph::NormalGraph;
+use rotini_iree::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -149,7 +149,7 @@ fn may_do_better(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iree_sys::compiler::Statistics;
+    use rotini_iree::compiler::Statistics;
     use std::cell::RefCell;
 
     /// Returns what a letter stands for: `c`ode, code that `a`llocates, `r`ejected, `l`ate, or `-`,

@@ -5,20 +5,21 @@
 //! reproducer is kept of what does not compile.
 
 use crate::attempts::{call, compile_graph};
+use crate::device::Device;
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
 use crate::prepared::Source;
 use crate::reproducer::{Reproducer, Versions};
 use crate::runtime::Runtime;
 use bytes::Bytes;
-use iree_sys::compiler::{Blame, CompileError};
-use iree_sys::runtime::Module;
 use rotini_cache::{
     CodeFacts, CompiledFor, ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry,
     Origin,
 };
-use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
+use rotini_emit::{Choices, ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::NormalGraph;
+use rotini_iree::compiler::{Blame, CompileError};
+use rotini_iree::runtime::Module;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,24 +30,52 @@ use std::time::Instant;
 ///
 /// [`Error::NoCompiler`].
 pub fn key(runtime: &Runtime, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Result<Key, Error> {
-    let keys = keys(runtime, graph, compiled_for)?;
+    let keys = keys(runtime, graph, compiled_for, &Choices::default())?;
     keys.first()
         .copied()
         .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
 }
 
-/// Returns what the code of a graph is found under: a key for each of the
+/// Returns what the code of a graph with these choices is found under: a key for each of the
 /// [`builds`](Runtime::builds).
-pub(crate) fn keys(
+///
+/// # Errors
+///
+/// [`Error::NoCompiler`].
+pub fn keys(
     runtime: &Runtime,
     graph: &NormalGraph,
     compiled_for: &CompiledFor<Target>,
+    choices: &Choices,
+) -> Result<Vec<Key>, Error> {
+    let chosen = (!choices.is_usual()).then(|| format!("choices: {choices}"));
+    keys_with(runtime, graph, compiled_for, chosen)
+}
+
+/// Returns what is [known of the measured choices](crate::tuned) for a graph on a device, under a
+/// key for each of the [`builds`](Runtime::builds).
+///
+/// # Errors
+///
+/// [`Error::NoCompiler`].
+pub fn tuned_keys(runtime: &Runtime, graph: &NormalGraph, device: &dyn Device) -> Result<Vec<Key>, Error> {
+    let measured_on = format!("measured on: {}", device.measured_on());
+    keys_with(runtime, graph, device.compiled_for(), Some(measured_on))
+}
+
+/// Returns the keys of a graph; `more` is what they cover besides.
+fn keys_with(
+    runtime: &Runtime,
+    graph: &NormalGraph,
+    compiled_for: &CompiledFor<Target>,
+    more: Option<String>,
 ) -> Result<Vec<Key>, Error> {
     let graph = graph
         .canonical_bytes()
         .map_err(|error| Error::Internal(error.to_string()))?;
     let target = &compiled_for.target;
-    let (compiled_for, flags) = (compiled_for.to_text(), all_flags(target.flags(), target));
+    let (compiled_for, mut flags) = (compiled_for.to_text(), all_flags(target.flags(), target));
+    flags.extend(more);
     let key = |compiler: &String| {
         Key::of(&KeyInputs {
             graph: &graph,
@@ -59,10 +88,15 @@ pub(crate) fn keys(
     Ok(runtime.builds()?.iter().map(key).collect())
 }
 
-/// Returns the code of a graph if it is in the cache already.
+/// Returns the code of a graph with these choices if it is in the cache already.
 #[must_use]
-pub fn cached(runtime: &Runtime, graph: &NormalGraph, compiled_for: &CompiledFor<Target>) -> Option<Arc<Entry>> {
-    let keys = keys(runtime, graph, compiled_for).ok()?;
+pub fn cached(
+    runtime: &Runtime,
+    graph: &NormalGraph,
+    compiled_for: &CompiledFor<Target>,
+    choices: &Choices,
+) -> Option<Arc<Entry>> {
+    let keys = keys(runtime, graph, compiled_for, choices).ok()?;
     keys.iter().find_map(|key| runtime.cache.peek(key))
 }
 
@@ -99,7 +133,9 @@ fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation
     let compiled_for = source.compiled_for.to_text();
     let compiler = runtime.compiler()?;
     let started = Instant::now();
-    let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
+    let usual = Choices::default();
+    let choices = source.choices.filter(|choices| !choices.is_usual()).unwrap_or(&usual);
+    let emitted = rotini_emit::emit_chosen(graph, target, choices)?;
     let content = ContentKey::of(&ContentInputs {
         mlir: emitted.mlir.as_bytes(),
         compiled_for: &compiled_for,
@@ -109,8 +145,14 @@ fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation
     if let Some(same) = runtime.cache.find_content(&content) {
         return Ok(Creation::Same(same));
     }
-    let compiled = compile_graph(graph, target, &emitted, |module| call(compiler.as_ref(), module, None))
-        .map_err(|error| failed(runtime, key, source, emitted, &error))?;
+    let call = |module: &Emitted| call(compiler.as_ref(), module, None);
+    // Other flags or another form would not be what was chosen.
+    let compiled = if choices.is_usual() {
+        compile_graph(graph, target, &emitted, call)
+    } else {
+        call(&emitted)
+    };
+    let compiled = compiled.map_err(|error| failed(runtime, key, source, emitted, &error))?;
     // A result that is not computed in place would be allocated and copied at every execution.
     if compiled.statistics.allocated_bytes != 0 {
         return Err(Error::BadCode(

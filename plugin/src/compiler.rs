@@ -2,7 +2,7 @@
 
 use crate::config::{CompilerMode, Config};
 use crate::told::Told;
-use iree_sys::compiler::{
+use rotini_iree::compiler::{
     Blame, CompileError, CompileRequest, Compiled, Compiler, InProcess, NotFound, Program, Worker, WorkerOptions,
     find_library, find_program, find_worker, is_shortage,
 };

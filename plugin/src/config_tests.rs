@@ -118,7 +118,7 @@ fn nonsense_is_reported_and_harmless() {
 /// Code for a CPU that has more than this one would end the process.
 #[test]
 fn a_cpu_that_is_not_here_is_refused() {
-    let instance = iree_sys::runtime::Instance::new().unwrap();
+    let instance = rotini_iree::runtime::Instance::new().unwrap();
     for level in [Level::V3, Level::V4] {
         let config = read(&[("ROTINI_CPU", level.name())]);
         match Host::new(&config, &instance) {

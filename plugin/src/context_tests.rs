@@ -42,6 +42,10 @@ impl Device for Nothing {
         String::new()
     }
 
+    fn measured_on(&self) -> String {
+        String::new()
+    }
+
     fn can_be_captured(&self) -> bool {
         false
     }

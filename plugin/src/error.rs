@@ -1,9 +1,9 @@
 //! Errors and the statuses that the ABI knows.
 
 use crate::device::gpu::DriverError;
-use iree_sys::compiler::Blame;
 use rotini_cache::Failure;
 use rotini_graph::OverrideError;
+use rotini_iree::compiler::Blame;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -147,7 +147,7 @@ pub enum Error {
         /// What was attempted.
         what: &'static str,
         /// The runtime's report.
-        source: Arc<iree_sys::runtime::Error>,
+        source: Arc<rotini_iree::runtime::Error>,
     },
     /// The compiled code is not what it must be.
     #[error("the compiled graph cannot be used: {0}")]
@@ -218,9 +218,11 @@ impl Error {
             return false;
         };
         match &**source {
-            iree_sys::runtime::Error::Load(_) => true,
+            rotini_iree::runtime::Error::Load(_) => true,
             // Code for another device. Other failures, such as a lack of memory, may pass.
-            iree_sys::runtime::Error::Session { source, .. } => source.code() == iree_sys::result::Code::Incompatible,
+            rotini_iree::runtime::Error::Session { source, .. } => {
+                source.code() == rotini_iree::result::Code::Incompatible
+            }
             _ => false,
         }
     }
@@ -231,10 +233,20 @@ impl Error {
         matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }
 
-    pub(crate) fn runtime(what: &'static str) -> impl FnOnce(iree_sys::runtime::Error) -> Error {
+    pub(crate) fn runtime(what: &'static str) -> impl FnOnce(rotini_iree::runtime::Error) -> Error {
         move |source| Error::Runtime {
             what,
             source: Arc::new(source),
+        }
+    }
+}
+
+impl From<rotini_emit::EmitError> for Error {
+    fn from(error: rotini_emit::EmitError) -> Self {
+        match error {
+            // Who chose gave what cannot be.
+            rotini_emit::EmitError::Choice { .. } => Error::InvalidArgument(error.to_string()),
+            error => Error::Internal(error.to_string()),
         }
     }
 }

@@ -4,19 +4,40 @@
 use crate::engine_id;
 use crate::error::Error;
 use crate::told::Told;
+use rotini_emit::Choices;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_details::{Knob, KnobConstraint};
 
 /// The most workspace that an execution may need, in bytes.
 const WORKSPACE_LIMIT: &str = "global.workspace_size_limit";
-/// Whether to measure which kernels are fastest. There is one set of kernels for a graph here.
+/// Whether to measure which kernels are fastest: that is done by `rotini tune`, not by contexts.
 const BENCHMARKING: &str = "global.benchmarking";
+/// Whether results must be the same bits on all devices of a kind.
+const DETERMINISTIC: &str = "global.deterministic";
+/// The forms of a graph's operations, by their ids.
+pub const SCHEDULE: &str = "rotini.schedule";
+/// Whether measured choices are used.
+const MEASURED: &str = "rotini.measured";
 
 /// What a config asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// The most workspace that an execution may need, in bytes.
     pub workspace_limit: u64,
+    /// The choices that are demanded; `None` leaves them to rotini.
+    pub schedule: Option<Choices>,
+    /// Whether choices that were measured are used if none is demanded.
+    pub uses_measured: bool,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Knobs {
+            workspace_limit: u64::MAX,
+            schedule: None,
+            uses_measured: true,
+        }
+    }
 }
 
 impl Knobs {
@@ -33,46 +54,96 @@ impl Knobs {
         if config.engine_id != engine_id::ID {
             return Err(Error::UnknownEngine(config.engine_id));
         }
-        let mut knobs = Knobs {
-            workspace_limit: u64::MAX,
-        };
+        let mut knobs = Knobs::default();
+        let mut is_deterministic = false;
         let readable = config.knobs.iter().map(|(name, value)| (name, Some(value)));
         for (name, value) in readable.chain(config.unreadable.iter().map(|name| (name, None))) {
+            let refused = |kind: &str| Err(Error::InvalidArgument(format!("{name} is {value:?}, and no {kind}")));
             match (name.as_str(), value) {
                 (WORKSPACE_LIMIT, Some(KnobValue::Integer(bytes))) if *bytes >= 0 => {
                     knobs.workspace_limit = bytes.unsigned_abs();
                 }
-                (WORKSPACE_LIMIT, _) => {
-                    return Err(Error::InvalidArgument(format!(
-                        "{WORKSPACE_LIMIT} is {value:?}, and no number of bytes"
-                    )));
+                (WORKSPACE_LIMIT, _) => return refused("number of bytes"),
+                (SCHEDULE, Some(KnobValue::Text(text))) => {
+                    let choices = Choices::parse(text)
+                        .map_err(|error| Error::InvalidArgument(format!("the knob {SCHEDULE}: {error}")))?;
+                    knobs.schedule = Some(choices).filter(|choices| !choices.is_empty());
                 }
+                (SCHEDULE, _) => return refused("text"),
+                (MEASURED, Some(KnobValue::Integer(flag @ (0 | 1)))) => knobs.uses_measured = *flag == 1,
+                (MEASURED, _) => return refused("0 or 1"),
+                (DETERMINISTIC, Some(KnobValue::Integer(flag @ (0 | 1)))) => is_deterministic = *flag == 1,
+                (DETERMINISTIC, _) => return refused("0 or 1"),
                 (BENCHMARKING, Some(KnobValue::Integer(0))) => {}
+                (BENCHMARKING, Some(KnobValue::Integer(1))) => {
+                    if IGNORED.is_news(name.as_bytes()) {
+                        tracing::warn!("{BENCHMARKING} has no effect: `rotini tune` measures, contexts never do");
+                    }
+                }
+                (BENCHMARKING, _) => return refused("0 or 1"),
                 (name, _) if IGNORED.is_news(name.as_bytes()) => {
                     tracing::warn!("the knob {name} has no effect: it is none of rotini's");
                 }
                 _ => {}
             }
         }
+        // Another device of the kind may have been measured otherwise.
+        knobs.uses_measured &= !is_deterministic;
         Ok(knobs)
     }
 
     /// The knobs that the engine's details offer.
     #[must_use]
     pub fn offered() -> Vec<Knob> {
-        vec![Knob {
-            id: WORKSPACE_LIMIT.to_owned(),
-            description: "The most workspace that an execution may need, in bytes; a graph that needs more is refused."
-                .to_owned(),
-            default: KnobValue::Integer(i64::MAX),
-            constraint: Some(KnobConstraint::Integer {
-                min: 0,
-                max: i64::MAX,
-                step: 1,
-                valid_values: Vec::new(),
-            }),
+        let knob = |id: &str, description: &str, default, constraint| Knob {
+            id: id.to_owned(),
+            description: description.to_owned(),
+            default,
+            constraint: Some(constraint),
             deprecated: false,
-        }]
+        };
+        let flag = || KnobConstraint::Integer {
+            min: 0,
+            max: 1,
+            step: 1,
+            valid_values: Vec::new(),
+        };
+        vec![
+            knob(
+                WORKSPACE_LIMIT,
+                "The most workspace that an execution may need, in bytes; a graph that needs more is refused.",
+                KnobValue::Integer(i64::MAX),
+                KnobConstraint::Integer {
+                    min: 0,
+                    max: i64::MAX,
+                    step: 1,
+                    valid_values: Vec::new(),
+                },
+            ),
+            knob(
+                DETERMINISTIC,
+                "1: the same bits on all devices of a kind. No sum is ever split by atomics, so runs and streams give the same bits \
+                 anyway; with 1, choices that were measured on this device are not used either.",
+                KnobValue::Integer(0),
+                flag(),
+            ),
+            knob(
+                SCHEDULE,
+                "The forms of the graph's operations: PLACE=CANDIDATE, with commas between several; 'iree' for IREE's own, 'usual' for \
+                 what rotini predicts to be the fastest. Empty: what was measured to be the fastest, else the usual ones.",
+                KnobValue::Text(String::new()),
+                KnobConstraint::Text {
+                    max_length: 4096,
+                    valid_values: Vec::new(),
+                },
+            ),
+            knob(
+                MEASURED,
+                "0: choices that `rotini tune` has measured on this device are not used.",
+                KnobValue::Integer(1),
+                flag(),
+            ),
+        ]
     }
 
     /// Refuses what needs more workspace than it may have.

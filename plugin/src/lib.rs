@@ -32,5 +32,7 @@ pub mod runtime;
 pub mod serialized;
 mod settings;
 mod told;
+pub mod tuned;
+mod winners;
 
 pub use error::{Error, Status};

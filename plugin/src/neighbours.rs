@@ -2,7 +2,7 @@
 //! engine's id can be registered only once: with two copies, one is rejected, or every graph fails,
 //! depending on hipDNN's version.
 
-use iree_sys::compiler::own_file;
+use rotini_iree::compiler::own_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;

@@ -6,11 +6,13 @@ use crate::compile;
 use crate::context::{ExecutionContext, Variable};
 use crate::device::Device;
 use crate::error::Error;
-use crate::prepared::{Prepared, check};
+use crate::knobs::Knobs;
+use crate::prepared::{Prepared, Source, check};
 use crate::runtime::Runtime;
 use crate::serialized::{Portable, Serialized};
+use crate::tuned;
 use rotini_cache::{CompiledFor, Entry, Key, Origin};
-use rotini_emit::Target;
+use rotini_emit::{Choices, Target};
 use rotini_graph::{Bindings, Graph};
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Ta
         // What passes is no reason to decline.
         return Ok(prepared);
     }
-    let keys = compile::keys(runtime, &prepared.graph, compiled_for)?;
+    let keys = compile::keys(runtime, &prepared.graph, compiled_for, &Choices::default())?;
     match runtime.compiler() {
         Ok(_) => match keys.iter().find_map(|key| runtime.cache.failure(key)) {
             Some(failure) => Err(Error::FailedBefore(failure.reason.clone())),
@@ -45,14 +47,25 @@ pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Ta
 ///
 /// # Errors
 ///
-/// If the graph cannot be executed.
-pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
+/// If the graph cannot be executed, or not with the schedule that is demanded.
+pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8], knobs: &Knobs) -> Result<u64, Error> {
     let compiled_for = device.compiled_for();
     let prepared = check(bytes, &compiled_for.target)?;
-    let cached = compile::cached(runtime, &prepared.graph, compiled_for);
+    let choices = choices(runtime, device, &prepared, knobs);
+    let cached = compile::cached(runtime, &prepared.graph, compiled_for, &choices);
     let exact = cached.map(|entry| entry.metadata.facts.workspace_bytes);
-    let needed = prepared.workspace_bytes(&compiled_for.target, exact)?;
+    let needed = prepared.workspace_bytes(&compiled_for.target, &choices, exact)?;
     Ok(asked(runtime, needed))
+}
+
+/// Returns the choices that a graph is lowered with: those that are demanded, else those that were
+/// measured to be the fastest.
+fn choices(runtime: &Runtime, device: &dyn Device, prepared: &Prepared, knobs: &Knobs) -> Choices {
+    match &knobs.schedule {
+        Some(demanded) => demanded.clone(),
+        None if knobs.uses_measured => tuned::winner(runtime, &prepared.graph, device),
+        None => Choices::default(),
+    }
 }
 
 /// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they are
@@ -70,24 +83,42 @@ fn asked(runtime: &Runtime, needed: u64) -> u64 {
 /// # Errors
 ///
 /// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
-pub fn create_context(runtime: &Runtime, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
+pub fn create_context(
+    runtime: &Runtime,
+    device: &Arc<dyn Device>,
+    bytes: &[u8],
+    knobs: &Knobs,
+) -> Result<ExecutionContext, Error> {
     let target = &device.compiled_for().target;
     let prepared = check(bytes, target)?;
-    let wanted = Wanted {
-        runtime,
-        device,
-        prepared: &prepared,
-        bytes,
+    let mut choices = choices(runtime, device.as_ref(), &prepared, knobs);
+    let of = |choices: &Choices| {
+        let wanted = Wanted {
+            runtime,
+            device,
+            prepared: &prepared,
+            bytes,
+            choices,
+        };
+        wanted.code()
     };
-    let (code, is_new) = wanted.code()?;
+    let (code, is_new) = match of(&choices) {
+        // What was measured once need not compile for ever; nobody demanded it.
+        Err(error) if knobs.schedule.is_none() && !choices.is_usual() && !error.is_about_devices() => {
+            tracing::warn!("measured choices ({choices}) are not used: {error}");
+            choices = Choices::default();
+            of(&choices)?
+        }
+        found => found?,
+    };
     if is_new {
-        prepared.expect_reported(target, code.executable.workspace_bytes())?;
+        prepared.expect_reported(target, &choices, code.executable.workspace_bytes())?;
     }
     let variable = match prepared.overridable.clone() {
         None => None,
         Some(graph) => {
             let exact = Some(code.executable.workspace_bytes());
-            let workspace_bytes = prepared.workspace_bytes(target, exact)?;
+            let workspace_bytes = prepared.workspace_bytes(target, &choices, exact)?;
             Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
         }
     };
@@ -109,6 +140,8 @@ pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Gr
         device,
         prepared: &prepared,
         bytes: &bytes,
+        // A schedule that was demanded need not fit other shapes.
+        choices: &Choices::default(),
     };
     wanted.code().map(|(code, _)| code)
 }
@@ -176,13 +209,20 @@ struct Wanted<'a> {
     prepared: &'a Prepared,
     /// The graph as the host gave it.
     bytes: &'a [u8],
+    /// The choices that it is lowered with.
+    choices: &'a Choices,
 }
 
 impl Wanted<'_> {
     /// Returns the code, and whether it was made only now: what is loaded under any of the keys,
     /// else the first that can be had under one of them, in their order.
     fn code(&self) -> Result<(Arc<Code>, bool), Error> {
-        let keys = compile::keys(self.runtime, &self.prepared.graph, self.device.compiled_for())?;
+        let keys = compile::keys(
+            self.runtime,
+            &self.prepared.graph,
+            self.device.compiled_for(),
+            self.choices,
+        )?;
         if let Some(code) = keys.iter().find_map(|key| self.runtime.codes.get(self.device, key)) {
             return Ok((code, false));
         }
@@ -215,7 +255,10 @@ impl Wanted<'_> {
     fn find(&self, key: &Key) -> Result<(Arc<Entry>, Origin), Error> {
         match self.runtime.compiler() {
             Ok(_) => {
-                let source = self.prepared.source(self.bytes, self.device.compiled_for());
+                let source = Source {
+                    choices: Some(self.choices),
+                    ..self.prepared.source(self.bytes, self.device.compiled_for())
+                };
                 compile::compiled(self.runtime, key, &source)
             }
             Err(error) => {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
 use rotini_cache::CompiledFor;
-use rotini_emit::Target;
+use rotini_emit::{Choices, Target};
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
 /// A graph whose executions may be of other shapes is reported to need as much more as it might, up
@@ -28,6 +28,8 @@ pub struct Source<'a> {
     pub graph: &'a NormalGraph,
     /// What to compile for.
     pub compiled_for: &'a CompiledFor<Target>,
+    /// The choices that were demanded or measured, if any.
+    pub choices: Option<&'a Choices>,
     /// The caller's labels of the nodes.
     pub nodes: &'a [String],
     /// The graph as the host gave it.
@@ -52,17 +54,16 @@ impl Prepared {
 
     /// The workspace to report: an upper bound as long as the code is not known, and for executions
     /// of other shapes.
-    pub(crate) fn workspace_bytes(&self, target: &Target, exact: Option<u64>) -> Result<u64, Error> {
-        let failed = |error: rotini_emit::EmitError| Error::Internal(error.to_string());
+    pub(crate) fn workspace_bytes(&self, target: &Target, choices: &Choices, exact: Option<u64>) -> Result<u64, Error> {
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
                 // Lowered as for the compiler: not on a thread of the host's. Where there can be no
                 // other, the limit does.
-                let limit = rotini_emit::workspace_limit(&self.graph, target).map_err(failed)?;
+                let limit = rotini_emit::workspace_limit(&self.graph, target)?;
                 let graph = &self.graph;
-                let bound = on_own_thread(|| rotini_emit::workspace_bound(graph, target))
-                    .map_or(Ok(limit), |bound| bound.map_err(failed))?;
+                let bound = on_own_thread(|| rotini_emit::workspace_bound_chosen(graph, target, choices))
+                    .unwrap_or(Ok(limit))?;
                 let bound = bound.max(exact.unwrap_or(0));
                 if self.overridable.is_none() {
                     return Ok(bound);
@@ -77,8 +78,8 @@ impl Prepared {
     /// Refuses code that was made after the host could ask for the workspace, and that needs more
     /// than was reported then: a host that allocated that much would give too little. Code that the
     /// compiler made without schedules, for example, may need more.
-    pub(crate) fn expect_reported(&self, target: &Target, needed: u64) -> Result<(), Error> {
-        let reported = self.workspace_bytes(target, None)?;
+    pub(crate) fn expect_reported(&self, target: &Target, choices: &Choices, needed: u64) -> Result<(), Error> {
+        let reported = self.workspace_bytes(target, choices, None)?;
         if needed > reported {
             return Err(Error::UnreportedWorkspace { needed, reported });
         }
@@ -91,6 +92,7 @@ impl Prepared {
         Source {
             graph: &self.graph,
             compiled_for,
+            choices: None,
             nodes: &self.bindings.node_labels,
             bytes,
         }

@@ -9,10 +9,11 @@ use crate::device::{Device, Gpus, Settled, gpu, make_once};
 use crate::error::Error;
 use crate::fork::{self, Process};
 use crate::known_compilers;
-use iree_sys::compiler::Compiler;
-use iree_sys::runtime::Instance;
+use crate::winners::Winners;
 use rotini_cache::{Cache, CacheConfig};
 use rotini_emit::Target;
+use rotini_iree::compiler::Compiler;
+use rotini_iree::runtime::Instance;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub struct Runtime {
     host: Settled<Arc<dyn Device>>,
     gpus: Settled<Option<Arc<dyn Gpus>>>,
     pub(crate) codes: Codes,
+    pub(crate) winners: Winners,
 }
 
 /// Forks behind each other in each of which the library can be used.
@@ -95,6 +97,7 @@ impl Runtime {
             host: OnceLock::new(),
             gpus: OnceLock::new(),
             codes: Codes::default(),
+            winners: Winners::default(),
         })
     }
 

@@ -31,6 +31,7 @@ fn the_table_has_every_name() {
     for directory in [
         "benches",
         "compile-worker",
+        "iree",
         "iree-sys",
         "jit-cache",
         "mlir-emit",

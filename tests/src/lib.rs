@@ -31,6 +31,8 @@ pub mod rows;
 pub mod samples;
 pub mod shapes;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 /// The targets for which all that is emitted is looked at, without a compiler.
 pub const EMITTED_FOR: [&str; 7] = [
     "cpu",
@@ -57,4 +59,19 @@ pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
         Ok("full") => full,
         _ => usual,
     }
+}
+
+/// Returns a share of these, one in this many on average, which [`seed`] chooses; all in a full run.
+#[must_use]
+pub fn share_of<T>(all: Vec<T>, one_in: u64) -> Vec<T> {
+    let one_in = scaled([one_in, 1]);
+    let is_chosen = |index: usize| {
+        let mut hasher = DefaultHasher::new();
+        (seed(), index).hash(&mut hasher);
+        hasher.finish().is_multiple_of(one_in)
+    };
+    let numbered = all.into_iter().enumerate();
+    numbered
+        .filter_map(|(index, one)| is_chosen(index).then_some(one))
+        .collect()
 }

@@ -1,11 +1,12 @@
 //! Verdicts: which cases were right before, and need not be executed again.
 //!
-//! `tests/proven` has one line for each case and device: its name, and a hash of everything that
-//! the result depends on. The hash covers the compiler's input (MLIR, flags, target) and build; the
-//! graph as the judge reads it, its inputs and how it is executed; and the sources of the judge, of
-//! the execution path and of the emulator ([`sources`]). It does not cover the emitter's sources:
-//! if a changed lowering emits the same MLIR for a case, the verdict holds. If a line's hash no
-//! longer fits, the case is executed.
+//! `tests/proven` has a file for each device. Its first line has a hash of what all verdicts depend
+//! on, their *ground*: the compiler's build, the CPU's features, and the sources of the judge, of
+//! the execution path and of the emulator ([`sources`]). Each other line has the name of a case and
+//! a hash of what it alone depends on: the compiler's input (MLIR, flags, target), the graph as the
+//! judge reads it, its inputs and how it is executed ([`book`]). Neither covers the emitter's
+//! sources: if a changed lowering emits the same MLIR for a case, the verdict holds. If one of the
+//! hashes no longer fits, the case is executed.
 //!
 //! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
 //! |---|---|---|
@@ -22,6 +23,7 @@ mod sources;
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use book::Lines;
+pub(crate) use book::Verdict;
 use field::field;
 use rotini_cache::{CompiledFor, ContentInputs, ContentKey};
 use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
@@ -93,10 +95,10 @@ impl Trial<'_> {
     }
 }
 
-/// What all verdicts of a device stand on.
+/// What all verdicts on a device depend on.
 struct Ground {
-    /// The sources, and how the device is named.
-    hasher: blake3::Hasher,
+    /// The sources.
+    sources: blake3::Hash,
     compiled_for: CompiledFor<Target>,
     compiler: String,
     /// The lowering. Tests plant another.
@@ -109,18 +111,18 @@ impl Ground {
     fn of_this_process(on_gpu: bool) -> Result<Self> {
         let runtime = Runtime::new(Config::from_env())?;
         let device = runtime.default_device()?;
-        let mut hasher = blake3::Hasher::new_derive_key("rotini verdict v1");
+        let mut hasher = blake3::Hasher::new();
         sources::hash(&root(), on_gpu, &mut hasher)?;
         Ok(Ground {
-            hasher,
+            sources: hasher.finalize(),
             compiled_for: device.compiled_for().clone(),
             compiler: runtime.compiler()?.identity().to_owned(),
             lower: emit,
         })
     }
 
-    /// The hash of a trial that the plugin accepts.
-    fn hash(&self, trial: &Trial<'_>) -> Result<String> {
+    /// Returns what a trial that the plugin accepts is known by, if it is right.
+    fn verdict(&self, trial: &Trial<'_>) -> Result<Verdict> {
         let target = &self.compiled_for.target;
         let plan = check(&trial.bytes, target)?;
         let emitted = (self.lower)(&plan.graph, target)?;
@@ -128,21 +130,41 @@ impl Ground {
         graph.validate()?;
         let content = ContentKey::of(&ContentInputs {
             mlir: emitted.mlir.as_bytes(),
-            compiled_for: &self.compiled_for.to_text(),
+            // The ground has the CPU's features and the compiler.
+            compiled_for: &CompiledFor::from(target.to_string()),
             flags: &[emitted.flags, target.fallback_flags()].concat(),
-            compiler: &self.compiler,
+            compiler: "",
         });
         let bound = rotini_emit::workspace_bound(&plan.graph, target)?;
         let operations = rotini_emit::operations(&plan.graph);
-        let mut hasher = self.hasher.clone();
+        let mut hasher = blake3::Hasher::new_derive_key("rotini verdict v2");
         field(&mut hasher, content.as_bytes());
         // The meaning, how tensors become arguments, and the ways of executing.
         field(&mut hasher, format!("{graph:?}").as_bytes());
         let bindings = format!("{:?} {:?} {bound} {operations}", plan.bindings, emitted.signature);
         field(&mut hasher, bindings.as_bytes());
         trial.hash_manner(&mut hasher);
-        Ok(hasher.finalize().to_hex()[..16].to_owned())
+        Ok(Verdict {
+            trial: shortened(hasher.finalize()),
+            ground: self.hash(),
+        })
     }
+
+    /// Returns what all trials have in common.
+    fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new_derive_key("rotini verdict's ground v1");
+        field(&mut hasher, self.sources.as_bytes());
+        let CompiledFor { target, features } = &self.compiled_for;
+        field(&mut hasher, target.to_string().as_bytes());
+        field(&mut hasher, features.as_bytes());
+        field(&mut hasher, self.compiler.as_bytes());
+        shortened(hasher.finalize())
+    }
+}
+
+/// Returns 64 bits of a hash, in hexadecimal digits.
+fn shortened(hash: blake3::Hash) -> String {
+    hash.to_hex()[..16].to_owned()
 }
 
 /// What is done with verdicts.
@@ -219,29 +241,29 @@ impl Verdicts {
         }))
     }
 
-    /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is
-    /// executed, and printed.
-    pub(crate) fn hash(&self, trial: &Trial<'_>) -> Option<String> {
-        self.ground.hash(trial).ok()
+    /// Returns what a trial is known by, if it is right; `None` if the plugin declines it, or it
+    /// does not lower: then it is executed, and printed.
+    pub(crate) fn verdict(&self, trial: &Trial<'_>) -> Option<Verdict> {
+        self.ground.verdict(trial).ok()
     }
 
     /// Whether a trial need not be executed.
-    pub(crate) fn is_proven(&self, trial: &Trial<'_>, hash: &str) -> bool {
+    pub(crate) fn is_proven(&self, trial: &Trial<'_>, verdict: &Verdict) -> bool {
         let name = trial.name();
-        let was_right = self.known.get(&name).is_some_and(|hashes| hashes.contains(hash));
+        let was_right = self.known.get(&name).is_some_and(|verdicts| verdicts.contains(verdict));
         self.mode.trusts && was_right && !(self.mode.repeats && is_again(self.seed, &name))
     }
 
     /// Writes which trials are proven now, by what was executed or before; the others of the run
     /// are no more.
-    pub(crate) fn record(&self, trials: Vec<(Trial<'_>, Option<String>)>) -> Result<()> {
+    pub(crate) fn record(&self, trials: Vec<(Trial<'_>, Option<Verdict>)>) -> Result<()> {
         if !self.mode.writes {
             return Ok(());
         }
         let mut found = Lines::new();
-        for (trial, hash) in trials {
-            let hashes: &mut BTreeSet<String> = found.entry(trial.name()).or_default();
-            hashes.extend(hash);
+        for (trial, verdict) in trials {
+            let verdicts: &mut BTreeSet<Verdict> = found.entry(trial.name()).or_default();
+            verdicts.extend(verdict);
         }
         book::replace(&self.path, &found)
     }

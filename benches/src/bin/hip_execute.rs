@@ -15,11 +15,11 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
 use rotini_emit::Target;
 use rotini_graph::{DataType, Graph, PointwiseMode};
 use rotini_host::gpu::{Driver, Gpu, Stream};
 use rotini_host::{Context, DeviceBuffer, Plugin, engine_config};
+use rotini_iree::compiler::{CompileRequest, Compiler, Program, find_program};
 use rotini_tests::cases::{Conv, Order};
 use rotini_tests::harness::{self, Memory};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};

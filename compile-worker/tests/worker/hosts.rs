@@ -1,7 +1,7 @@
 //! Hosts that misbehave or die. Other runs of this program play them.
 
 use crate::setup::{CRASHING, MODULE, PROMPT, Place, assert_works, gfx942, long, options, request, wait_until};
-use iree_sys::compiler::{CompileError, Compiler, Worker};
+use rotini_iree::compiler::{CompileError, Compiler, Worker};
 use rustix::process::{Pid, Signal};
 use std::env;
 use std::fs;

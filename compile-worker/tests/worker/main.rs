@@ -6,7 +6,7 @@
 mod hosts;
 mod setup;
 
-use iree_sys::compiler::{
+use rotini_iree::compiler::{
     Blame, CompileError, CompileRequest, Compiler, Program, Worker, WorkerOptions, find_library, find_program,
 };
 use rustix::process::Pid;

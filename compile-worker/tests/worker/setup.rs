@@ -1,6 +1,6 @@
 //! A separate worker for one test, and what is compiled in it.
 
-use iree_sys::compiler::{CompileRequest, Compiler, Worker, WorkerOptions, find_library};
+use rotini_iree::compiler::{CompileRequest, Compiler, Worker, WorkerOptions, find_library};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rotini-compile-worker");
 /// Two dispatches.
-pub(crate) const MODULE: &str = include_str!("../../../iree-sys/tests/shell.mlir");
+pub(crate) const MODULE: &str = include_str!("../../../iree/tests/shell.mlir");
 /// The compiler crashes on it.
 pub(crate) const CRASHING: &str = include_str!("grouped.mlir");
 /// No test waits longer for anything that is to happen.

@@ -15,6 +15,7 @@ mod disk;
 mod failure;
 mod kill;
 mod mounted;
+mod notes;
 mod processes;
 mod single_flight;
 mod system;

@@ -152,6 +152,34 @@ impl Schedule {
         self.workgroup.checked_div(self.lanes).unwrap_or(1)
     }
 
+    /// This schedule, and others that the rows fit: up to four times as many lanes and a quarter of
+    /// them, and workgroups of up to 512 lanes.
+    #[must_use]
+    pub fn others(&self, problem: &Problem) -> Vec<Self> {
+        let runs = problem.length.div_ceil(RUN).max(1);
+        let lanes = [1, 2, 4]
+            .into_iter()
+            .flat_map(|times| [self.lanes * times, self.lanes / times]);
+        let pairs = lanes.flat_map(|lanes| [1, 2, 4, 8].map(|subgroups| (lanes, subgroups * SUBGROUP)));
+        let mut all = vec![*self];
+        for (lanes, workgroup) in pairs.filter(|&(lanes, workgroup)| 0 < lanes && lanes <= workgroup) {
+            let runs = runs.div_ceil(lanes);
+            let is_kept = runs * RUN * problem.read.max(1) <= KEPT[1];
+            let schedule = Schedule {
+                lanes,
+                workgroup,
+                runs,
+                at_once: (!is_kept).then_some(AT_ONCE),
+                each: self.each,
+            };
+            let is_possible = schedule.fits(problem) && (is_kept || self.each == 1);
+            if is_possible && !all.contains(&schedule) {
+                all.push(schedule);
+            }
+        }
+        all
+    }
+
     /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the
     /// elements again, or `e8` if a lane has 8 rows.
     #[must_use]

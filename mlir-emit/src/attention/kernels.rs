@@ -76,6 +76,9 @@ fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa)
         kernel.filter(OnCpu::is_possible)
     };
     possible(attention)?;
+    if !lowering.chooser().takes_kernel("attention", true) {
+        return None;
+    }
     let attention = &converted(lowering, attention);
     let Some(kernel) = possible(attention) else {
         unreachable!("{MISSING}");

@@ -115,7 +115,7 @@ pub(super) fn depthwise<'c>(
     (shape, machine): (&Shape<'_>, &Machine),
 ) -> Option<Ssa<'c>> {
     product.is_depthwise = true;
-    product.name = format!("{}_direct", product.name);
+    product.name = format!("{}_depthwise", product.name);
     if shape.is_depthwise() && shape.filters == 1 {
         // The groups, which come last in the batch, are the columns: lanes go along them where
         // channels lie innermost.
@@ -407,7 +407,7 @@ fn depthwise_wgrad<'c>(
         compute,
         schedule: gemm::Schedule::default(),
         is_depthwise: true,
-        name: format!("wgrad_{}_{}_direct", shape.groups, x.dtype),
+        name: format!("wgrad_{}_{}_depthwise", shape.groups, x.dtype),
     };
     let parts = parts_of_summed(&product, machine)?;
     product.schedule.parts = parts;

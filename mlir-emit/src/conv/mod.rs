@@ -17,6 +17,7 @@ mod staged;
 mod taps;
 
 use crate::Unsupported;
+use crate::choice;
 use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, checked_compute_type};
 use crate::ir::Emitter;
@@ -28,6 +29,7 @@ use crate::windows::check_padded;
 use crop::Cropped;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::{Shape, channels_first, channels_last};
+use staged::Form;
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
@@ -94,18 +96,50 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Con
         ConvStrategy::Staged => {
             let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
             let is_bare = !lowering.is_read(op.y);
-            if has_panels(&shape, (&y.dims, &order), is_bare)
+            let form = form(lowering, [&x, &w], &shape, (&y.dims, &order, is_bare), compute);
+            if form.is_none()
                 && let Some(result) = panels::forward(lowering, [&x, &w], &shape, (&y.dims, &order), compute)
             {
                 return lowering.define_sums(op.y, result, compute);
             }
             let [x, w] = summable(lowering, [x, w], &shape, compute);
-            let (ssa, made) = staged::lower(lowering, &x, &w, &shape, compute);
-            (stored_apart(lowering, op.y, (ssa, &made), &shape), made)
+            let form = form.unwrap_or(Form::of(&shape));
+            let (ssa, made) = staged::lower_as(lowering, [&x, &w], &shape, (form, compute));
+            (stored_apart(lowering, op.y, (ssa, &made), form), made)
         }
     };
     let result = Ordered::new(ssa, order, compute, y.dims.clone());
     lowering.define_sums(op.y, result, compute)
+}
+
+/// The form of a convolution on a CPU: `None` for the panels kernel.
+fn form(
+    lowering: &Lowering<'_, '_>,
+    factors: [&Ordered<'_>; 2],
+    shape: &Shape<'_>,
+    (dims, order, is_bare): (&[i64], &[usize], bool),
+    compute: DataType,
+) -> Option<Form> {
+    let own = Form::of(shape);
+    let usual = (!has_panels(shape, (dims, order), is_bare)).then_some(own);
+    let forms = || {
+        let has_kernel = !shape.is_depthwise() && panels::are_possible(lowering, factors, shape, compute);
+        let other = own.other(shape).map(|other| {
+            let id = if other == Form::Patches {
+                "patches"
+            } else {
+                "convolution"
+            };
+            choice::Form::new(id, Some(other))
+        });
+        let kernel = has_kernel.then(|| choice::Form::new("panels", None));
+        kernel
+            .into_iter()
+            .chain([choice::Form::new("iree", Some(own))])
+            .chain(other)
+            .collect()
+    };
+    lowering.chooser().choose("conv", usual, forms, |_| None)
 }
 
 /// Returns true if a convolution on a CPU uses the panels kernel: the compiler's form takes longer,
@@ -153,10 +187,10 @@ fn stored_apart<'c>(
     lowering: &Lowering<'_, 'c>,
     id: TensorId,
     (ssa, order): (Ssa<'c>, &[usize]),
-    shape: &Shape<'_>,
+    form: Form,
 ) -> Ssa<'c> {
     let is_stored_otherwise = lowering.stored_order(id).is_some_and(|stored| stored != order);
-    if is_stored_otherwise && !lowering.is_read(id) && staged::is_product(shape) {
+    if is_stored_otherwise && !lowering.is_read(id) && form == Form::Patches {
         return lowering.emitter().barrier(ssa);
     }
     ssa
@@ -241,7 +275,11 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
             (order.clone(), dy.order.clone())
         };
         let result = (dims.as_slice(), order.as_slice());
-        if (is_wanted || is_thin)
+        let is_usual = is_wanted || is_thin;
+        let is_possible = is_usual || !forward.is_depthwise();
+        let is_possible = is_possible && panels::are_possible(lowering, [&dy, &w], &forward, compute);
+        let takes_kernel = is_possible && lowering.chooser().takes_kernel("dgrad", is_usual);
+        if (takes_kernel || is_usual && !is_possible)
             && let Some(result) = panels::dgrad(lowering, [&dy, &w], &order_of_dy, &forward, result, compute)
         {
             let result = cropped.surrounded(&at, result, &dx.dims);
@@ -267,7 +305,7 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
         }
         ConvStrategy::Staged => {
             let (ssa, made) = staged::lower(lowering, &dy, &turned.w, &shape, compute);
-            (stored_apart(lowering, op.dx, (ssa, &made), &shape), made)
+            (stored_apart(lowering, op.dx, (ssa, &made), Form::of(&shape)), made)
         }
     };
     let result = Ordered::new(ssa, order, compute, dims.clone());
@@ -326,6 +364,10 @@ fn wgrad_on_cpus<'c>(
         return None;
     }
     let dims = &lowering.tensor(op.dw).dims;
+    let is_possible = panels::are_possible(lowering, [x, dy], shape, compute);
+    if is_possible && !lowering.chooser().takes_kernel("wgrad", true) {
+        return None;
+    }
     if shape.is_depthwise() {
         if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute) {
             return Some(result);

@@ -145,6 +145,17 @@ pub(super) fn are_floats(lowering: &Lowering<'_, '_>, [a, b]: [&Ordered<'_>; 2],
     are_floats && lowering.target().registers().is_some()
 }
 
+/// Whether there may be kernels for a convolution or its gradients: none reads windows that begin
+/// within the input.
+pub(super) fn are_possible(
+    lowering: &Lowering<'_, '_>,
+    factors: [&Ordered<'_>; 2],
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> bool {
+    !has_negative_padding(shape) && are_floats(lowering, factors, compute)
+}
+
 /// Returns the tensor in f32 and in this order. A tensor with padding is converted after it is
 /// padded: the copy in fewer bits is the smaller one.
 pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {

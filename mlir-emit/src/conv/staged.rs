@@ -25,7 +25,7 @@ type Lowered<'c> = (Ssa<'c>, Vec<usize>);
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
     /// For each group a convolution, over a window of the two innermost axes: all that code
@@ -39,21 +39,34 @@ enum Form {
 }
 
 impl Form {
-    fn of(shape: &Shape<'_>) -> Form {
-        let is_wide = |axis: usize| shape.window.get(axis) > Some(&1) && shape.output.get(axis) > Some(&1);
-        let is_plane = match shape.window.as_slice() {
-            [outer @ .., _, _] => {
-                let axis = outer.len();
-                outer.iter().all(|&extent| extent == 1) && is_wide(axis) && is_wide(axis + 1)
-            }
-            _ => false,
-        };
+    pub(super) fn of(shape: &Shape<'_>) -> Form {
         match (shape.groups, shape.channels) {
             (2.., 1) => Form::Depthwise,
-            (..=MAX_SINGLE_GROUPS, _) if is_plane && !has_wide_rows(shape) => Form::Convolution,
+            (..=MAX_SINGLE_GROUPS, _) if is_plane(shape) && !has_wide_rows(shape) => Form::Convolution,
             (..=MAX_SINGLE_GROUPS, _) => Form::Patches,
             _ => Form::Direct,
         }
+    }
+
+    /// Another form of the same convolution, if there is one.
+    pub(super) fn other(self, shape: &Shape<'_>) -> Option<Form> {
+        match self {
+            Form::Convolution => Some(Form::Patches),
+            Form::Patches if is_plane(shape) => Some(Form::Convolution),
+            _ => None,
+        }
+    }
+}
+
+/// Whether windows and results extend along the two innermost axes, and windows along no other.
+fn is_plane(shape: &Shape<'_>) -> bool {
+    let is_wide = |axis: usize| shape.window.get(axis) > Some(&1) && shape.output.get(axis) > Some(&1);
+    match shape.window.as_slice() {
+        [outer @ .., _, _] => {
+            let axis = outer.len();
+            outer.iter().all(|&extent| extent == 1) && is_wide(axis) && is_wide(axis + 1)
+        }
+        _ => false,
     }
 }
 
@@ -93,7 +106,7 @@ pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     }
 }
 
-/// Lowers the convolution.
+/// Lowers the convolution in its usual form.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     x: &Ordered<'c>,
@@ -101,8 +114,18 @@ pub(super) fn lower<'c>(
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Lowered<'c> {
+    lower_as(lowering, [x, w], shape, (Form::of(shape), compute))
+}
+
+/// Lowers the convolution in this form.
+pub(super) fn lower_as<'c>(
+    lowering: &Lowering<'_, 'c>,
+    [x, w]: [&Ordered<'c>; 2],
+    shape: &Shape<'_>,
+    (form, compute): (Form, DataType),
+) -> Lowered<'c> {
     let at = &lowering.emitter();
-    match Form::of(shape) {
+    match form {
         Form::Patches => match cpu_matmul(lowering, x, w, shape, compute) {
             Some(result) => result,
             None => patches(at, x, w, shape, compute),
@@ -179,7 +202,10 @@ fn cpu_matmul<'c>(
     };
     let is_faster = positions <= FEW || count >= MANY && positions.saturating_mul(count) <= PATCHES;
     let lies_so = w.lies_in(&first) || w.lies_in(&last);
-    if !is_f32 || shape.groups > 1 || !is_faster || !lies_so || !lowering.has_cpu_matmul(&product) {
+    if !is_f32 || shape.groups > 1 || !lies_so || !lowering.has_cpu_matmul(&product) {
+        return None;
+    }
+    if !lowering.chooser().takes_kernel("product", is_faster) {
         return None;
     }
     let at = &lowering.emitter();

@@ -78,8 +78,8 @@ impl CpuMatmul {
     /// What it is, for people who read the kernel's name.
     pub(super) fn name(&self) -> String {
         let kind = match self.right {
-            Right::Terms => "dots",
-            Right::Columns => "lines",
+            Right::Terms => "matmul",
+            Right::Columns => "few_rows",
         };
         format!("{kind}_{}x{}x{}_f32", self.rows, self.columns, self.terms)
     }

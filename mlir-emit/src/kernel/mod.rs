@@ -68,6 +68,7 @@ pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
+use crate::choice::Chooser;
 use crate::counts::exactly;
 use crate::ir::first;
 use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Role, Type, Value};
@@ -111,7 +112,7 @@ impl Kernels {
         let element = gemm::element(context, transpose.dtype);
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
-            kind: "turn",
+            kind: "transpose",
             name: transpose.name(),
             lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
@@ -154,7 +155,7 @@ impl Kernels {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = matmul.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
-            kind: "dots",
+            kind: "matmul",
             name: matmul.name(),
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
@@ -177,7 +178,12 @@ impl Kernels {
                 ("panels", panels.name.clone(), counts, panels.write(context))
             }
             CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
-            CpuKernel::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)),
+            CpuKernel::Taps(taps) => (
+                "depthwise_wgrad",
+                taps.name(),
+                taps.elements().to_vec(),
+                taps.write(context),
+            ),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers.next_back().expect("a kernel without buffers");
@@ -297,7 +303,7 @@ pub(crate) struct WrittenKernels {
 pub(crate) fn write_kernels(
     context: &Context,
     operations: &mut Vec<Operation>,
-    kernels: &Kernels,
+    (kernels, chooser): (&Kernels, &Chooser),
     target: &Target,
 ) -> Result<WrittenKernels, EmitError> {
     let mut texts = kernels.complete.take();
@@ -357,7 +363,7 @@ pub(crate) fn write_kernels(
         }
         *operations = next;
     }
-    rows::place(context, operations, target, |kernel, rows| {
+    rows::place(context, operations, (target, chooser), |kernel, rows| {
         let read = (Vec::new(), Vec::new());
         call(context, kernel, read, (&rows.operands, &rows.stored), &mut texts)
     });

@@ -60,7 +60,7 @@ impl Taps {
         let [down, across] = self.window;
         let layout = if self.is_last { "_nhwc" } else { "" };
         format!(
-            "taps_{}x{}x{height}x{width}_{down}x{across}{layout}_f32",
+            "depthwise_wgrad_{}x{}x{height}x{width}_{down}x{across}{layout}_f32",
             self.batch, self.channels
         )
     }

@@ -57,7 +57,7 @@ impl Transpose {
 
     /// What it is, for people who read the kernel's name.
     pub(super) fn name(&self) -> String {
-        format!("turn_{}x{}x{}_{}", self.outer, self.moved, self.inner, self.dtype)
+        format!("transpose_{}x{}x{}_{}", self.outer, self.moved, self.inner, self.dtype)
     }
 
     /// Neighbouring positions that a lane reads at once.

@@ -39,9 +39,13 @@ impl<'c> Pooling<'_, '_, 'c> {
             is_last: order[1] != 1,
             registers,
         };
+        let kernel = CpuKernel::Pool(pool);
+        if !kernel.is_possible() || !self.lowering.chooser().takes_kernel("pool", true) {
+            return None;
+        }
         let ssa = self
             .lowering
-            .cpu_kernel(&CpuKernel::Pool(pool), &[self.x.ssa], &extents(self.dims, &order));
+            .cpu_kernel(&kernel, &[self.x.ssa], &extents(self.dims, &order));
         ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), self.compute, self.dims.to_vec()))
     }
 }

@@ -20,6 +20,8 @@ pub struct EngineSpec {
     pub plugin: PathBuf,
     /// Environment variables of its process.
     pub settings: Vec<(String, String)>,
+    /// Knobs that contexts are created with.
+    pub knobs: Vec<(String, String)>,
 }
 
 /// How processes of engines are started.

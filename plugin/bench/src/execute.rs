@@ -7,7 +7,7 @@ use crate::sensors;
 use crate::server::{Engine, Result, ServerError};
 use rotini_graph::Graph;
 use rotini_host::gpu::{Event, Gpu, Stream};
-use rotini_host::{Context, DeviceBuffer, HostError, engine_config};
+use rotini_host::{Context, DeviceBuffer, HostError};
 use rotini_reference::{Buffers, UNTOUCHED};
 use std::ffi::c_void;
 use std::path::Path;
@@ -29,7 +29,8 @@ pub(crate) struct Job {
     graph: Graph,
     /// What makes such a context.
     bytes: Vec<u8>,
-    engine: i64,
+    /// The engine config that it was created with.
+    config: Vec<u8>,
     workspace: usize,
 }
 
@@ -54,14 +55,14 @@ struct Memory {
 }
 
 impl Job {
-    /// A graph, which `bytes` are, and a context of it.
-    pub(crate) fn new(context: Context, graph: Graph, bytes: Vec<u8>, engine: i64) -> Result<Self> {
+    /// A graph, which `bytes` are, and a context of it that was created with `config`.
+    pub(crate) fn new(context: Context, graph: Graph, bytes: Vec<u8>, config: Vec<u8>) -> Result<Self> {
         Ok(Job {
             workspace: context.workspace()?,
             context,
             graph,
             bytes,
-            engine,
+            config,
         })
     }
 
@@ -172,8 +173,8 @@ impl Job {
                 // SAFETY: the stream outlives the handle's last work, which is waited for below.
                 unsafe { handle.set_stream(stream.raw()) }?;
             }
-            let context = handle.context(&engine_config(self.engine), &self.bytes)?;
-            let own = Job::new(context, self.graph.clone(), Vec::new(), self.engine)?;
+            let context = handle.context(&self.config, &self.bytes)?;
+            let own = Job::new(context, self.graph.clone(), Vec::new(), self.config.clone())?;
             let mut memory = own.memory_of(engine, inputs, 0)?;
             let workspace = memory.workspace.pointer();
             let set = memory.sets.first_mut().ok_or(ServerError::Order("an execution"))?;

@@ -47,8 +47,10 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The check that is left where the reference is not asked: inputs must still be unchanged.
-    fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
+    /// Creates the check that is left where the reference is not asked: inputs must still be
+    /// unchanged.
+    #[must_use]
+    pub fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         Reference {
             graph,
             inputs,

@@ -14,6 +14,7 @@
 //! | [`csv`](mod@csv) | the file for spreadsheets and scripts |
 //! | [`compare`](mod@compare) | what differs between two runs |
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
+//! | [`race`] | candidates for one graph: verified, then measured until it is clear which is the fastest |
 //! | `session`, `client`, `protocol`, `server`, `execute` | the process of an engine: kept alive, asked, answering, executing, and what is said between them |
 //! | `sensors` | clock and power of an AMD GPU while it works |
 //! | `gaussian` | normally distributed inputs of what is timed |
@@ -33,6 +34,7 @@ mod machine;
 pub mod page;
 mod plan;
 mod protocol;
+pub mod race;
 pub mod rate;
 pub mod results;
 mod run;
@@ -49,7 +51,7 @@ pub use buffer::{Buffer, Place, pack};
 pub use client::{EngineSpec, Launch, LaunchError};
 pub use judge::{Judgement, OutputError, Reference, judge_sharply};
 pub use plan::{Observer, Plan, RunError};
-pub use protocol::{Device, Values, Way};
+pub use protocol::{Device, Values, Way, split as buffers};
 pub use run::run;
 pub use server::serve;
 pub use session::{About, Session};

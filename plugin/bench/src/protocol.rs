@@ -68,6 +68,9 @@ pub(crate) enum Request {
         graph: PathBuf,
         /// The engine.
         engine: i64,
+        /// Knobs and their values.
+        #[serde(default)]
+        knobs: Vec<(String, String)>,
     },
     /// Fills new buffers, executes once, and writes their contents.
     Execute {
@@ -184,8 +187,9 @@ pub(crate) fn contents(graph: &Graph) -> Vec<(i64, usize)> {
     contents
 }
 
-/// The buffers of a file of results.
-pub(crate) fn split(graph: &Graph, mut bytes: &[u8]) -> Buffers {
+/// The buffers of a file of results, by uid.
+#[must_use]
+pub fn split(graph: &Graph, mut bytes: &[u8]) -> Buffers {
     let mut buffers = Buffers::new();
     for (uid, size) in contents(graph) {
         let Some((buffer, rest)) = bytes.split_at_checked(size) else {

@@ -9,7 +9,7 @@ use crate::buffer::Place;
 use crate::execute::{Job, micros};
 use crate::protocol::{Answer, Device, Request};
 use rotini_host::gpu::{Api, Driver, GpuError, Stream};
-use rotini_host::{Handle, HostError, Plugin, engine_config};
+use rotini_host::{Handle, HostError, Plugin, engine_config_with};
 use std::ffi::{CStr, OsStr, c_char};
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
@@ -95,7 +95,7 @@ impl State {
                 self.engine = Some(engine);
                 Ok(answer)
             }
-            Request::Create { graph, engine } => self.create(&graph, engine),
+            Request::Create { graph, engine, knobs } => self.create(&graph, engine, &knobs),
             Request::Execute {
                 seed,
                 inputs,
@@ -121,7 +121,7 @@ impl State {
         body(engine, self.job.as_mut().ok_or(ServerError::Order("an execution"))?)
     }
 
-    fn create(&mut self, file: &Path, id: i64) -> Result<Answer> {
+    fn create(&mut self, file: &Path, id: i64, knobs: &[(String, String)]) -> Result<Answer> {
         let engine = self.engine.as_ref().ok_or(ServerError::Order("a context"))?;
         self.job = None;
         let bytes = std::fs::read(file)?;
@@ -134,9 +134,10 @@ impl State {
             return Ok(Answer::Declined { reason });
         }
         let started = Instant::now();
-        let context = engine.handle.context(&engine_config(id), &bytes)?;
+        let config = engine_config_with(id, knobs);
+        let context = engine.handle.context(&config, &bytes)?;
         let microseconds = micros(started);
-        let job = Job::new(context, graph, bytes, id)?;
+        let job = Job::new(context, graph, bytes, config)?;
         let workspace = job.workspace();
         self.job = Some(job);
         Ok(Answer::Created {

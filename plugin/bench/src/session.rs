@@ -151,6 +151,7 @@ impl<'a> Session<'a> {
         let request = Request::Create {
             graph: graph.to_owned(),
             engine: self.id,
+            knobs: self.spec.knobs.clone(),
         };
         Ok(match self.ask(&request)? {
             Ok(Answer::Created {

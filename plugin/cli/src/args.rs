@@ -2,19 +2,21 @@
 
 mod emit;
 mod inspect;
+mod tune;
+mod workloads;
 
 pub(crate) use emit::Emit;
 pub(crate) use inspect::{EMULATE_GRAPH, Emulate, EmulateGraph, Inspect};
+pub(crate) use tune::Tune;
+pub(crate) use workloads::Workloads;
 
 use bytesize::ByteSize;
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, value_parser};
 use rotini_bench::Device;
 use rotini_emit::Target;
-use rotini_graph::DataType;
-use rotini_workloads::blocks::{Direction, Layout};
-use rotini_workloads::suites::SUITES;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use workloads::suite;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -85,6 +87,12 @@ pub(crate) enum Command {
     /// such and spoils nothing else. All get the same inputs, and take turns. Without --plugin,
     /// rotini is compared with the engines of the installed ROCm.
     Bench(Bench),
+    /// Measures which form of each graph is the fastest on this device, and keeps the winners
+    ///
+    /// Candidates are held against the reference first, then take turns. Programs use the winners
+    /// from then on, without a measurement. It can be interrupted: the same command goes on where
+    /// it was. Exits with 1 if a candidate computes wrong results.
+    Tune(Tune),
     /// Proves the plugin on this machine: results, special values, caches, captured graphs; then
     /// its speed beside what else is there
     ///
@@ -229,39 +237,8 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
-    #[arg(value_name = "GRAPH")]
-    pub(crate) graphs: Vec<PathBuf>,
-
-    /// Graphs of a known network
-    #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
-    pub(crate) suites: Vec<String>,
-
-    /// A command line of MIOpenDriver, in quotes: 'conv -n 32 -c 64 -H 56 -W 56 -k 64 -p 1 -q 1 -F
-    /// 1'
-    #[arg(long = "miopen", value_name = "LINE", allow_hyphen_values = true)]
-    pub(crate) miopen: Vec<String>,
-
-    /// A program's log with MIOpen's command lines (MIOPEN_ENABLE_LOGGING_CMD=1) or graphs in
-    /// hipDNN's JSON form
-    #[arg(long, value_name = "FILE")]
-    pub(crate) from_log: Option<PathBuf>,
-
-    /// Images or sequences in the graphs of suites
-    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(i64).range(1..=1 << 20), requires = "suites")]
-    pub(crate) batch: Option<i64>,
-
-    /// Where channels lie in the graphs of suites: nchw or nhwc
-    #[arg(long, value_parser = layout, requires = "suites")]
-    pub(crate) layout: Option<Layout>,
-
-    /// Type of the tensors in the graphs of suites: f32, f16 or bf16
-    #[arg(long, value_parser = dtype, requires = "suites")]
-    pub(crate) dtype: Option<DataType>,
-
-    /// Which convolutions of suites: forward, dgrad or wgrad
-    #[arg(long, value_parser = direction, requires = "suites")]
-    pub(crate) direction: Option<Direction>,
+    #[command(flatten)]
+    pub(crate) workloads: Workloads,
 
     /// Writes results.json, results.csv and index.html, one page with plots, to this directory
     #[arg(short, long, value_name = "DIRECTORY")]
@@ -403,35 +380,6 @@ fn engine(text: &str) -> Result<EngineArg, String> {
         plugin: plugin.into(),
         settings: parts.map(setting).collect::<Result<_, _>>()?,
     })
-}
-
-fn suite() -> clap::builder::PossibleValuesParser {
-    SUITES
-        .map(|(name, what)| clap::builder::PossibleValue::new(name).help(what))
-        .into()
-}
-
-fn layout(text: &str) -> Result<Layout, String> {
-    match text {
-        "nchw" => Ok(Layout::First),
-        "nhwc" => Ok(Layout::Last),
-        _ => Err("known are nchw and nhwc".to_owned()),
-    }
-}
-
-fn dtype(text: &str) -> Result<DataType, String> {
-    let known = [DataType::F32, DataType::F16, DataType::Bf16];
-    let found = known.into_iter().find(|dtype| dtype.to_string() == text);
-    found.ok_or_else(|| "known are f32, f16 and bf16".to_owned())
-}
-
-fn direction(text: &str) -> Result<Direction, String> {
-    match text {
-        "forward" => Ok(Direction::Forward),
-        "dgrad" => Ok(Direction::Dgrad),
-        "wgrad" => Ok(Direction::Wgrad),
-        _ => Err("known are forward, dgrad and wgrad".to_owned()),
-    }
 }
 
 fn device(text: &str) -> Result<Device, String> {

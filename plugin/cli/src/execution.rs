@@ -18,7 +18,7 @@ use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
 use rotini_plugin::prepared::Prepared;
 use rotini_plugin::runtime::Runtime;
-use rotini_plugin::{compile, pipeline};
+use rotini_plugin::{compile, pipeline, tuned};
 use std::sync::Arc;
 use tracing::subscriber::{NoSubscriber, with_default};
 
@@ -212,7 +212,10 @@ impl Twin {
     }
 
     fn cached(&self, prepared: &Prepared) -> Option<Arc<Entry>> {
-        quietly(|| compile::cached(&self.runtime, &prepared.graph, self.device.compiled_for()))
+        quietly(|| {
+            let choices = tuned::winner(&self.runtime, &prepared.graph, self.device.as_ref());
+            compile::cached(&self.runtime, &prepared.graph, self.device.compiled_for(), &choices)
+        })
     }
 }
 

@@ -43,6 +43,11 @@ impl Progress {
         self.0.set_message(stage);
     }
 
+    /// Does something that writes, without the line in its way.
+    pub(crate) fn suspend<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.0.suspend(body)
+    }
+
     /// One graph is done.
     pub(crate) fn advance(&self) {
         self.0.inc(1);

@@ -18,8 +18,18 @@ pub use symbols::{DeviceBuffer, LogCallback};
 /// The bytes of an engine config that sets no knobs.
 #[must_use]
 pub fn engine_config(engine: i64) -> Vec<u8> {
+    engine_config_with(engine, &[])
+}
+
+/// The bytes of an engine config that sets these knobs to texts.
+#[must_use]
+pub fn engine_config_with(engine: i64, knobs: &[(String, String)]) -> Vec<u8> {
+    let knobs = knobs
+        .iter()
+        .map(|(name, text)| (name.clone(), rotini_wire::KnobValue::Text(text.clone())));
     rotini_wire::engine_config::encode(&rotini_wire::engine_config::EngineConfig {
         engine_id: engine,
+        knobs: knobs.collect(),
         ..rotini_wire::engine_config::EngineConfig::default()
     })
 }

@@ -6,7 +6,7 @@
 
 use rotini_graph::TensorKind;
 use rotini_host::gpu::{Api, Driver, Gpu, GpuError};
-use rotini_host::{DeviceBuffer, Handle, HostError, Plugin, engine_config};
+use rotini_host::{DeviceBuffer, Handle, HostError, Plugin, engine_config, engine_config_with};
 use rotini_time::Record;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,6 +82,8 @@ pub struct Emulator {
     gpu: Gpu,
     handle: Handle,
     engine: i64,
+    /// The engine config of contexts.
+    config: Vec<u8>,
     reports: PathBuf,
     read: usize,
     most_bytes: usize,
@@ -118,11 +120,17 @@ impl Emulator {
         Ok(Self {
             gpu: driver.gpu(0)?,
             handle: plugin.handle()?,
+            config: engine_config(engine),
             engine,
             reports,
             read: 0,
             most_bytes,
         })
+    }
+
+    /// Sets a knob of the contexts that are created from now on, in place of all others.
+    pub fn set_knob(&mut self, name: &str, text: &str) {
+        self.config = engine_config_with(self.engine, &[(name.to_owned(), text.to_owned())]);
     }
 
     /// Executes a graph once, with inputs that nobody set: the launches that this took.
@@ -138,7 +146,7 @@ impl Emulator {
             Err(error) => return Err(EmulateError::Reports(error)),
         };
         let graph = rotini_wire::decode(bytes).map_err(|error| EmulateError::Graph(error.to_string()))?;
-        let context = self.handle.context(&engine_config(self.engine), bytes)?;
+        let context = self.handle.context(&self.config, bytes)?;
         let mut memory = Vec::new();
         let mut scalars: Vec<(i64, [u64; 2])> = Vec::new();
         let mut total = context.workspace()?;

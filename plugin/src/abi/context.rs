@@ -38,7 +38,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
             )
         };
         let knobs = Knobs::read(config)?;
-        let bytes = pipeline::workspace_bytes(handle.runtime(), handle.device()?.as_ref(), graph)?;
+        let bytes = pipeline::workspace_bytes(handle.runtime(), handle.device()?.as_ref(), graph, &knobs)?;
         // What needs more than it may have is refused when its context is created.
         size.write(to_usize(bytes.min(knobs.workspace_limit))?);
         Ok(())
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
             )
         };
         let knobs = Knobs::read(config)?;
-        let context = pipeline::create_context(handle.runtime(), &handle.device()?, graph)?;
+        let context = pipeline::create_context(handle.runtime(), &handle.device()?, graph, &knobs)?;
         knobs.expect_workspace(context.workspace_bytes())?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())

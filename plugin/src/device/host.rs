@@ -10,12 +10,12 @@ use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters,
 use crate::config::Config;
 use crate::error::Error;
 use crossbeam_queue::ArrayQueue;
-use iree_sys::runtime::{
-    Buffer, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter, Session, TaskOptions, TensorType,
-};
 use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
 use rotini_graph::SlotRole;
+use rotini_iree::runtime::{
+    Buffer, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter, Session, TaskOptions, TensorType,
+};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -99,6 +99,10 @@ impl Device for Host {
     fn describe(&self) -> String {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         format!("CPU, {threads} thread{}", if threads == 1 { "" } else { "s" })
+    }
+
+    fn measured_on(&self) -> String {
+        self.describe()
     }
 
     fn can_be_captured(&self) -> bool {
@@ -243,7 +247,7 @@ impl HostExecutable {
             .arguments
             .iter()
             .map(|argument| Ok((argument.clone(), tensor_type(argument)?)))
-            .collect::<Result<Vec<_>, iree_sys::runtime::Error>>()
+            .collect::<Result<Vec<_>, rotini_iree::runtime::Error>>()
             .map_err(failed())?;
         let workspace_bytes = module.workspace_bytes(ENTRY_POINT).map_err(failed())?;
         let parameters = parameters(signature).map_err(failed())?;
@@ -263,7 +267,7 @@ impl HostExecutable {
         Ok(executable)
     }
 
-    fn new_lane(&self) -> Result<Lane, iree_sys::runtime::Error> {
+    fn new_lane(&self) -> Result<Lane, rotini_iree::runtime::Error> {
         let session = Session::new(&self.device, &self.module)?;
         let count = self.arguments.len();
         Ok(Lane {

@@ -10,10 +10,10 @@ mod retired;
 
 use crate::error::Error;
 use gpu::DriverError;
-use iree_sys::runtime::{ElementType, Parameter, TensorType};
 use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Argument, Signature, Target};
 use rotini_graph::{SlotRole, Storage};
+use rotini_iree::runtime::{ElementType, Parameter, TensorType};
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -68,6 +68,10 @@ pub trait Device: Send + Sync {
 
     /// A name for people.
     fn describe(&self) -> String;
+
+    /// All that the times of code for [`Self::compiled_for`] depend on besides: product, threads or
+    /// compute units, driver. What was measured on one device is not used on another.
+    fn measured_on(&self) -> String;
 
     /// Whether executions can be captured into a graph of the driver's, to be replayed.
     fn can_be_captured(&self) -> bool;
@@ -152,7 +156,7 @@ pub enum ExecuteError {
     /// The GPU's driver's report.
     Driver(DriverError),
     /// The runtime's report.
-    Runtime(iree_sys::runtime::Error),
+    Runtime(rotini_iree::runtime::Error),
 }
 
 impl From<DriverError> for ExecuteError {
@@ -161,8 +165,8 @@ impl From<DriverError> for ExecuteError {
     }
 }
 
-impl From<iree_sys::runtime::Error> for ExecuteError {
-    fn from(error: iree_sys::runtime::Error) -> Self {
+impl From<rotini_iree::runtime::Error> for ExecuteError {
+    fn from(error: rotini_iree::runtime::Error) -> Self {
         ExecuteError::Runtime(error)
     }
 }
@@ -187,7 +191,7 @@ pub(crate) fn make_once<T: Clone>(settled: &Settled<T>, make: impl FnOnce() -> R
 }
 
 /// The runtime's type of an argument.
-fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Error> {
+fn tensor_type(argument: &Argument) -> Result<TensorType, rotini_iree::runtime::Error> {
     let element = match argument.dtype.storage() {
         Storage::F32 => ElementType::F32,
         Storage::F16 => ElementType::F16,
@@ -203,7 +207,7 @@ fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Err
 
 /// The parameters of the compiled function: its tensors and scalars, then the workspace and the
 /// fences.
-fn parameters(signature: &Signature) -> Result<Vec<Parameter>, iree_sys::runtime::Error> {
+fn parameters(signature: &Signature) -> Result<Vec<Parameter>, rotini_iree::runtime::Error> {
     let arguments = signature.arguments.iter().map(|argument| match argument.role {
         SlotRole::Scalar => Ok(Parameter::Number {
             bytes: argument

@@ -1,7 +1,7 @@
 //! Which cases are run.
 
 use crate::cases;
-use crate::proven::{Trial, Verdicts};
+use crate::proven::{Trial, Verdict, Verdicts};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -27,33 +27,33 @@ pub(crate) fn expect<'a, T: Sync>(
         println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), all.len());
     }
     assert!(
-        !chosen.is_empty() || is_in_a_name(&only, on_gpu),
+        !chosen.is_empty() || is_in_a_name(&only, &names(on_gpu)),
         "there is no case to run: ROTINI_CASE={only} is in no case's name"
     );
     let executed = AtomicUsize::new(0);
-    let keep = |trials: Vec<(Trial<'_>, Option<String>)>| {
+    let keep = |trials: Vec<(Trial<'_>, Option<Verdict>)>| {
         let kept = verdicts.map_or(Ok(()), |verdicts| verdicts.record(trials));
         kept.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
     };
-    // The hash under which a case is proven, or why it is not.
-    let outcomes: Vec<Result<Option<String>, String>> = chosen
+    // The verdict on a case, or why it is wrong.
+    let outcomes: Vec<Result<Option<Verdict>, String>> = chosen
         .par_iter()
         .map(|one| {
-            let hash = verdicts.and_then(|verdicts| {
+            let verdict = verdicts.and_then(|verdicts| {
                 let trial = trial(one);
-                let hash = verdicts.hash(&trial)?;
-                Some((verdicts.is_proven(&trial, &hash), hash))
+                let verdict = verdicts.verdict(&trial)?;
+                Some((verdicts.is_proven(&trial, &verdict), verdict))
             });
-            if let Some((true, hash)) = hash {
-                return Ok(Some(hash));
+            if let Some((true, verdict)) = verdict {
+                return Ok(Some(verdict));
             }
             executed.fetch_add(1, Relaxed);
             match run(one) {
                 Ok(()) => {
-                    let hash = hash.map(|(_, hash)| hash);
+                    let verdict = verdict.map(|(_, verdict)| verdict);
                     // At once: a run that is ended early has proven what it has.
-                    keep(vec![(trial(one), hash.clone())]);
-                    Ok(hash)
+                    keep(vec![(trial(one), verdict.clone())]);
+                    Ok(verdict)
                 }
                 Err(error) => Err(format!("{}: {error:#}", name(one))),
             }
@@ -62,8 +62,8 @@ pub(crate) fn expect<'a, T: Sync>(
     if verdicts.is_some() {
         println!("{executed:?} of {} cases executed, the others are proven", chosen.len());
         // Once more all together: those that share a name, and those that are right no more.
-        let hashes = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
-        keep(chosen.iter().map(|one| trial(one)).zip(hashes).collect());
+        let found = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
+        keep(chosen.iter().map(|one| trial(one)).zip(found).collect());
     }
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(
@@ -75,9 +75,13 @@ pub(crate) fn expect<'a, T: Sync>(
     );
 }
 
-/// Whether the conformance suite on a device has a case with these letters in its name, in
-/// whichever of its tests; never without letters.
-fn is_in_a_name(letters: &str, on_gpu: bool) -> bool {
+/// Whether one of these names has these letters; never without letters.
+fn is_in_a_name(letters: &str, names: &[String]) -> bool {
+    !letters.is_empty() && names.iter().any(|name| name.contains(letters))
+}
+
+/// The names of all cases of the conformance suite on a device, in whichever of its tests.
+fn names(on_gpu: bool) -> Vec<String> {
     let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
     let data = cases::with_data().unwrap_or_default();
     names.extend(data.into_iter().map(|data| data.case.name));
@@ -86,7 +90,7 @@ fn is_in_a_name(letters: &str, on_gpu: bool) -> bool {
         let executed = declined.filter(|case| case.name == "f64");
         names.extend(executed.chain(cases::resnet50(1)).map(|case| case.name));
     }
-    !letters.is_empty() && names.iter().any(|name| name.contains(letters))
+    names
 }
 
 #[cfg(test)]
@@ -95,9 +99,10 @@ mod tests {
 
     #[test]
     fn a_selection_is_of_something() {
-        assert!(is_in_a_name("pw_ADD", false) && is_in_a_name("pw_ADD", true));
-        assert!(is_in_a_name("n1_64to64", true) && !is_in_a_name("n1_64to64", false));
-        assert!(!is_in_a_name("typo", true) && !is_in_a_name("", true));
+        let [cpu, gpu] = [false, true].map(names);
+        assert!(is_in_a_name("pw_ADD", &cpu) && is_in_a_name("pw_ADD", &gpu));
+        assert!(is_in_a_name("n1_64to64", &gpu) && !is_in_a_name("n1_64to64", &cpu));
+        assert!(!is_in_a_name("typo", &gpu) && !is_in_a_name("", &gpu));
     }
 
     #[test]

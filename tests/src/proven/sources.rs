@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// What tells right from wrong: the reference, the harness, how it calls the plugin, and the
 /// verdicts themselves.
 const JUDGE: &[&str] = &[
-    "tests/reference/src",
+    "plugin/reference/src",
     "tests/src/harness.rs",
     "tests/src/harness",
     "tests/src/proven.rs",
@@ -31,10 +31,10 @@ const EXECUTION: &[&str] = &[
     "plugin/src/context.rs",
     "plugin/src/device/mod.rs",
     "plugin/src/device/retired.rs",
-    "iree-sys/src/lib.rs",
-    "iree-sys/src/result.rs",
-    "iree-sys/src/runtime",
-    "iree-sys/src/sys",
+    "iree/src/lib.rs",
+    "iree/src/result.rs",
+    "iree/src/runtime",
+    "iree-sys/src",
 ];
 /// What builds them.
 const BUILD: &[&str] = &["iree-sys/build.rs", "rust-toolchain.toml"];
@@ -239,10 +239,10 @@ mod tests {
         let before = [false, true].map(|on_gpu| hashed(directory.path(), on_gpu).unwrap());
         assert_eq!(before, [false, true].map(|on_gpu| hashed(&root, on_gpu).unwrap()));
         for (file, changes) in [
-            ("tests/reference/src/compare.rs", [true, true]),
+            ("plugin/reference/src/compare.rs", [true, true]),
             ("tests/src/harness/memory.rs", [true, true]),
             ("plugin/src/context.rs", [true, true]),
-            ("iree-sys/src/runtime/invocation.rs", [true, true]),
+            ("iree/src/runtime/invocation.rs", [true, true]),
             ("plugin/src/device/host.rs", [true, false]),
             ("plugin/src/device/gpu/launch_plan.rs", [false, true]),
             ("tests/hip-emulator/mfma/src/chain.rs", [false, true]),

@@ -7,13 +7,14 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use iree_sys::compiler::{Compiler as _, Program, Statistics, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
+use rotini_iree::compiler::{Compiler as _, Program, Statistics, find_program};
 use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
+use rotini_tests::share_of;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -123,33 +124,35 @@ fn is_one_good_product(statistics: &Statistics, kernels: &[Kernel]) -> Option<St
     (!is_good).then(|| format!("{statistics:?} {kernels:?}"))
 }
 
-/// One good product for each float of 16 bits, one good kernel for others.
-fn are_fused(cases: Vec<Case>) {
+/// One good product for each float of 16 bits, one good kernel for each of the others: a share of
+/// them.
+fn are_fused(cases: Vec<Case>, one_in: u64) {
     let (half, others): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.name.ends_with("f16"));
     assert!(!half.is_empty() && !others.is_empty());
-    none_has(&half, is_one_good_product);
-    none_has(&others, is_one_good_kernel);
+    none_has(&share_of(half, one_in), is_one_good_product);
+    none_has(&share_of(others, one_in), is_one_good_kernel);
 }
 
-/// The 24 fused layers of ResNet-50 in both layouts and three types.
+/// The 24 fused layers of ResNet-50 in both layouts and three types: a third of them, by the seed.
 #[test]
 fn resnet50_layers_are_one_product_each() {
-    are_fused(cases::resnet50(1));
+    are_fused(cases::resnet50(1), 3);
 }
 
-/// The same for a batch of 32 in f16.
+/// A third of the same for a batch of 32 in f16.
 #[test]
 fn resnet50_layers_are_one_product_each_in_batches() {
     let mut half = cases::resnet50(32);
     half.retain(|case| case.name.ends_with("_f16"));
     assert_eq!(half.len(), 48);
-    none_has(&half, is_one_good_product);
+    none_has(&share_of(half, 3), is_one_good_product);
 }
 
-/// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu.
+/// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu: half of them,
+/// by the seed.
 #[test]
 fn fusions_are_one_product_each() {
-    are_fused(cases::fusions());
+    are_fused(cases::fusions(), 2);
 }
 
 /// One kernel; one more if the sum is stored, and rounded on the way.

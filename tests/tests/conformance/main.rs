@@ -9,6 +9,7 @@
 //! | `engines` | the engines that rotini is measured against are right themselves |
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
+//! | `kernels` | the text of kernels, whole, in snapshots |
 //! | `robustness` | mutated graphs through every entry point |
 //! | `structure` | the sources: circles of imports, lengths of files, the register of quirks and its document |
 //! | `torch_sums` | sums in f32 err at most eight times as much as PyTorch's |
@@ -18,6 +19,7 @@ mod cases;
 mod custom;
 mod engines;
 mod gfx942;
+mod kernels;
 mod random_graphs;
 mod robustness;
 mod rounding;

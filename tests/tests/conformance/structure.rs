@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 31] = [
+const CRATES: [&str; 32] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -30,6 +30,7 @@ const CRATES: [&str; 31] = [
     "plugin/inspect/src",
     "plugin/artifact/src",
     "jit-cache/src",
+    "iree/src",
     "iree-sys/src",
     "compile-worker/src",
     "compile-worker/tests/worker",
@@ -37,8 +38,8 @@ const CRATES: [&str; 31] = [
     "tests/tests/conformance",
     "tests/tests/emulated",
     "tests/tests/process",
-    "tests/reference/src",
-    "tests/reference/tests/suite",
+    "plugin/reference/src",
+    "plugin/reference/tests/suite",
     "tests/verify/src",
     "tests/hip-emulator/src",
     "tests/hip-emulator/gfx/src",

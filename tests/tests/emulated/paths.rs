@@ -7,12 +7,12 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
-use iree_sys::runtime::Instance;
 use rotini_cache::{CompiledFor, Key, KeyInputs};
 use rotini_emit::{Signature, Target, emit, signature};
 use rotini_graph::{DataType, PointwiseMode, SlotRole};
 use rotini_host::gpu::Gpu;
+use rotini_iree::compiler::{CompileRequest, Compiler, Program, find_program};
+use rotini_iree::runtime::Instance;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::{Buffers, Device, Stream, Work, gpu};
 use rotini_tests::cases::{Conv, Order};

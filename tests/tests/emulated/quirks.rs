@@ -26,13 +26,13 @@
 )]
 
 use anyhow::{Context as _, Result, bail, ensure};
-use iree_sys::compiler::{CompileRequest, Compiled, Compiler as _, Program, find_program};
-use iree_sys::runtime::{Instance, Module};
 use rayon::prelude::*;
 use rotini_cache::CodeFacts;
 use rotini_emit::{Backend, Description, ENTRY_POINT, Emitted, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
 use rotini_graph::NormalGraph;
 use rotini_host::engine_config;
+use rotini_iree::compiler::{CompileRequest, Compiled, Compiler as _, Program, find_program};
+use rotini_iree::runtime::{Instance, Module};
 use rotini_plugin::serialized::{Portable, Serialized};
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};

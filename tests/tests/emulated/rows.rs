@@ -18,10 +18,10 @@
     reason = "a test that cannot be set up has failed, and tells what was slow"
 )]
 
-use iree_sys::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
+use rotini_iree::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
 use rotini_tests::harness::Runner;
 use rotini_tests::process;
 use rotini_tests::rows::{Family, LARGE, Rows, sample};

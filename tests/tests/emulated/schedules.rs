@@ -2,9 +2,9 @@
 //! rejects one of rotini's kernels. Then the plugin compiles the graph without schedules. The
 //! result is right, only slower, so no other test tells.
 
-use iree_sys::compiler::{Program, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
+use rotini_iree::compiler::{Program, find_program};
 use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 

@@ -67,7 +67,7 @@ fn reproducer(cache: &Path, said: &str) {
     let kept = rotini_plugin::reproducer::Reproducer::read(directory).unwrap();
     assert!(kept.versions.error.contains(said), "{:?}", kept.versions);
     assert_eq!(kept.graph, rotini_wire::encode(&small_graph(BAD)));
-    let program = iree_sys::compiler::find_program().unwrap();
+    let program = rotini_iree::compiler::find_program().unwrap();
     let shell = fs::read_to_string(directory.join("command.txt")).unwrap();
     let shell = shell.replacen("iree-compile", program.to_str().unwrap(), 1);
     let status = std::process::Command::new("sh")

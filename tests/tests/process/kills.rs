@@ -46,7 +46,7 @@ fn install(directory: &Path) {
         directory.join("iree-compile"),
     )
     .unwrap();
-    let library = iree_sys::compiler::find_library().unwrap();
+    let library = rotini_iree::compiler::find_library().unwrap();
     symlink(&library, directory.join(library.file_name().unwrap())).unwrap();
     for name in ["memo", "temporary"] {
         fs::create_dir(directory.join(name)).unwrap();

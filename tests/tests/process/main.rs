@@ -150,7 +150,7 @@ fn directory() -> PathBuf {
 /// Sends a process's compilations through a program that counts them, and misbehaves if the
 /// environment says so.
 fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Command {
-    let real = iree_sys::compiler::find_program().unwrap();
+    let real = rotini_iree::compiler::find_program().unwrap();
     command
         .env("ROTINI_COMPILER", "cli")
         .env("ROTINI_IREE_COMPILE", env!("CARGO_BIN_EXE_rotini-test-compiler"))

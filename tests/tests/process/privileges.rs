@@ -2,7 +2,7 @@
 //! a path.
 
 use crate::{expect_right, logging, small, warnings};
-use iree_sys::compiler::has_raised_privileges;
+use rotini_iree::compiler::has_raised_privileges;
 use rotini_tests::process::{command, part, run};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

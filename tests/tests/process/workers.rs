@@ -20,7 +20,7 @@ const PROMPT: Duration = Duration::from_secs(20);
 const LIMIT: u64 = 10;
 
 fn real_worker() -> PathBuf {
-    iree_sys::compiler::find_worker().expect("cargo build -p rotini-compile-worker makes it")
+    rotini_iree::compiler::find_worker().expect("cargo build -p rotini-compile-worker makes it")
 }
 
 /// A command whose workers have these faults.
@@ -147,7 +147,7 @@ fn too_much_memory_is_told_and_the_next_graph_works() {
 
 /// A directory with the compiler's files, of which a test may take some away.
 fn installation() -> (tempfile::TempDir, PathBuf) {
-    let library = iree_sys::compiler::find_library().unwrap();
+    let library = rotini_iree::compiler::find_library().unwrap();
     let source = library.parent().unwrap();
     let directory = tempfile::Builder::new()
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))

@@ -31,6 +31,7 @@ mod space;
 mod write;
 
 use super::executable::{Fusable, Lanes};
+use crate::choice::{Chooser, Form};
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
 use find::Place;
@@ -62,7 +63,7 @@ pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
 pub(super) fn place<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
-    target: &Target,
+    (target, chooser): (&Target, &Chooser),
     mut call: impl FnMut(Fusable, &Rows<'c>) -> Operation,
 ) {
     if let Some(registers) = target.registers() {
@@ -97,7 +98,15 @@ pub(super) fn place<'c>(
                 Some(schedule) => schedule,
                 None => problem.schedule(),
             };
-            let schedule = target.cut_rows(&problem).unwrap_or(schedule);
+            let forms = || {
+                let candidates = schedule.others(&problem).into_iter();
+                candidates
+                    .map(|candidate| Form::new(candidate.word(), candidate))
+                    .collect()
+            };
+            let fits = |schedule: &Schedule| schedule.fits(&problem);
+            let parse = |word: &str| Schedule::parse(word).filter(fits);
+            let schedule = chooser.choose("rows", schedule, forms, parse);
             let written = write::write(context, (&rows, &divisions), &cut, &schedule);
             let Problem {
                 rows: count, length, ..

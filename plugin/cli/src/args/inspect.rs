@@ -57,4 +57,7 @@ pub(crate) struct EmulateGraph {
     pub(crate) plugin: PathBuf,
     /// Where the emulator writes its reports
     pub(crate) reports: PathBuf,
+    /// The forms of its operations, as the knob `rotini.schedule` has them
+    #[arg(long)]
+    pub(crate) schedule: Option<String>,
 }

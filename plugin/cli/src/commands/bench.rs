@@ -9,9 +9,9 @@ pub(super) use constants::{COLUMNS, Constant, constants, table};
 pub(super) use within::{measure_constants, quick};
 
 use super::answer::Answer;
+use super::workloads::workloads;
 use crate::args::{Bench, EngineArg, SERVE_ENGINE};
 use crate::failure::Failure;
-use crate::input::GraphFile;
 use crate::output::{BAD, Output};
 use crate::plugin;
 use crate::report;
@@ -21,12 +21,8 @@ use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row, VERSION};
 use rotini_bench::verdict::{comparison, verdict};
 use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan, Values};
 use rotini_host::gpu::{Api, Driver};
-use rotini_workloads::suites::{SuiteOptions, suite};
-use rotini_workloads::{Problem, Workload, from_log, from_miopen};
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,11 +95,11 @@ pub(super) fn serve() -> Result<Answer> {
 }
 
 fn plan(args: &Bench, output: &Output) -> Result<Plan> {
-    let workloads = workloads(args, output)?;
+    let workloads = workloads(&args.workloads, output)?;
     if workloads.is_empty() {
         bail!(Failure::Usage("there is nothing to run".to_owned()));
     }
-    let of_constants = args.suites.iter().any(|name| name == constants::SUITE);
+    let of_constants = args.workloads.suites.iter().any(|name| name == constants::SUITE);
     let usual = if of_constants { Turns::CONSTANTS } else { Turns::USUAL };
     Ok(Plan {
         workloads,
@@ -157,66 +153,6 @@ pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -
     })
 }
 
-/// Reads all graphs; a name that comes twice gets a number.
-fn workloads(args: &Bench, output: &Output) -> Result<Vec<Workload>> {
-    let mut workloads = Vec::new();
-    for path in &args.graphs {
-        workloads.push(graph(path)?);
-    }
-    let options = SuiteOptions {
-        batch: args.batch,
-        layout: args.layout,
-        dtype: args.dtype,
-        direction: args.direction,
-    };
-    for name in &args.suites {
-        workloads.extend(suite(name, &options)?);
-    }
-    for line in &args.miopen {
-        workloads.extend(from_miopen(line)?);
-    }
-    if let Some(path) = &args.from_log {
-        workloads.extend(logged(path, output)?);
-    }
-    let mut names = HashSet::new();
-    for workload in &mut workloads {
-        let name = workload.name.clone();
-        let mut number = 2;
-        while !names.insert(workload.name.clone()) {
-            workload.name = format!("{name} ({number})");
-            number += 1;
-        }
-    }
-    Ok(workloads)
-}
-
-fn graph(path: &Path) -> Result<Workload> {
-    let file = GraphFile::read(path);
-    Ok(Workload {
-        name: file.name,
-        origin: file.path,
-        graph: file.bytes?,
-        published: Vec::new(),
-    })
-}
-
-/// The problems of a log, the most frequent first. Lines that are no graph are reported.
-fn logged(path: &Path, output: &Output) -> Result<Vec<Workload>> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut contents = from_log(BufReader::new(file)).with_context(|| format!("cannot read {}", path.display()))?;
-    for (line, error) in &contents.not_understood {
-        output.note(&report::plain(&format!("{}:{line}: {error}", path.display())))?;
-    }
-    contents
-        .problems
-        .sort_by_key(|problem| std::cmp::Reverse(problem.occurrences));
-    let workload = |problem: Problem| Workload {
-        origin: format!("{} ({} in the log)", problem.workload.origin, problem.occurrences),
-        ..problem.workload
-    };
-    Ok(contents.problems.into_iter().map(workload).collect())
-}
-
 /// The engines that were asked for, or rotini and those of the installed ROCm.
 fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
     let mut asked: Vec<(PathBuf, Vec<(String, String)>)> = Vec::new();
@@ -258,6 +194,7 @@ fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
                 label,
                 plugin,
                 settings,
+                knobs: Vec::new(),
             }
         })
         .collect()

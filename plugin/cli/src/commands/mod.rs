@@ -14,6 +14,8 @@ mod replay;
 mod run;
 mod selftest;
 mod target_choice;
+mod tune;
+mod workloads;
 
 pub(crate) use answer::Answer;
 
@@ -37,6 +39,7 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
         Command::Bench(args) => bench::bench(&args, output),
+        Command::Tune(args) => tune::tune(&args, output),
         Command::Selftest(args) => selftest::selftest(&args, output),
         Command::Completions(args) => describe::completions(&args),
         Command::Man(args) => describe::man(&args),

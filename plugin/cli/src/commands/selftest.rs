@@ -49,6 +49,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         label: "rotini".to_owned(),
         plugin: plugin::locate(args.plugin.plugin.as_deref())?,
         settings: Vec::new(),
+        knobs: Vec::new(),
     };
     let launch = bench::launch(args.device, Vec::new(), 180)?;
     let homes = tempfile::tempdir().context("no temporary directory")?;

@@ -15,4 +15,5 @@ mod compare_engines;
 mod inspect;
 mod replay;
 mod selftest;
+mod tune;
 mod workloads;

@@ -7,9 +7,9 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// The one name that IREE knows too, and the one that the driver always has.
@@ -71,6 +71,7 @@ macro_rules! functions {
 
 functions! {
     cuInit = "cuInit": fn(c_uint);
+    cuDriverGetVersion = "cuDriverGetVersion": fn(*mut c_int);
     cuDeviceGetCount = "cuDeviceGetCount": fn(*mut c_int);
     cuDeviceGet = "cuDeviceGet": fn(*mut c_int, c_int);
     cuDeviceGetName = "cuDeviceGetName": fn(*mut c_char, c_int, c_int);
@@ -278,6 +279,14 @@ impl Driver for Cuda {
             arch: format!("{}.{}", major?, minor?),
             compute_units: self.attribute(MULTIPROCESSOR_COUNT, device)?,
         })
+    }
+
+    fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the place is valid for the call.
+        let status = unsafe { (self.functions.cuDriverGetVersion)(&mut version) };
+        // A version that cannot be told is one of its own.
+        format!("CUDA {}", if status == 0 { version } else { -1 })
     }
 
     fn target(&self, description: &Description) -> Result<Target, String> {

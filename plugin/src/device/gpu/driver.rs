@@ -7,9 +7,9 @@
 
 use super::driver_error::DriverError;
 use crate::device::Stream;
-use iree_sys::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use std::ffi::{c_char, c_int, c_uint, c_ushort, c_void};
 
 /// What every function of both vendors returns; 0 is success.
@@ -114,6 +114,9 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
 
     /// What the driver says of a GPU.
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError>;
+
+    /// The driver and its version, for people and for keys.
+    fn version(&self) -> String;
 
     /// What to compile for; the reason if it is nothing that is known.
     fn target(&self, description: &Description) -> Result<Target, String>;

@@ -10,10 +10,10 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
-use iree_sys::sys::hip::hipDeviceProp_tR0600;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rotini_emit::Target;
+use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
+use rotini_iree::sys::hip::hipDeviceProp_tR0600;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Names under which a HIP runtime of a version that fits may be loaded.
@@ -82,6 +82,7 @@ functions! {
     hipGetDevicePropertiesR0600: fn(*mut hipDeviceProp_tR0600, c_int) -> Status;
     hipStreamGetDevice: fn(*mut c_void, *mut c_int) -> Status;
     hipPointerGetAttributes: fn(*mut PointerAttributes, *const c_void) -> Status;
+    hipRuntimeGetVersion: fn(*mut c_int) -> Status;
     hipGetErrorName: fn(Status) -> *const c_char;
     hipGetErrorString: fn(Status) -> *const c_char;
 }
@@ -99,6 +100,8 @@ pub(super) struct Hip {
     /// The name under which IREE opens the same library.
     name: String,
     count: u32,
+    /// Whether the library is the emulator of this project, whose times say nothing.
+    is_emulated: bool,
 }
 
 impl Hip {
@@ -116,6 +119,8 @@ impl Hip {
             let functions = Functions::resolve(&library)?;
             (functions, Calls::resolve(&library, Vendor::Hip).map_err(missing)?)
         };
+        // SAFETY: the symbol is looked for and not used.
+        let is_emulated = unsafe { library.get::<*const ()>(b"hipemu_set") }.is_ok();
         // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
         std::mem::forget(library);
         let mut hip = Hip {
@@ -123,6 +128,7 @@ impl Hip {
             calls,
             name,
             count: 0,
+            is_emulated,
         };
         let mut count = 0;
         // SAFETY: the arguments are as HIP's header asks for.
@@ -252,6 +258,16 @@ impl Driver for Hip {
             arch: text_in(&properties.gcnArchName),
             compute_units: u32::try_from(properties.multiProcessorCount).unwrap_or(0),
         })
+    }
+
+    fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the place is valid for the call.
+        let status = unsafe { (self.functions.hipRuntimeGetVersion)(&mut version) };
+        // A version that cannot be told is one of its own.
+        let version = if status == 0 { version } else { -1 };
+        let emulated = if self.is_emulated { ", emulated" } else { "" };
+        format!("HIP {version}{emulated}")
     }
 
     fn target(&self, description: &Description) -> Result<Target, String> {

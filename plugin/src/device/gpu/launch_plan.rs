@@ -4,9 +4,9 @@
 use super::driver::{Driver, Kernel};
 use super::driver_error::DriverError;
 use crate::device::Buffers;
-use iree_sys::runtime::{Address, Command, KernelArgument, Word as Number};
 use rotini_emit::Signature;
 use rotini_graph::SlotRole;
+use rotini_iree::runtime::{Address, Command, KernelArgument, Word as Number};
 use std::ffi::c_void;
 
 /// Parameters that a kernel can have: IREE's drivers allow 16 pointers and 64 constants.

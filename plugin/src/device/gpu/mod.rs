@@ -33,11 +33,11 @@ use crate::fork;
 use crate::own_thread::Background;
 use driver::{Driver, Entered};
 pub use driver_error::DriverError;
-use iree_sys::runtime::{HalDevice, Instance};
 use memory::{Captured, KEPT, Pool};
 use recorded::{Loaded, RecordedCode, Unit};
 use rotini_cache::{CompiledFor, Key};
 use rotini_emit::{Signature, Target};
+use rotini_iree::runtime::{HalDevice, Instance};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,6 +132,7 @@ struct Shared<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
     description: String,
+    measured_on: String,
     compiled_for: CompiledFor<Target>,
     idle: Arc<Idle<D>>,
     /// The thread that shrinks `idle`.
@@ -189,6 +190,13 @@ impl<D: Driver> Gpu<D> {
             description: format!(
                 "{} ({}, GPU {ordinal}, for {target})",
                 description.name, description.arch
+            ),
+            measured_on: format!(
+                "{} ({}, {} compute units), {}",
+                description.name,
+                description.arch,
+                description.compute_units,
+                driver.version()
             ),
             // All that is compiled for is named by the target.
             compiled_for: target.into(),
@@ -290,6 +298,10 @@ impl<D: Driver> Device for Gpu<D> {
 
     fn describe(&self) -> String {
         self.0.description.clone()
+    }
+
+    fn measured_on(&self) -> String {
+        self.0.measured_on.clone()
     }
 
     fn can_be_captured(&self) -> bool {

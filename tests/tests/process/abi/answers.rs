@@ -124,6 +124,19 @@ fn bad_configs_are_refused() {
         assert_fails(handle.workspace_estimate(config, &graph), BAD_PARAM, "engine config");
         assert_fails(handle.context(config, &graph), BAD_PARAM, "engine config");
     }
+    for (name, value) in [
+        ("global.deterministic", KnobValue::Integer(2)),
+        ("global.benchmarking", KnobValue::Float(0.0)),
+        ("rotini.measured", KnobValue::Text("1".to_owned())),
+        ("rotini.schedule", KnobValue::Integer(1)),
+        ("rotini.schedule", KnobValue::Text("quickly".to_owned())),
+        // The graph has no such place.
+        ("rotini.schedule", KnobValue::Text("gemm7=64x64_2x2_b1".to_owned())),
+    ] {
+        let config = with_knobs(engine, &[(name, value)]);
+        let word = if name == "rotini.schedule" { "" } else { name };
+        assert_fails(handle.context(&config, &graph), INVALID_VALUE, word);
+    }
     for value in [
         KnobValue::Integer(-1),
         KnobValue::Float(1.0),
@@ -229,7 +242,15 @@ fn details_are_true() {
     assert_eq!(details.name, plugin.engine_name(engine).unwrap());
     // Offered are those that are honoured.
     let offered: Vec<_> = details.knobs.iter().map(|knob| knob.id.as_str()).collect();
-    assert_eq!(offered, ["global.workspace_size_limit"]);
+    assert_eq!(
+        offered,
+        [
+            "global.workspace_size_limit",
+            "global.deterministic",
+            "rotini.schedule",
+            "rotini.measured"
+        ]
+    );
 }
 
 /// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the

@@ -210,7 +210,7 @@ fn valgrind_finds_nothing() {
 
 /// A compiler that leaves out what valgrind does not know.
 fn baseline_compiler(directory: &Path) -> PathBuf {
-    let compiler = iree_sys::compiler::find_program().unwrap();
+    let compiler = rotini_iree::compiler::find_program().unwrap();
     compile(
         "baseline_compile.c",
         &directory.join("iree-compile"),

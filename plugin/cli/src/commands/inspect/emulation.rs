@@ -7,6 +7,7 @@ use crate::plugin;
 use anyhow::{Context as _, Result, anyhow, bail};
 use rotini_emit::Target;
 use rotini_inspect::{Emulator, Launch, emulate};
+use rotini_plugin::knobs::SCHEDULE;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
@@ -77,6 +78,10 @@ pub(crate) fn emulate_graph(args: &EmulateGraph) -> Result<Answer> {
     let graph = fs::read(&args.graph)?;
     // SAFETY: the files are this project's own, or what the user named in their stead.
     let emulator = unsafe { Emulator::load(&args.emulator, &args.plugin, args.reports.clone(), MOST_BYTES) };
-    emulator?.launches(&graph)?;
+    let mut emulator = emulator?;
+    if let Some(schedule) = &args.schedule {
+        emulator.set_knob(SCHEDULE, schedule);
+    }
+    emulator.launches(&graph)?;
     Ok(Answer::Yes)
 }

@@ -1,0 +1,52 @@
+//! The command line of `rotini tune`.
+
+use super::{PluginArgs, Workloads, device};
+use clap::value_parser;
+use rotini_bench::Device;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tune {
+    #[command(flatten)]
+    pub(crate) workloads: Workloads,
+
+    #[command(flatten)]
+    pub(crate) plugin: PluginArgs,
+
+    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    #[arg(long, value_parser = device)]
+    pub(crate) device: Option<Device>,
+
+    /// The most candidates of a graph
+    #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = value_parser!(u16).range(1..=1000))]
+    pub(crate) most: u16,
+
+    /// Measures graphs again that were measured before. What was found to be wrong stays wrong
+    #[arg(long)]
+    pub(crate) again: bool,
+
+    /// The most turns of a candidate; confidence may end the race earlier
+    #[arg(long, value_name = "NUMBER", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1000))]
+    pub(crate) turns: u32,
+
+    /// Milliseconds of one turn
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) turn: u32,
+
+    /// Seed of the inputs and of the order of turns
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Seconds after which a candidate that does not answer counts as failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) patience: u64,
+
+    /// Writes all that is known, of these and of other devices, to a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+
+    /// Takes what files that --export wrote know, and merges it with what is known here; several
+    /// with several --import
+    #[arg(long = "import", value_name = "FILE")]
+    pub(crate) imports: Vec<PathBuf>,
+}

@@ -1,0 +1,51 @@
+//! Times on an emulated GPU: what the model predicts from what the emulator counts.
+
+use super::Setup;
+use crate::args::EMULATE_GRAPH;
+use anyhow::{Context as _, Result, bail};
+use rotini_inspect::emulate::{self, SAMPLE};
+use rotini_plugin::tuned::Time;
+use rotini_time::{MI300X, Parameters, Predicted, predict};
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+/// The predicted time of a graph with these choices, or why there is none.
+pub(super) fn time(setup: &Setup, graph: &Path, choices: &str) -> Result<Time, String> {
+    predicted(setup, graph, choices).map_err(|error| format!("{error:#}"))
+}
+
+fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Time> {
+    let emulator = setup.launch.library.as_deref().context("no emulator is named")?;
+    let emulator = std::path::absolute(emulator)?;
+    let directory = tempfile::tempdir()?;
+    let reports = directory.path().join("reports");
+    let output = Command::new(env::current_exe().context("this program's own path is not known")?)
+        .arg(EMULATE_GRAPH)
+        .args([graph, &emulator, &setup.plugin, &reports])
+        .args(["--schedule", choices])
+        .env("HIPEMU_REPORT", &reports)
+        .env("HIPEMU_STRICT", "0")
+        .env("HIPEMU_SAMPLE", SAMPLE)
+        .env("ROTINI_DEVICE", "hip")
+        .env("ROTINI_HIP_LIBRARY", &emulator)
+        .env("ROTINI_CACHE_DIR", &setup.cache)
+        .output()
+        .context("this program cannot be started again")?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let launches = emulate::read(&fs::read_to_string(&reports).context("the emulator wrote no reports")?)?;
+    let records = launches
+        .into_iter()
+        .map(|launch| launch.record.context("a launch without a record"));
+    let times = records
+        .map(|record| Ok(predict(&record?, &MI300X, &Parameters::default()).time))
+        .collect::<Result<Vec<_>>>()?;
+    let microseconds = Predicted::in_sequence(times.into_iter()).microseconds();
+    Ok(Time {
+        median_us: microseconds,
+        interval_us: [microseconds; 2],
+        turns: 1,
+    })
+}

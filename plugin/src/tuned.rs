@@ -1,0 +1,295 @@
+//! Measured choices: which form of a graph was the fastest on this device, as `rotini tune` found.
+//!
+//! A [`Record`] is a note in the cache's directory, under the hash of the graph, the device with its
+//! driver, the compiler's build and the lowering's fingerprint: whatever changes one of them makes
+//! the record unreachable. Contexts are created with the winner's [`Choices`], without a
+//! measurement. A record that cannot be read is as good as none.
+
+use crate::compile::tuned_keys;
+use crate::device::Device;
+use crate::error::Error;
+use crate::runtime::Runtime;
+use rotini_cache::Key;
+use rotini_emit::Choices;
+use rotini_graph::NormalGraph;
+use serde::{Deserialize, Serialize};
+
+/// The form of records.
+pub const FORMAT: u32 = 1;
+
+/// What times mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// Measured on the device.
+    Measured,
+    /// Predicted, from what an emulator counted.
+    Predicted,
+}
+
+/// What was found about one graph on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The graph's name, for people.
+    pub graph: String,
+    /// What was compiled for.
+    pub target: String,
+    /// The device, as [`Device::measured_on`] says it.
+    pub device: String,
+    /// The compiler's build.
+    pub compiler: String,
+    /// rotini's version.
+    pub rotini: String,
+    /// Seconds since 1970 at which it was last changed.
+    pub changed_unix: u64,
+    /// What the times mean.
+    pub clock: Clock,
+    /// Whether results were held against the reference; if not, against those of the usual form,
+    /// because the reference would take too long.
+    pub by_reference: bool,
+    /// The candidates, the usual form first.
+    pub tried: Vec<Tried>,
+    /// The choices of the fastest candidate that computes right results, once all are measured.
+    pub winner: Option<String>,
+}
+
+/// A candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Its choices, as text.
+    pub choices: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Microseconds by the closed form of the schedules that were chosen, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_us: Option<f64>,
+    /// Its time, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+}
+
+/// Microseconds of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// The median of the turns.
+    pub median_us: f64,
+    /// The 95 % interval of the median.
+    pub interval_us: [f64; 2],
+    /// The number of turns.
+    pub turns: u32,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Not tried yet.
+    Untried,
+    /// It emits the same code as this earlier candidate.
+    Same(String),
+    /// Its results are right.
+    Right,
+    /// Its results are wrong: it is never used.
+    Wrong(String),
+    /// It does not compile, or does not run.
+    Failed(String),
+}
+
+impl Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text; that it is of another form, or that it has choices that nobody
+    /// could have.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        let record: Record = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if record.format != FORMAT {
+            return Err(format!("a record of form {}, and this is {FORMAT}", record.format));
+        }
+        for tried in &record.tried {
+            Choices::parse(&tried.choices).map_err(|error| error.to_string())?;
+        }
+        let is_right = |winner: &String| {
+            let won = record.tried.iter().find(|tried| tried.choices == *winner);
+            won.is_some_and(|won| won.outcome == Outcome::Right)
+        };
+        if !record.winner.iter().all(is_right) {
+            return Err("its winner is none of its right candidates".to_owned());
+        }
+        Ok(record)
+    }
+
+    /// Returns the record as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// Numbers that JSON does not have.
+    pub fn text(&self) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec(self).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Takes over what another record of the same problem knows: candidates that are wrong stay
+    /// wrong, and the later record's times count.
+    #[must_use]
+    pub fn merged(self, other: Record) -> Record {
+        let (mut later, earlier) =
+            if (self.winner.is_some(), self.changed_unix) >= (other.winner.is_some(), other.changed_unix) {
+                (self, other)
+            } else {
+                (other, self)
+            };
+        for tried in earlier.tried {
+            match later.tried.iter_mut().find(|own| own.choices == tried.choices) {
+                None => later.tried.push(tried),
+                Some(own) if matches!(tried.outcome, Outcome::Wrong(_)) => {
+                    *own = Tried { time: None, ..tried };
+                }
+                Some(own) if own.outcome == Outcome::Untried => *own = tried,
+                Some(_) => {}
+            }
+        }
+        let is_wrong = |tried: &Tried| matches!(tried.outcome, Outcome::Wrong(_));
+        if later
+            .tried
+            .iter()
+            .any(|tried| is_wrong(tried) && Some(&tried.choices) == later.winner.as_ref())
+        {
+            later.winner = later.best().map(|tried| tried.choices.clone());
+        }
+        later
+    }
+
+    /// The right candidate with the shortest time; the first, which is the usual form, if it takes
+    /// at most 1 % longer.
+    #[must_use]
+    pub fn best(&self) -> Option<&Tried> {
+        const EQUAL: f64 = 1.01;
+        let right = self.tried.iter().filter(|tried| tried.outcome == Outcome::Right);
+        let timed = right.filter_map(|tried| Some((tried, tried.time?.median_us)));
+        let (fastest, least) = timed.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let is_as_fast = |first: &&Tried| {
+            first.outcome == Outcome::Right && first.time.is_some_and(|time| time.median_us <= least * EQUAL)
+        };
+        Some(self.tried.first().filter(is_as_fast).unwrap_or(fastest))
+    }
+}
+
+/// Returns the choices that were measured to be the fastest for a graph on a device; none if
+/// nothing was measured, or the usual ones were the fastest.
+pub fn winner(runtime: &Runtime, graph: &NormalGraph, device: &dyn Device) -> Choices {
+    let Ok(keys) = tuned_keys(runtime, graph, device) else {
+        return Choices::default();
+    };
+    let Some(first) = keys.first() else {
+        return Choices::default();
+    };
+    if let Some(known) = runtime.winners.get(first) {
+        return known;
+    }
+    let found = keys.iter().find_map(|key| read(runtime, key));
+    let choices = found.and_then(|record| Choices::parse(&record.winner?).ok());
+    let choices = choices.filter(|choices| !choices.is_usual()).unwrap_or_default();
+    runtime.winners.insert(*first, choices.clone());
+    choices
+}
+
+/// Returns the record under a key, if there is one that can be read.
+#[must_use]
+pub fn read(runtime: &Runtime, key: &Key) -> Option<Record> {
+    let note = runtime.cache.note(key)?;
+    Record::read(&note)
+        .inspect_err(|reason| tracing::warn!(%key, "measured choices are not used: {reason}"))
+        .ok()
+}
+
+/// Stores a record; whether the next process will find it.
+///
+/// # Errors
+///
+/// Numbers that JSON does not have.
+pub fn store(runtime: &Runtime, key: &Key, record: &Record) -> Result<bool, Error> {
+    Ok(runtime.cache.keep_note(key, &record.text()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(choices: &str, outcome: Outcome, median_us: Option<f64>) -> Tried {
+        Tried {
+            choices: choices.to_owned(),
+            outcome,
+            estimated_us: None,
+            time: median_us.map(|median_us| Time {
+                median_us,
+                interval_us: [median_us; 2],
+                turns: 3,
+            }),
+        }
+    }
+
+    fn record(changed_unix: u64, tried: Vec<Tried>, winner: Option<&str>) -> Record {
+        Record {
+            format: FORMAT,
+            graph: "graph".to_owned(),
+            target: "cpu".to_owned(),
+            device: "CPU, 2 threads".to_owned(),
+            compiler: "iree".to_owned(),
+            rotini: "0".to_owned(),
+            changed_unix,
+            clock: Clock::Measured,
+            by_reference: true,
+            tried,
+            winner: winner.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_are_written() {
+        let all = vec![
+            tried("usual", Outcome::Right, Some(2.5)),
+            tried("iree", Outcome::Wrong("far off".to_owned()), None),
+            tried("rows=lanes", Outcome::Right, Some(2.0)),
+        ];
+        let own = record(5, all, Some("rows=lanes"));
+        assert_eq!(Record::read(&own.text().unwrap()), Ok(own.clone()));
+        for winner in ["iree", "conv0=panels"] {
+            let other = Record {
+                winner: Some(winner.to_owned()),
+                ..own.clone()
+            };
+            assert!(Record::read(&other.text().unwrap()).is_err(), "{winner}");
+        }
+        let newer = Record { format: 2, ..own };
+        assert!(Record::read(&newer.text().unwrap()).is_err());
+        assert!(Record::read(b"{").is_err());
+    }
+
+    #[test]
+    fn a_wrong_candidate_stays_wrong_whoever_found_it() {
+        let right = record(
+            9,
+            vec![
+                tried("usual", Outcome::Right, Some(3.0)),
+                tried("iree", Outcome::Right, Some(1.0)),
+            ],
+            Some("iree"),
+        );
+        let wrong = record(
+            1,
+            vec![
+                tried("usual", Outcome::Right, Some(4.0)),
+                tried("iree", Outcome::Wrong("off".to_owned()), None),
+            ],
+            Some("usual"),
+        );
+        for merged in [right.clone().merged(wrong.clone()), wrong.merged(right)] {
+            assert_eq!(merged.winner.as_deref(), Some("usual"));
+            assert_eq!(merged.tried[0].time.map(|time| time.median_us), Some(3.0));
+            assert_eq!(merged.tried[1].outcome, Outcome::Wrong("off".to_owned()));
+        }
+    }
+}
