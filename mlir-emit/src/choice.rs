@@ -295,8 +295,8 @@ impl Chooser {
     }
 }
 
-/// Returns all configurations of a graph with these places, in a stable order: the usual one, IREE's
-/// own, and each other candidate of each place alone.
+/// Returns all configurations of a graph with these places, in a stable order: the usual one,
+/// IREE's own, and each other candidate of each place alone.
 #[must_use]
 pub fn configurations(places: &[Place]) -> Vec<Choices> {
     let mut all = vec![Choices::usual()];

@@ -28,6 +28,8 @@ pub struct Knobs {
     pub schedule: Option<Choices>,
     /// Whether choices that were measured are used if none is demanded.
     pub uses_measured: bool,
+    /// The metric that predictions are asked in; empty for hipDNN's default.
+    pub ranking_metric: String,
 }
 
 impl Default for Knobs {
@@ -36,6 +38,7 @@ impl Default for Knobs {
             workspace_limit: u64::MAX,
             schedule: None,
             uses_measured: true,
+            ranking_metric: String::new(),
         }
     }
 }
@@ -54,7 +57,10 @@ impl Knobs {
         if config.engine_id != engine_id::ID {
             return Err(Error::UnknownEngine(config.engine_id));
         }
-        let mut knobs = Knobs::default();
+        let mut knobs = Knobs {
+            ranking_metric: config.ranking_metric.clone(),
+            ..Knobs::default()
+        };
         let mut is_deterministic = false;
         let readable = config.knobs.iter().map(|(name, value)| (name, Some(value)));
         for (name, value) in readable.chain(config.unreadable.iter().map(|name| (name, None))) {
@@ -111,7 +117,7 @@ impl Knobs {
         vec![
             knob(
                 WORKSPACE_LIMIT,
-                "The most workspace that an execution may need, in bytes; a graph that needs more is refused.",
+                "The most workspace that an execution may need, in bytes: the best form of the graph that needs no more is taken.",
                 KnobValue::Integer(i64::MAX),
                 KnobConstraint::Integer {
                     min: 0,

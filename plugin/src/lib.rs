@@ -11,6 +11,7 @@
 
 pub mod abi;
 pub mod attempts;
+pub mod candidates;
 mod code;
 pub mod compile;
 pub mod compiler;

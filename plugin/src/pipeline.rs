@@ -7,6 +7,7 @@ use crate::context::{ExecutionContext, Variable};
 use crate::device::Device;
 use crate::error::Error;
 use crate::knobs::Knobs;
+use crate::own_thread::on_own_thread;
 use crate::prepared::{Prepared, Source, check};
 use crate::runtime::Runtime;
 use crate::serialized::{Portable, Serialized};
@@ -111,6 +112,16 @@ pub fn create_context(
         }
         found => found?,
     };
+    // A limit picks among forms, where nobody demanded one.
+    let is_beyond = code.executable.workspace_bytes() > knobs.workspace_limit;
+    let smaller = (is_beyond && knobs.schedule.is_none()).then(|| within(&prepared, target, knobs.workspace_limit));
+    let (code, is_new) = match smaller.flatten() {
+        Some(smaller) => {
+            choices = smaller;
+            of(&choices)?
+        }
+        None => (code, is_new),
+    };
     if is_new {
         prepared.expect_reported(target, &choices, code.executable.workspace_bytes())?;
     }
@@ -123,6 +134,23 @@ pub fn create_context(
         }
     };
     Ok(context(runtime, code, prepared.bindings, variable))
+}
+
+/// Returns the first promising choices of a graph with which no execution needs more workspace than
+/// `limit` bytes. The graph is lowered a few times for that.
+fn within(prepared: &Prepared, target: &Target, limit: u64) -> Option<Choices> {
+    const MOST: usize = 24;
+    let graph = &prepared.graph;
+    let fits = |choices: &Choices| {
+        let bound = rotini_emit::workspace_bound_chosen(graph, target, choices);
+        !choices.is_usual() && bound.is_ok_and(|bound| bound <= limit)
+    };
+    let found = || {
+        let places = rotini_emit::places(graph, target, &Choices::default()).ok()?;
+        rotini_emit::promising(&places, MOST).into_iter().find(fits)
+    };
+    // Lowered as for the compiler: not on a thread of the host's.
+    on_own_thread(found).ok().flatten()
 }
 
 /// Returns the code of a valid graph that is not as it was declared: from loaded code, from the

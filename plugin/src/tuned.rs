@@ -1,8 +1,8 @@
 //! Measured choices: which form of a graph was the fastest on this device, as `rotini tune` found.
 //!
-//! A [`Record`] is a note in the cache's directory, under the hash of the graph, the device with its
-//! driver, the compiler's build and the lowering's fingerprint: whatever changes one of them makes
-//! the record unreachable. Contexts are created with the winner's [`Choices`], without a
+//! A [`Record`] is a note in the cache's directory, under the hash of the graph, the device with
+//! its driver, the compiler's build and the lowering's fingerprint: whatever changes one of them
+//! makes the record unreachable. Contexts are created with the winner's [`Choices`], without a
 //! measurement. A record that cannot be read is as good as none.
 
 use crate::compile::tuned_keys;
@@ -49,6 +49,13 @@ pub struct Record {
     /// Whether results were held against the reference; if not, against those of the usual form,
     /// because the reference would take too long.
     pub by_reference: bool,
+    /// Operations of an execution, where counting them makes sense; a multiply and an add are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// Whether times are predictions of kernels that are unlike those that were held against
+    /// hardware.
+    #[serde(default)]
+    pub is_extrapolated: bool,
     /// The candidates, the usual form first.
     pub tried: Vec<Tried>,
     /// The choices of the fastest candidate that computes right results, once all are measured.
@@ -79,6 +86,9 @@ pub struct Time {
     pub interval_us: [f64; 2],
     /// The number of turns.
     pub turns: u32,
+    /// Whether it is slower than the fastest with 95 % confidence, turn by turn.
+    #[serde(default)]
+    pub is_beaten: bool,
 }
 
 /// What became of a candidate.
@@ -163,15 +173,16 @@ impl Record {
     }
 
     /// The right candidate with the shortest time; the first, which is the usual form, if it takes
-    /// at most 1 % longer.
+    /// at most 3 % longer and may be as fast.
     #[must_use]
     pub fn best(&self) -> Option<&Tried> {
-        const EQUAL: f64 = 1.01;
+        const NEARLY: f64 = 1.03;
         let right = self.tried.iter().filter(|tried| tried.outcome == Outcome::Right);
         let timed = right.filter_map(|tried| Some((tried, tried.time?.median_us)));
         let (fastest, least) = timed.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let is_as_fast = |first: &&Tried| {
-            first.outcome == Outcome::Right && first.time.is_some_and(|time| time.median_us <= least * EQUAL)
+            let is_near = |time: Time| !time.is_beaten && time.median_us <= least * NEARLY;
+            first.outcome == Outcome::Right && first.time.is_some_and(is_near)
         };
         Some(self.tried.first().filter(is_as_fast).unwrap_or(fastest))
     }
@@ -227,6 +238,7 @@ mod tests {
                 median_us,
                 interval_us: [median_us; 2],
                 turns: 3,
+                is_beaten: false,
             }),
         }
     }
@@ -242,6 +254,8 @@ mod tests {
             changed_unix,
             clock: Clock::Measured,
             by_reference: true,
+            flops: Some(2e9),
+            is_extrapolated: false,
             tried,
             winner: winner.map(str::to_owned),
         }
@@ -266,6 +280,25 @@ mod tests {
         let newer = Record { format: 2, ..own };
         assert!(Record::read(&newer.text().unwrap()).is_err());
         assert!(Record::read(b"{").is_err());
+    }
+
+    #[test]
+    fn the_usual_form_stays_unless_it_is_beaten() {
+        let of = |usual: f64, is_beaten: bool| {
+            let mut all = vec![
+                tried("usual", Outcome::Right, Some(usual)),
+                tried("iree", Outcome::Right, Some(100.0)),
+                tried("rows=lanes", Outcome::Wrong("off".to_owned()), Some(1.0)),
+            ];
+            if let Some(time) = &mut all[0].time {
+                time.is_beaten = is_beaten;
+            }
+            record(1, all, None).best().map(|best| best.choices.clone())
+        };
+        assert_eq!(of(102.0, false).as_deref(), Some("usual"));
+        assert_eq!(of(102.0, true).as_deref(), Some("iree"));
+        assert_eq!(of(104.0, false).as_deref(), Some("iree"));
+        assert_eq!(of(99.0, false).as_deref(), Some("usual"));
     }
 
     #[test]

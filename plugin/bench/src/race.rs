@@ -70,6 +70,15 @@ fn judged(graph: &Graph, reference: &Reference<'_>, bytes: &[u8]) -> Result<(), 
     }
 }
 
+/// What a race says of a candidate.
+#[derive(Clone, Debug)]
+pub struct Raced {
+    /// Its times, in microseconds.
+    pub times: Times,
+    /// Whether it was slower than the leader with 95 % confidence, or hopelessly slow.
+    pub is_beaten: bool,
+}
+
 /// A candidate in a race.
 struct Runner {
     /// One sample for each round, in microseconds.
@@ -89,7 +98,7 @@ pub fn race(
     sessions: &mut [Session<'_>],
     rules: &Rules,
     mut told: impl FnMut(u32, usize),
-) -> Result<Vec<Result<Times, Outcome>>, LaunchError> {
+) -> Result<Vec<Result<Raced, Outcome>>, LaunchError> {
     let runner = |_: &Session<'_>| Runner {
         samples: Vec::new(),
         failed: None,
@@ -126,7 +135,13 @@ pub fn race(
     }
     let result = |runner: Runner| match runner.failed {
         Some(outcome) => Err(outcome),
-        None => times(&[runner.samples]).ok_or_else(|| Outcome::Failed("it had no turn".to_owned())),
+        None => {
+            let times = times(&[runner.samples]).ok_or_else(|| Outcome::Failed("it had no turn".to_owned()))?;
+            Ok(Raced {
+                times,
+                is_beaten: runner.is_out,
+            })
+        }
     };
     Ok(runners.into_iter().map(result).collect())
 }

@@ -251,7 +251,8 @@ pub(crate) struct Bench {
 
     /// An engine plugin; several for several engines, the others are compared with the first.
     /// Settings behind it are environment variables of its process, so that one library can be two
-    /// engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0
+    /// engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0. A name with a point is a knob:
+    /// librotini_plugin.so,rotini.schedule=iree
     #[arg(long = "plugin", value_name = "FILE[,NAME=VALUE]...", value_parser = engine)]
     pub(crate) plugins: Vec<EngineArg>,
 

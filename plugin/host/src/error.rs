@@ -25,6 +25,12 @@ pub enum HostError {
         /// The plugin's text of the error.
         text: String,
     },
+    /// The plugin lacks an optional function.
+    #[error("the plugin has no {function}")]
+    Missing {
+        /// The function.
+        function: &'static str,
+    },
     /// A call succeeded and broke the protocol.
     #[error("{function} succeeded, but {what}")]
     Protocol {

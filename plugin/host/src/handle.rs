@@ -106,6 +106,62 @@ impl Handle {
         })
     }
 
+    /// Returns a page of the engine's configurations of a graph, as engine API 1.5.0 has it.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; that it has no such function; details that cannot be read.
+    pub fn candidates(
+        &self,
+        config: &[u8],
+        graph: &[u8],
+        [offset, limit]: [u64; 2],
+    ) -> Result<rotini_wire::engine_details::EngineDetails, HostError> {
+        const NAME: &str = "EnumerateCandidates";
+        let symbols = self.plugin().symbols();
+        let candidates = symbols.candidates.ok_or(HostError::Missing { function: NAME })?;
+        let (config, graph) = (ConstData::of(config), ConstData::of(graph));
+        let bytes = self.take(
+            NAME,
+            // SAFETY: the handle and the bytes are alive, the details are valid for a write.
+            |details| unsafe { candidates(self.0.raw, &config, &graph, offset, limit, details) },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |details| unsafe { (symbols.destroy_details)(self.0.raw, details) },
+        )?;
+        rotini_wire::engine_details::decode(&bytes).map_err(|error| HostError::Protocol {
+            function: NAME,
+            what: error.to_string(),
+        })
+    }
+
+    /// Returns what the engine knows of a graph's speed, as engine API 1.5.0 has it.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; that it has no such function; a prediction that cannot be read.
+    pub fn prediction(
+        &self,
+        config: &[u8],
+        graph: &[u8],
+        [kind, evaluate]: [i32; 2],
+    ) -> Result<rotini_wire::prediction::Prediction, HostError> {
+        const NAME: &str = "GetPrediction";
+        let symbols = self.plugin().symbols();
+        let predict = symbols.prediction.ok_or(HostError::Missing { function: NAME })?;
+        let (config, graph) = (ConstData::of(config), ConstData::of(graph));
+        let bytes = self.take(
+            NAME,
+            // SAFETY: the handle and the bytes are alive, the place is valid for a write.
+            |place| unsafe { predict(self.0.raw, &config, &graph, kind, evaluate, place) },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |place| unsafe { (symbols.destroy_details)(self.0.raw, place) },
+        )?;
+        rotini_wire::prediction::decode(&bytes).map_err(|error| HostError::Protocol {
+            function: NAME,
+            what: error.to_string(),
+        })
+    }
+
     /// Copies bytes that the plugin gives and takes back.
     fn take(
         &self,

@@ -33,12 +33,22 @@ pub struct DeviceBuffer {
 /// The host's logging function: severity and message.
 pub type LogCallback = unsafe extern "C" fn(i32, *const c_char);
 
+/// `hipdnnEnginePluginEnumerateCandidates`.
+pub(super) type Candidates =
+    unsafe extern "C" fn(*mut c_void, *const ConstData, *const ConstData, u64, u64, *mut ConstData) -> i32;
+/// `hipdnnEnginePluginGetPrediction`.
+pub(super) type GetPrediction =
+    unsafe extern "C" fn(*mut c_void, *const ConstData, *const ConstData, i32, i32, *mut ConstData) -> i32;
+
 macro_rules! symbols {
     ($($(#[$doc:meta])* $field:ident: $name:literal fn($($ty:ty),* $(,)?);)*) => {
         #[derive(Clone, Copy)]
         pub(super) struct Symbols {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($ty),*) -> i32,)*
             pub(super) last_error: unsafe extern "C" fn(*mut *const c_char),
+            /// Of engine API 1.5.0; older plugins lack them.
+            pub(super) candidates: Option<Candidates>,
+            pub(super) prediction: Option<GetPrediction>,
         }
 
         impl Symbols {
@@ -51,6 +61,14 @@ macro_rules! symbols {
                     Ok(Symbols {
                         $($field: *library.get($name)?,)*
                         last_error: *library.get(b"hipdnnPluginGetLastErrorString\0")?,
+                        candidates: library
+                            .get(b"hipdnnEnginePluginEnumerateCandidates\0")
+                            .ok()
+                            .map(|symbol| *symbol),
+                        prediction: library
+                            .get(b"hipdnnEnginePluginGetPrediction\0")
+                            .ok()
+                            .map(|symbol| *symbol),
                     })
                 }
             }

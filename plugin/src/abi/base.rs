@@ -17,12 +17,12 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 };
 
 /// [`API_VERSION`] as text.
-const API_VERSION_TEXT: &CStr = c"1.4.0";
+const API_VERSION_TEXT: &CStr = c"1.5.0";
 
 /// An engine plugin, as opposed to a heuristic one.
 const TYPE_ENGINE: i32 = 1;
 
-const _: () = assert!(matches!(API_VERSION, [1, 4, 0]), "the text above has to follow");
+const _: () = assert!(matches!(API_VERSION, [1, 5, 0]), "the text above has to follow");
 
 /// Gives the plugin's name.
 ///

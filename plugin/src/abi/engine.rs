@@ -167,6 +167,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
             name: engine_id::NAME.to_owned(),
             knobs: Knobs::offered(),
             behavior_notes,
+            candidate_page: None,
         });
         give(&details, bytes);
         Ok(())

@@ -11,12 +11,13 @@ mod given;
 mod guard;
 mod last_error;
 pub mod logging;
+pub mod predictions;
 pub mod types;
 
 pub use types::{Bytes, LogSeverity};
 
-/// The engine API that is implemented: 1.4.0. Hosts offer graphs by this version alone, so it is
+/// The engine API that is implemented: 1.5.0. Hosts offer graphs by this version alone, so it is
 /// raised only with what it promises: shapes at execution (1.1), scalars at execution (1.2), ragged
-/// tensors and alignments (1.3), engine names (1.4). What of them is not executed is declined,
-/// graph by graph.
-pub const API_VERSION: [u32; 3] = [1, 4, 0];
+/// tensors and alignments (1.3), engine names (1.4), candidates and predictions (1.5). What of them
+/// is not executed is declined, graph by graph.
+pub const API_VERSION: [u32; 3] = [1, 5, 0];

@@ -2,7 +2,7 @@
 
 use crate::generated::engine_generated as wire;
 use crate::{KnobValue, knob, verifier_options};
-use flatbuffers::{FlatBufferBuilder, InvalidFlatbuffer};
+use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, InvalidFlatbuffer, Vector, WIPOffset};
 use thiserror::Error;
 
 /// The config, and a table and a value for each of at most this many knobs.
@@ -18,6 +18,8 @@ pub struct EngineConfig {
     /// The knobs that were set to a value of a kind that the schema does not have: a newer one's,
     /// for another engine.
     pub unreadable: Vec<String>,
+    /// The metric that predictions are asked in; empty for hipDNN's default.
+    pub ranking_metric: String,
 }
 
 /// Why bytes did not become an engine config.
@@ -43,11 +45,30 @@ pub enum EngineConfigError {
 pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
     let root = flatbuffers::root_with_opts::<wire::EngineConfig<'_>>(&verifier_options(MAX_TABLES), bytes)
         .map_err(EngineConfigError::NotAnEngineConfig)?;
+    read(&root)
+}
+
+/// Reads a config that is a part of something else.
+pub(crate) fn read(root: &wire::EngineConfig<'_>) -> Result<EngineConfig, EngineConfigError> {
     let mut config = EngineConfig {
         engine_id: root.engine_id(),
+        ranking_metric: root.ranking_metric().unwrap_or_default().to_owned(),
         ..EngineConfig::default()
     };
-    for (position, setting) in root.knobs().unwrap_or_default().iter().enumerate() {
+    (config.knobs, config.unreadable) = read_settings(root.knobs())?;
+    Ok(config)
+}
+
+/// Knobs with their values, and the knobs without one.
+type Settings = (Vec<(String, KnobValue)>, Vec<String>);
+
+/// Reads settings of knobs.
+pub(crate) fn read_settings(
+    settings: Option<Vector<'_, ForwardsUOffset<wire::KnobSetting<'_>>>>,
+) -> Result<Settings, EngineConfigError> {
+    let mut read = Settings::default();
+    let (knobs, unreadable) = (&mut read.0, &mut read.1);
+    for (position, setting) in settings.unwrap_or_default().iter().enumerate() {
         let id = setting
             .knob_id()
             .ok_or(EngineConfigError::UnnamedKnob { position })?
@@ -60,11 +81,11 @@ pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
             value_as_string_value
         );
         match value {
-            Ok(value) => config.knobs.push((id, value)),
-            Err(_) => config.unreadable.push(id),
+            Ok(value) => knobs.push((id, value)),
+            Err(_) => unreadable.push(id),
         }
     }
-    Ok(config)
+    Ok(read)
 }
 
 /// Writes an engine config as a hipDNN host would, for tests and tools. An unreadable knob is
@@ -72,25 +93,41 @@ pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
 #[must_use]
 pub fn encode(config: &EngineConfig) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
+    let root = write(config, &mut builder);
+    builder.finish_minimal(root);
+    builder.finished_data().to_vec()
+}
+
+/// Appends a config.
+pub(crate) fn write<'buffer>(
+    config: &EngineConfig,
+    builder: &mut FlatBufferBuilder<'buffer>,
+) -> WIPOffset<wire::EngineConfig<'buffer>> {
     let values = config.knobs.iter().map(|(id, value)| (id, Some(value)));
     let settings: Vec<_> = values
         .chain(config.unreadable.iter().map(|id| (id, None)))
-        .map(|(id, value)| {
-            let value = value.map(|value| knob::write(value, &mut builder));
-            let args = wire::KnobSettingArgs {
-                knob_id: Some(builder.create_string(id)),
-                value_type: value.map_or(wire::KnobValue::NONE, |(kind, _)| kind),
-                value: value.map(|(_, value)| value),
-            };
-            wire::KnobSetting::create(&mut builder, &args)
-        })
+        .map(|(id, value)| write_setting(id, value, builder))
         .collect();
+    let metric = (!config.ranking_metric.is_empty()).then(|| builder.create_string(&config.ranking_metric));
     let args = wire::EngineConfigArgs {
         engine_id: config.engine_id,
         knobs: Some(builder.create_vector(&settings)),
-        ranking_metric: None,
+        ranking_metric: metric,
     };
-    let root = wire::EngineConfig::create(&mut builder, &args);
-    builder.finish_minimal(root);
-    builder.finished_data().to_vec()
+    wire::EngineConfig::create(builder, &args)
+}
+
+/// Appends the setting of a knob; one without a value is unreadable.
+pub(crate) fn write_setting<'buffer>(
+    id: &str,
+    value: Option<&KnobValue>,
+    builder: &mut FlatBufferBuilder<'buffer>,
+) -> WIPOffset<wire::KnobSetting<'buffer>> {
+    let value = value.map(|value| knob::write(value, builder));
+    let args = wire::KnobSettingArgs {
+        knob_id: Some(builder.create_string(id)),
+        value_type: value.map_or(wire::KnobValue::NONE, |(kind, _)| kind),
+        value: value.map(|(_, value)| value),
+    };
+    wire::KnobSetting::create(builder, &args)
 }

@@ -1,12 +1,14 @@
 //! Engine details: what an engine says about itself.
 
+use crate::candidate_page::{self, CandidatePage};
+use crate::engine_config::EngineConfigError;
 use crate::generated::engine_generated as wire;
-use crate::{KnobValue, knob, verifier_options};
+use crate::{KnobValue, answer_options, knob};
 use flatbuffers::{FlatBufferBuilder, InvalidFlatbuffer, UnionWIPOffset, WIPOffset};
 use thiserror::Error;
 
 /// The details, and a table, a default and a constraint for each of at most this many knobs.
-const MAX_TABLES: usize = 1 + 3 * 1024;
+const MAX_TABLES: usize = 1 + 3 * 1024 + candidate_page::MAX_TABLES;
 
 /// What a host can expect of an engine; the numbers are those of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,8 @@ pub struct EngineDetails {
     pub knobs: Vec<Knob>,
     /// What a host can expect of it.
     pub behavior_notes: Vec<BehaviorNote>,
+    /// Some of its configurations, where they were asked for.
+    pub candidate_page: Option<CandidatePage>,
 }
 
 /// Why bytes did not become engine details.
@@ -108,6 +112,9 @@ pub enum EngineDetailsError {
     /// The verifier refuses the bytes.
     #[error("the bytes are not engine details")]
     NotEngineDetails(#[source] InvalidFlatbuffer),
+    /// A candidate whose knobs cannot be read.
+    #[error("a candidate's knobs cannot be read")]
+    Candidate(#[from] EngineConfigError),
     /// A knob without an id.
     #[error("knob {position} has no id")]
     UnnamedKnob {
@@ -143,7 +150,10 @@ pub fn encode(details: &EngineDetails) -> Vec<u8> {
         .map(|knob| write_knob(knob, &mut builder))
         .collect();
     let notes: Vec<_> = details.behavior_notes.iter().map(|note| note.to_wire()).collect();
+    let page = details.candidate_page.as_ref();
+    let candidate_page = page.map(|page| candidate_page::write(page, &mut builder));
     let args = wire::EngineDetailsArgs {
+        candidate_page,
         engine_id: details.engine_id,
         knobs: Some(builder.create_vector(&knobs)),
         behavior_notes: Some(builder.create_vector(&notes)),
@@ -224,7 +234,7 @@ fn write_constraint(
 ///
 /// When the bytes are no engine details, or a knob is incomplete; see [`EngineDetailsError`].
 pub fn decode(bytes: &[u8]) -> Result<EngineDetails, EngineDetailsError> {
-    let root = flatbuffers::root_with_opts::<wire::EngineDetails<'_>>(&verifier_options(MAX_TABLES), bytes)
+    let root = flatbuffers::root_with_opts::<wire::EngineDetails<'_>>(&answer_options(MAX_TABLES), bytes)
         .map_err(EngineDetailsError::NotEngineDetails)?;
     let knobs = root.knobs().unwrap_or_default();
     let knobs = knobs
@@ -241,6 +251,10 @@ pub fn decode(bytes: &[u8]) -> Result<EngineDetails, EngineDetailsError> {
         name: root.name().unwrap_or_default().to_owned(),
         knobs: knobs.collect::<Result<_, _>>()?,
         behavior_notes: notes.collect::<Result<_, _>>()?,
+        candidate_page: root
+            .candidate_page()
+            .map(|page| candidate_page::read(&page))
+            .transpose()?,
     })
 }
 

@@ -4,7 +4,8 @@
 //! bytes are a graph at all, each table is translated into the IR, and
 //! [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so whoever holds the result
 //! need not doubt it. [`encode()`] is the way back, for tests and tools. [`engine_config`] is what
-//! a host asks of an engine, and [`engine_details`] is what an engine says about itself.
+//! a host asks of an engine, [`engine_details`] is what an engine says about itself, and
+//! [`candidate_page`] and [`prediction`] what it says about its configurations.
 //!
 //! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and
 //! defaults. The code generated from it stays private. Bytes from outside cost little, whatever
@@ -24,6 +25,7 @@
 //! assert!(rotini_wire::decode(&bytes[..40]).is_err_and(|error| error.is_malformed()));
 //! ```
 
+pub mod candidate_page;
 mod decode;
 mod encode;
 pub mod engine_config;
@@ -33,6 +35,7 @@ mod field;
 mod generated;
 mod knob;
 mod operation;
+pub mod prediction;
 mod value;
 
 pub use decode::{decode, required_api_version};
@@ -52,6 +55,15 @@ const MAX_DEPTH: usize = 3;
 const fn verifier_options(max_tables: usize) -> flatbuffers::VerifierOptions {
     flatbuffers::VerifierOptions {
         max_depth: MAX_DEPTH,
+        ..answer_options(max_tables)
+    }
+}
+
+/// The same for what an engine answers, whose tables nest deeper: details, page, candidate, knob,
+/// value.
+const fn answer_options(max_tables: usize) -> flatbuffers::VerifierOptions {
+    flatbuffers::VerifierOptions {
+        max_depth: 5,
         max_tables,
         max_apparent_size: MAX_APPARENT_SIZE,
         ignore_missing_null_terminator: false,

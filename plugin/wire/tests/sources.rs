@@ -78,7 +78,7 @@ fn generated() -> BTreeMap<&'static str, Numbers> {
     numbers! {
         graph_generated: DataType ConvMode NormFwdPhase ReductionMode ResampleMode PaddingMode DiagonalAlignment
             AttentionImplementation MoeGroupedMatmulMode NodeAttributes TensorValueType;
-        engine_generated: KnobValue KnobConstraint BehaviorNote;
+        engine_generated: KnobValue KnobConstraint BehaviorNote PredictionKind PredictionStatus;
     }
 }
 

@@ -53,9 +53,9 @@ fn what_is_new_or_gone_is_no_disagreement() {
             "ReductionMode.OF_THE_FUTURE = 10",
             "table OfTheFuture",
             "hipdnnEnginePluginOfTheFuture()",
-            "engine API: ours 1.4.0, theirs 1.9.0",
-            "K_OF_THE_FUTURE_MIN_API_VERSION = 1.9.0, ours is 1.4.0",
-            "K_MAX_SUPPORTED_API_VERSION = 1.9.0, ours is 1.4.0",
+            "engine API: ours 1.5.0, theirs 1.9.0",
+            "K_OF_THE_FUTURE_MIN_API_VERSION = 1.9.0, ours is 1.5.0",
+            "K_MAX_SUPPORTED_API_VERSION = 1.9.0, ours is 1.5.0",
         ]
     );
     let same = with(&lines, "same");
@@ -68,7 +68,7 @@ fn what_is_new_or_gone_is_no_disagreement() {
         "BehaviorNote.RUNTIME_COMPILATION = 0",
         "hipdnnEnginePluginCreate(pointer)",
         "hipdnnEnginePluginGetEngineName(int64, pointer)",
-        "K_OVERRIDE_EXECUTE_MIN_API_VERSION = 1.1.0, ours is 1.4.0",
+        "K_OVERRIDE_EXECUTE_MIN_API_VERSION = 1.1.0, ours is 1.5.0",
     ] {
         assert!(same.contains(&expected), "{expected} is not among {same:#?}");
     }
@@ -109,7 +109,7 @@ fn each_disagreement_is_found() {
             "MatmulAttributes: 1 is ours b_tensor_uid, theirs inserted",
             "PaddingMode: 2 is ours ZERO_PAD, theirs OTHER_NAME",
             "hipdnnEnginePluginGetEngineName: ours takes (int64, pointer), theirs (uint32, pointer)",
-            "engine API: ours 1.4.0, theirs 2.0.0",
+            "engine API: ours 1.5.0, theirs 2.0.0",
         ]
     );
 }
@@ -165,7 +165,7 @@ fn what_cannot_be_compared_is_an_error() {
 #[test]
 fn our_side_is_whole() {
     let ours = tool::ours::read(&root()).unwrap();
-    let sources = ["base", "context", "engine"].map(|name| {
+    let sources = ["base", "context", "engine", "predictions"].map(|name| {
         let path = root().join("plugin/src/abi").join(name).with_extension("rs");
         std::fs::read_to_string(path).unwrap()
     });

@@ -10,6 +10,7 @@
 //! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
 //! | `schedules` | what is scheduled compiles as it is, and not without its schedule |
 //! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
+//! | `limits` | a limit of the workspace picks among schedules |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `quirks` | each defect of the compiler that the lowering avoids is there still |
 //! | `engines` | the plain engine works in a GPU's memory, behind what is on the stream |
@@ -19,6 +20,7 @@
 mod cases;
 mod engines;
 mod hip_device;
+mod limits;
 mod mutants;
 mod ordering;
 mod own_memory;

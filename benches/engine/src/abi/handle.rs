@@ -125,6 +125,7 @@ pub unsafe fn details<E: Engine>(
             name: E::NAME.to_string_lossy().into_owned(),
             knobs: Vec::new(),
             behavior_notes: E::NOTES.to_vec(),
+            candidate_page: None,
         });
         // SAFETY: not null; the rest by the module's contract.
         unsafe { give(place, details) };

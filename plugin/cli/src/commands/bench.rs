@@ -190,11 +190,13 @@ fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
                 label = format!("{base} ({number})");
                 number += 1;
             }
+            // Names of knobs have a point, those of variables do not.
+            let (knobs, settings) = settings.into_iter().partition(|(name, _)| name.contains('.'));
             EngineSpec {
                 label,
                 plugin,
                 settings,
-                knobs: Vec::new(),
+                knobs,
             }
         })
         .collect()

@@ -6,38 +6,23 @@
 //! | `predicted` | times on an emulated GPU: predictions |
 //! | `exchange` | records in files, for other machines |
 //! | `report` | what was found, for people |
+//! | `setup` | what all graphs of a run share: device, plugin, cache |
 
 mod contest;
 mod exchange;
 mod predicted;
 mod report;
+mod setup;
 
 use super::answer::Answer;
-use super::bench::launch;
 use super::workloads::workloads;
 use crate::args::Tune;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::plugin;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use contest::{Contest, Found};
-use rotini_bench::Launch;
-use rotini_plugin::config::{Config, DeviceChoice};
-use rotini_plugin::device::Device;
-use rotini_plugin::runtime::Runtime;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-/// What all graphs of a run share.
-struct Setup {
-    runtime: Runtime,
-    device: Arc<dyn Device>,
-    launch: Launch,
-    plugin: PathBuf,
-    /// The cache's directory, where records and code are kept.
-    cache: PathBuf,
-}
+use setup::Setup;
 
 pub(super) fn tune(args: &Tune, output: &Output) -> Result<Answer> {
     let workloads = workloads(&args.workloads, output)?;
@@ -63,47 +48,4 @@ pub(super) fn tune(args: &Tune, output: &Output) -> Result<Answer> {
     }
     report::all(&setup, &all, output)?;
     Ok(Answer::of(!all.iter().any(Found::is_bad)))
-}
-
-impl Setup {
-    fn new(args: &Tune) -> Result<Self> {
-        let launch = launch(args.device, Vec::new(), args.patience)?;
-        let mut config = Config::from_env();
-        config.device = match launch.device {
-            rotini_bench::Device::Cpu => DeviceChoice::Cpu,
-            rotini_bench::Device::Hip => DeviceChoice::Hip,
-            #[cfg(feature = "cuda")]
-            rotini_bench::Device::Cuda => DeviceChoice::Cuda,
-            #[cfg(not(feature = "cuda"))]
-            rotini_bench::Device::Cuda => bail!(Failure::Environment(
-                "this program was built without NVIDIA GPUs".to_owned()
-            )),
-        };
-        let runtime = Runtime::new(config)?;
-        runtime.builds()?;
-        let Some(cache) = runtime.cache.dir().map(PathBuf::from) else {
-            bail!(Failure::Environment(
-                "there is no cache directory to keep results in: ROTINI_CACHE_DIR names one".to_owned()
-            ));
-        };
-        let device = runtime.default_device()?;
-        Ok(Setup {
-            device,
-            launch,
-            plugin: plugin::locate(args.plugin.plugin.as_deref())?,
-            cache,
-            runtime,
-        })
-    }
-
-    /// The device with its driver, as records name it.
-    fn measured_on(&self) -> String {
-        self.device.measured_on()
-    }
-
-    /// Bytes of the rotating buffers: more than the caches that a core has for itself, and no more
-    /// than takes milliseconds to fill.
-    fn rotate() -> u64 {
-        64 << 20
-    }
 }

@@ -287,6 +287,178 @@ impl<'a> ::flatbuffers::Verifiable for BehaviorNote {
 }
 
 impl ::flatbuffers::SimpleToVerifyInSlice for BehaviorNote {}
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MIN_PREDICTION_KIND: u8 = 0;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MAX_PREDICTION_KIND: u8 = 1;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+#[allow(non_camel_case_types)]
+pub const ENUM_VALUES_PREDICTION_KIND: [PredictionKind; 2] = [
+  PredictionKind::ENGINE,
+  PredictionKind::CONFIGURATION,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct PredictionKind(pub u8);
+#[allow(non_upper_case_globals)]
+impl PredictionKind {
+  pub const ENGINE: Self = Self(0);
+  pub const CONFIGURATION: Self = Self(1);
+
+  pub const ENUM_MIN: u8 = 0;
+  pub const ENUM_MAX: u8 = 1;
+  pub const ENUM_VALUES: &'static [Self] = &[
+    Self::ENGINE,
+    Self::CONFIGURATION,
+  ];
+  /// Returns the variant's name or "" if unknown.
+  pub fn variant_name(self) -> Option<&'static str> {
+    match self {
+      Self::ENGINE => Some("ENGINE"),
+      Self::CONFIGURATION => Some("CONFIGURATION"),
+      _ => None,
+    }
+  }
+}
+impl ::core::fmt::Debug for PredictionKind {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter) -> ::core::fmt::Result {
+    if let Some(name) = self.variant_name() {
+      f.write_str(name)
+    } else {
+      f.write_fmt(format_args!("<UNKNOWN {:?}>", self.0))
+    }
+  }
+}
+impl<'a> ::flatbuffers::Follow<'a> for PredictionKind {
+  type Inner = Self;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    let b = unsafe { ::flatbuffers::read_scalar_at::<u8>(buf, loc) };
+    Self(b)
+  }
+}
+
+impl ::flatbuffers::Push for PredictionKind {
+    type Output = PredictionKind;
+    #[inline]
+    unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
+        unsafe { ::flatbuffers::emplace_scalar::<u8>(dst, self.0) };
+    }
+}
+
+impl ::flatbuffers::EndianScalar for PredictionKind {
+  type Scalar = u8;
+  #[inline]
+  fn to_little_endian(self) -> u8 {
+    self.0.to_le()
+  }
+  #[inline]
+  #[allow(clippy::wrong_self_convention)]
+  fn from_little_endian(v: u8) -> Self {
+    let b = u8::from_le(v);
+    Self(b)
+  }
+}
+
+impl<'a> ::flatbuffers::Verifiable for PredictionKind {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    u8::run_verifier(v, pos)
+  }
+}
+
+impl ::flatbuffers::SimpleToVerifyInSlice for PredictionKind {}
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MIN_PREDICTION_STATUS: u8 = 0;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+pub const ENUM_MAX_PREDICTION_STATUS: u8 = 2;
+#[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
+#[allow(non_camel_case_types)]
+pub const ENUM_VALUES_PREDICTION_STATUS: [PredictionStatus; 3] = [
+  PredictionStatus::UNAVAILABLE,
+  PredictionStatus::AVAILABLE,
+  PredictionStatus::INVALID,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct PredictionStatus(pub u8);
+#[allow(non_upper_case_globals)]
+impl PredictionStatus {
+  pub const UNAVAILABLE: Self = Self(0);
+  pub const AVAILABLE: Self = Self(1);
+  pub const INVALID: Self = Self(2);
+
+  pub const ENUM_MIN: u8 = 0;
+  pub const ENUM_MAX: u8 = 2;
+  pub const ENUM_VALUES: &'static [Self] = &[
+    Self::UNAVAILABLE,
+    Self::AVAILABLE,
+    Self::INVALID,
+  ];
+  /// Returns the variant's name or "" if unknown.
+  pub fn variant_name(self) -> Option<&'static str> {
+    match self {
+      Self::UNAVAILABLE => Some("UNAVAILABLE"),
+      Self::AVAILABLE => Some("AVAILABLE"),
+      Self::INVALID => Some("INVALID"),
+      _ => None,
+    }
+  }
+}
+impl ::core::fmt::Debug for PredictionStatus {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter) -> ::core::fmt::Result {
+    if let Some(name) = self.variant_name() {
+      f.write_str(name)
+    } else {
+      f.write_fmt(format_args!("<UNKNOWN {:?}>", self.0))
+    }
+  }
+}
+impl<'a> ::flatbuffers::Follow<'a> for PredictionStatus {
+  type Inner = Self;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    let b = unsafe { ::flatbuffers::read_scalar_at::<u8>(buf, loc) };
+    Self(b)
+  }
+}
+
+impl ::flatbuffers::Push for PredictionStatus {
+    type Output = PredictionStatus;
+    #[inline]
+    unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
+        unsafe { ::flatbuffers::emplace_scalar::<u8>(dst, self.0) };
+    }
+}
+
+impl ::flatbuffers::EndianScalar for PredictionStatus {
+  type Scalar = u8;
+  #[inline]
+  fn to_little_endian(self) -> u8 {
+    self.0.to_le()
+  }
+  #[inline]
+  #[allow(clippy::wrong_self_convention)]
+  fn from_little_endian(v: u8) -> Self {
+    let b = u8::from_le(v);
+    Self(b)
+  }
+}
+
+impl<'a> ::flatbuffers::Verifiable for PredictionStatus {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    u8::run_verifier(v, pos)
+  }
+}
+
+impl ::flatbuffers::SimpleToVerifyInSlice for PredictionStatus {}
 pub enum IntValueOffset {}
 #[derive(Copy, Clone, PartialEq)]
 
@@ -1320,6 +1492,7 @@ impl<'a> EngineDetails<'a> {
   pub const VT_KNOBS: ::flatbuffers::VOffsetT = 6;
   pub const VT_BEHAVIOR_NOTES: ::flatbuffers::VOffsetT = 8;
   pub const VT_NAME: ::flatbuffers::VOffsetT = 10;
+  pub const VT_CANDIDATE_PAGE: ::flatbuffers::VOffsetT = 12;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -1332,6 +1505,7 @@ impl<'a> EngineDetails<'a> {
   ) -> ::flatbuffers::WIPOffset<EngineDetails<'bldr>> {
     let mut builder = EngineDetailsBuilder::new(_fbb);
     builder.add_engine_id(args.engine_id);
+    if let Some(x) = args.candidate_page { builder.add_candidate_page(x); }
     if let Some(x) = args.name { builder.add_name(x); }
     if let Some(x) = args.behavior_notes { builder.add_behavior_notes(x); }
     if let Some(x) = args.knobs { builder.add_knobs(x); }
@@ -1367,6 +1541,13 @@ impl<'a> EngineDetails<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineDetails::VT_NAME, None)}
   }
+  #[inline]
+  pub fn candidate_page(&self) -> Option<EngineCandidatePage<'a>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<EngineCandidatePage>>(EngineDetails::VT_CANDIDATE_PAGE, None)}
+  }
 }
 
 impl ::flatbuffers::Verifiable for EngineDetails<'_> {
@@ -1379,6 +1560,7 @@ impl ::flatbuffers::Verifiable for EngineDetails<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<Knob>>>>("knobs", Self::VT_KNOBS, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, BehaviorNote>>>("behavior_notes", Self::VT_BEHAVIOR_NOTES, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("name", Self::VT_NAME, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<EngineCandidatePage>>("candidate_page", Self::VT_CANDIDATE_PAGE, false)?
      .finish();
     Ok(())
   }
@@ -1388,6 +1570,7 @@ pub struct EngineDetailsArgs<'a> {
     pub knobs: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<Knob<'a>>>>>,
     pub behavior_notes: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, BehaviorNote>>>,
     pub name: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub candidate_page: Option<::flatbuffers::WIPOffset<EngineCandidatePage<'a>>>,
 }
 impl<'a> Default for EngineDetailsArgs<'a> {
   #[inline]
@@ -1397,6 +1580,7 @@ impl<'a> Default for EngineDetailsArgs<'a> {
       knobs: None,
       behavior_notes: None,
       name: None,
+      candidate_page: None,
     }
   }
 }
@@ -1423,6 +1607,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> EngineDetailsBuilder<'a, 'b, 
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineDetails::VT_NAME, name);
   }
   #[inline]
+  pub fn add_candidate_page(&mut self, candidate_page: ::flatbuffers::WIPOffset<EngineCandidatePage<'b >>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<EngineCandidatePage>>(EngineDetails::VT_CANDIDATE_PAGE, candidate_page);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> EngineDetailsBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     EngineDetailsBuilder {
@@ -1444,6 +1632,393 @@ impl ::core::fmt::Debug for EngineDetails<'_> {
       ds.field("knobs", &self.knobs());
       ds.field("behavior_notes", &self.behavior_notes());
       ds.field("name", &self.name());
+      ds.field("candidate_page", &self.candidate_page());
+      ds.finish()
+  }
+}
+pub enum EngineCandidateOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct EngineCandidate<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for EngineCandidate<'a> {
+  type Inner = EngineCandidate<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> EngineCandidate<'a> {
+  pub const VT_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_KNOB_SETTINGS: ::flatbuffers::VOffsetT = 6;
+  pub const VT_KERNEL_FEATURES: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    EngineCandidate { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args EngineCandidateArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<EngineCandidate<'bldr>> {
+    let mut builder = EngineCandidateBuilder::new(_fbb);
+    if let Some(x) = args.kernel_features { builder.add_kernel_features(x); }
+    if let Some(x) = args.knob_settings { builder.add_knob_settings(x); }
+    if let Some(x) = args.id { builder.add_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidate::VT_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn knob_settings(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<KnobSetting<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<KnobSetting>>>>(EngineCandidate::VT_KNOB_SETTINGS, None)}
+  }
+  #[inline]
+  pub fn kernel_features(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidate::VT_KERNEL_FEATURES, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for EngineCandidate<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("id", Self::VT_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<KnobSetting>>>>("knob_settings", Self::VT_KNOB_SETTINGS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("kernel_features", Self::VT_KERNEL_FEATURES, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct EngineCandidateArgs<'a> {
+    pub id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub knob_settings: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<KnobSetting<'a>>>>>,
+    pub kernel_features: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for EngineCandidateArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    EngineCandidateArgs {
+      id: None, // required field
+      knob_settings: None,
+      kernel_features: None, // required field
+    }
+  }
+}
+
+pub struct EngineCandidateBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> EngineCandidateBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_id(&mut self, id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidate::VT_ID, id);
+  }
+  #[inline]
+  pub fn add_knob_settings(&mut self, knob_settings: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<KnobSetting<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidate::VT_KNOB_SETTINGS, knob_settings);
+  }
+  #[inline]
+  pub fn add_kernel_features(&mut self, kernel_features: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidate::VT_KERNEL_FEATURES, kernel_features);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> EngineCandidateBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    EngineCandidateBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<EngineCandidate<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, EngineCandidate::VT_ID,"id");
+    self.fbb_.required(o, EngineCandidate::VT_KERNEL_FEATURES,"kernel_features");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for EngineCandidate<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("EngineCandidate");
+      ds.field("id", &self.id());
+      ds.field("knob_settings", &self.knob_settings());
+      ds.field("kernel_features", &self.kernel_features());
+      ds.finish()
+  }
+}
+pub enum EngineCandidatePageOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct EngineCandidatePage<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for EngineCandidatePage<'a> {
+  type Inner = EngineCandidatePage<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> EngineCandidatePage<'a> {
+  pub const VT_GRAPH_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_DEVICE_ID: ::flatbuffers::VOffsetT = 6;
+  pub const VT_DEVICE_ARCH: ::flatbuffers::VOffsetT = 8;
+  pub const VT_PROBLEM_FEATURES: ::flatbuffers::VOffsetT = 10;
+  pub const VT_DEVICE_FEATURES: ::flatbuffers::VOffsetT = 12;
+  pub const VT_TOTAL_COUNT: ::flatbuffers::VOffsetT = 14;
+  pub const VT_OFFSET: ::flatbuffers::VOffsetT = 16;
+  pub const VT_CANDIDATES: ::flatbuffers::VOffsetT = 18;
+  pub const VT_ENGINE_NAME: ::flatbuffers::VOffsetT = 20;
+  pub const VT_ENGINE_DESCRIPTOR_ID: ::flatbuffers::VOffsetT = 22;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    EngineCandidatePage { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args EngineCandidatePageArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<EngineCandidatePage<'bldr>> {
+    let mut builder = EngineCandidatePageBuilder::new(_fbb);
+    builder.add_offset(args.offset);
+    builder.add_total_count(args.total_count);
+    if let Some(x) = args.engine_descriptor_id { builder.add_engine_descriptor_id(x); }
+    if let Some(x) = args.engine_name { builder.add_engine_name(x); }
+    if let Some(x) = args.candidates { builder.add_candidates(x); }
+    if let Some(x) = args.device_features { builder.add_device_features(x); }
+    if let Some(x) = args.problem_features { builder.add_problem_features(x); }
+    if let Some(x) = args.device_arch { builder.add_device_arch(x); }
+    if let Some(x) = args.device_id { builder.add_device_id(x); }
+    if let Some(x) = args.graph_id { builder.add_graph_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn graph_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_GRAPH_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn device_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_DEVICE_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn device_arch(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_DEVICE_ARCH, None).unwrap()}
+  }
+  #[inline]
+  pub fn problem_features(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_PROBLEM_FEATURES, None).unwrap()}
+  }
+  #[inline]
+  pub fn device_features(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_DEVICE_FEATURES, None).unwrap()}
+  }
+  #[inline]
+  pub fn total_count(&self) -> u64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u64>(EngineCandidatePage::VT_TOTAL_COUNT, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn offset(&self) -> u64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u64>(EngineCandidatePage::VT_OFFSET, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn candidates(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<EngineCandidate<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<EngineCandidate>>>>(EngineCandidatePage::VT_CANDIDATES, None)}
+  }
+  #[inline]
+  pub fn engine_name(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_ENGINE_NAME, None)}
+  }
+  #[inline]
+  pub fn engine_descriptor_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EngineCandidatePage::VT_ENGINE_DESCRIPTOR_ID, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for EngineCandidatePage<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("graph_id", Self::VT_GRAPH_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("device_id", Self::VT_DEVICE_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("device_arch", Self::VT_DEVICE_ARCH, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("problem_features", Self::VT_PROBLEM_FEATURES, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("device_features", Self::VT_DEVICE_FEATURES, true)?
+     .visit_field::<u64>("total_count", Self::VT_TOTAL_COUNT, false)?
+     .visit_field::<u64>("offset", Self::VT_OFFSET, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<EngineCandidate>>>>("candidates", Self::VT_CANDIDATES, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("engine_name", Self::VT_ENGINE_NAME, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("engine_descriptor_id", Self::VT_ENGINE_DESCRIPTOR_ID, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct EngineCandidatePageArgs<'a> {
+    pub graph_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub device_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub device_arch: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub problem_features: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub device_features: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub total_count: u64,
+    pub offset: u64,
+    pub candidates: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<EngineCandidate<'a>>>>>,
+    pub engine_name: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub engine_descriptor_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for EngineCandidatePageArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    EngineCandidatePageArgs {
+      graph_id: None, // required field
+      device_id: None, // required field
+      device_arch: None, // required field
+      problem_features: None, // required field
+      device_features: None, // required field
+      total_count: 0,
+      offset: 0,
+      candidates: None,
+      engine_name: None,
+      engine_descriptor_id: None,
+    }
+  }
+}
+
+pub struct EngineCandidatePageBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> EngineCandidatePageBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_graph_id(&mut self, graph_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_GRAPH_ID, graph_id);
+  }
+  #[inline]
+  pub fn add_device_id(&mut self, device_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_DEVICE_ID, device_id);
+  }
+  #[inline]
+  pub fn add_device_arch(&mut self, device_arch: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_DEVICE_ARCH, device_arch);
+  }
+  #[inline]
+  pub fn add_problem_features(&mut self, problem_features: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_PROBLEM_FEATURES, problem_features);
+  }
+  #[inline]
+  pub fn add_device_features(&mut self, device_features: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_DEVICE_FEATURES, device_features);
+  }
+  #[inline]
+  pub fn add_total_count(&mut self, total_count: u64) {
+    self.fbb_.push_slot::<u64>(EngineCandidatePage::VT_TOTAL_COUNT, total_count, 0);
+  }
+  #[inline]
+  pub fn add_offset(&mut self, offset: u64) {
+    self.fbb_.push_slot::<u64>(EngineCandidatePage::VT_OFFSET, offset, 0);
+  }
+  #[inline]
+  pub fn add_candidates(&mut self, candidates: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<EngineCandidate<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_CANDIDATES, candidates);
+  }
+  #[inline]
+  pub fn add_engine_name(&mut self, engine_name: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_ENGINE_NAME, engine_name);
+  }
+  #[inline]
+  pub fn add_engine_descriptor_id(&mut self, engine_descriptor_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EngineCandidatePage::VT_ENGINE_DESCRIPTOR_ID, engine_descriptor_id);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> EngineCandidatePageBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    EngineCandidatePageBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<EngineCandidatePage<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, EngineCandidatePage::VT_GRAPH_ID,"graph_id");
+    self.fbb_.required(o, EngineCandidatePage::VT_DEVICE_ID,"device_id");
+    self.fbb_.required(o, EngineCandidatePage::VT_DEVICE_ARCH,"device_arch");
+    self.fbb_.required(o, EngineCandidatePage::VT_PROBLEM_FEATURES,"problem_features");
+    self.fbb_.required(o, EngineCandidatePage::VT_DEVICE_FEATURES,"device_features");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for EngineCandidatePage<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("EngineCandidatePage");
+      ds.field("graph_id", &self.graph_id());
+      ds.field("device_id", &self.device_id());
+      ds.field("device_arch", &self.device_arch());
+      ds.field("problem_features", &self.problem_features());
+      ds.field("device_features", &self.device_features());
+      ds.field("total_count", &self.total_count());
+      ds.field("offset", &self.offset());
+      ds.field("candidates", &self.candidates());
+      ds.field("engine_name", &self.engine_name());
+      ds.field("engine_descriptor_id", &self.engine_descriptor_id());
       ds.finish()
   }
 }
@@ -1781,6 +2356,255 @@ impl ::core::fmt::Debug for EngineConfig<'_> {
       ds.field("engine_id", &self.engine_id());
       ds.field("knobs", &self.knobs());
       ds.field("ranking_metric", &self.ranking_metric());
+      ds.finish()
+  }
+}
+pub enum EnginePredictionOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct EnginePrediction<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for EnginePrediction<'a> {
+  type Inner = EnginePrediction<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> EnginePrediction<'a> {
+  pub const VT_ENGINE_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_KIND: ::flatbuffers::VOffsetT = 6;
+  pub const VT_STATUS: ::flatbuffers::VOffsetT = 8;
+  pub const VT_VALUE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_UHD_ID: ::flatbuffers::VOffsetT = 12;
+  pub const VT_REASON: ::flatbuffers::VOffsetT = 14;
+  pub const VT_ENGINE_CONFIG: ::flatbuffers::VOffsetT = 16;
+  pub const VT_BINDING_JSON: ::flatbuffers::VOffsetT = 18;
+  pub const VT_FEATURES_JSON: ::flatbuffers::VOffsetT = 20;
+  pub const VT_METRIC: ::flatbuffers::VOffsetT = 22;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    EnginePrediction { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args EnginePredictionArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<EnginePrediction<'bldr>> {
+    let mut builder = EnginePredictionBuilder::new(_fbb);
+    builder.add_value(args.value);
+    builder.add_engine_id(args.engine_id);
+    if let Some(x) = args.metric { builder.add_metric(x); }
+    if let Some(x) = args.features_json { builder.add_features_json(x); }
+    if let Some(x) = args.binding_json { builder.add_binding_json(x); }
+    if let Some(x) = args.engine_config { builder.add_engine_config(x); }
+    if let Some(x) = args.reason { builder.add_reason(x); }
+    if let Some(x) = args.uhd_id { builder.add_uhd_id(x); }
+    builder.add_status(args.status);
+    builder.add_kind(args.kind);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn engine_id(&self) -> i64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i64>(EnginePrediction::VT_ENGINE_ID, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn kind(&self) -> PredictionKind {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<PredictionKind>(EnginePrediction::VT_KIND, Some(PredictionKind::ENGINE)).unwrap()}
+  }
+  #[inline]
+  pub fn status(&self) -> PredictionStatus {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<PredictionStatus>(EnginePrediction::VT_STATUS, Some(PredictionStatus::UNAVAILABLE)).unwrap()}
+  }
+  #[inline]
+  pub fn value(&self) -> f64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<f64>(EnginePrediction::VT_VALUE, Some(0.0)).unwrap()}
+  }
+  #[inline]
+  pub fn uhd_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EnginePrediction::VT_UHD_ID, None)}
+  }
+  #[inline]
+  pub fn reason(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EnginePrediction::VT_REASON, None)}
+  }
+  #[inline]
+  pub fn engine_config(&self) -> Option<EngineConfig<'a>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<EngineConfig>>(EnginePrediction::VT_ENGINE_CONFIG, None)}
+  }
+  #[inline]
+  pub fn binding_json(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EnginePrediction::VT_BINDING_JSON, None)}
+  }
+  #[inline]
+  pub fn features_json(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EnginePrediction::VT_FEATURES_JSON, None)}
+  }
+  #[inline]
+  pub fn metric(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(EnginePrediction::VT_METRIC, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for EnginePrediction<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i64>("engine_id", Self::VT_ENGINE_ID, false)?
+     .visit_field::<PredictionKind>("kind", Self::VT_KIND, false)?
+     .visit_field::<PredictionStatus>("status", Self::VT_STATUS, false)?
+     .visit_field::<f64>("value", Self::VT_VALUE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("uhd_id", Self::VT_UHD_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("reason", Self::VT_REASON, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<EngineConfig>>("engine_config", Self::VT_ENGINE_CONFIG, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("binding_json", Self::VT_BINDING_JSON, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("features_json", Self::VT_FEATURES_JSON, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("metric", Self::VT_METRIC, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct EnginePredictionArgs<'a> {
+    pub engine_id: i64,
+    pub kind: PredictionKind,
+    pub status: PredictionStatus,
+    pub value: f64,
+    pub uhd_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub reason: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub engine_config: Option<::flatbuffers::WIPOffset<EngineConfig<'a>>>,
+    pub binding_json: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub features_json: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub metric: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for EnginePredictionArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    EnginePredictionArgs {
+      engine_id: 0,
+      kind: PredictionKind::ENGINE,
+      status: PredictionStatus::UNAVAILABLE,
+      value: 0.0,
+      uhd_id: None,
+      reason: None,
+      engine_config: None,
+      binding_json: None,
+      features_json: None,
+      metric: None,
+    }
+  }
+}
+
+pub struct EnginePredictionBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> EnginePredictionBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_engine_id(&mut self, engine_id: i64) {
+    self.fbb_.push_slot::<i64>(EnginePrediction::VT_ENGINE_ID, engine_id, 0);
+  }
+  #[inline]
+  pub fn add_kind(&mut self, kind: PredictionKind) {
+    self.fbb_.push_slot::<PredictionKind>(EnginePrediction::VT_KIND, kind, PredictionKind::ENGINE);
+  }
+  #[inline]
+  pub fn add_status(&mut self, status: PredictionStatus) {
+    self.fbb_.push_slot::<PredictionStatus>(EnginePrediction::VT_STATUS, status, PredictionStatus::UNAVAILABLE);
+  }
+  #[inline]
+  pub fn add_value(&mut self, value: f64) {
+    self.fbb_.push_slot::<f64>(EnginePrediction::VT_VALUE, value, 0.0);
+  }
+  #[inline]
+  pub fn add_uhd_id(&mut self, uhd_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EnginePrediction::VT_UHD_ID, uhd_id);
+  }
+  #[inline]
+  pub fn add_reason(&mut self, reason: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EnginePrediction::VT_REASON, reason);
+  }
+  #[inline]
+  pub fn add_engine_config(&mut self, engine_config: ::flatbuffers::WIPOffset<EngineConfig<'b >>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<EngineConfig>>(EnginePrediction::VT_ENGINE_CONFIG, engine_config);
+  }
+  #[inline]
+  pub fn add_binding_json(&mut self, binding_json: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EnginePrediction::VT_BINDING_JSON, binding_json);
+  }
+  #[inline]
+  pub fn add_features_json(&mut self, features_json: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EnginePrediction::VT_FEATURES_JSON, features_json);
+  }
+  #[inline]
+  pub fn add_metric(&mut self, metric: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(EnginePrediction::VT_METRIC, metric);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> EnginePredictionBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    EnginePredictionBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<EnginePrediction<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for EnginePrediction<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("EnginePrediction");
+      ds.field("engine_id", &self.engine_id());
+      ds.field("kind", &self.kind());
+      ds.field("status", &self.status());
+      ds.field("value", &self.value());
+      ds.field("uhd_id", &self.uhd_id());
+      ds.field("reason", &self.reason());
+      ds.field("engine_config", &self.engine_config());
+      ds.field("binding_json", &self.binding_json());
+      ds.field("features_json", &self.features_json());
+      ds.field("metric", &self.metric());
       ds.finish()
   }
 }

@@ -161,6 +161,7 @@ fn with_knobs(engine: i64, knobs: &[(&str, KnobValue)]) -> Vec<u8> {
         engine_id: engine,
         knobs,
         unreadable: vec!["newer.than_the_schema".to_owned()],
+        ..EngineConfig::default()
     })
 }
 
@@ -253,20 +254,32 @@ fn details_are_true() {
     );
 }
 
+/// Hosts of 1.0 to 1.4 refuse a plugin of another major version, and no other: the comments of
+/// hipDNN's `engine_api_version.h` say so (ROCm/rocm-libraries@0fa4c2d9).
+#[test]
+fn older_hosts_take_the_plugin() {
+    let (plugin, ..) = cpu();
+    let version = plugin.api_version().unwrap();
+    let major = |version: &str| version.split('.').next().map(str::to_owned);
+    for host in ["1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"] {
+        assert_eq!(major(&version), major(host));
+    }
+}
+
 /// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the
 /// same.
 #[test]
 fn graphs_that_need_a_newer_api_are_declined() {
     let (plugin, handle, engine) = cpu();
-    assert_eq!(plugin.api_version().unwrap(), "1.4.0");
+    assert_eq!(plugin.api_version().unwrap(), "1.5.0");
     let mut graph = cases::all()[0].graph.clone();
     graph.min_api_version = [1, 0, 0];
     assert_eq!(handle.applicable(&rotini_wire::encode(&graph)).unwrap(), [engine]);
-    for version in [[1, 1, 0], [1, 2, 0], [1, 3, 0], [1, 4, 0]] {
+    for version in [[1, 1, 0], [1, 2, 0], [1, 3, 0], [1, 4, 0], [1, 5, 0]] {
         graph.min_api_version = version;
         assert_eq!(handle.applicable(&rotini_wire::encode(&graph)).unwrap(), [engine]);
     }
-    for version in [[1, 4, 1], [1, 5, 0], [2, 0, 0]] {
+    for version in [[1, 5, 1], [1, 6, 0], [2, 0, 0]] {
         graph.min_api_version = version;
         let bytes = rotini_wire::encode(&graph);
         assert!(handle.applicable(&bytes).unwrap().is_empty(), "{version:?}");

@@ -7,8 +7,8 @@ use rotini_tests::plugin;
 use std::collections::BTreeSet;
 
 /// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine
-/// functions, and all optional ones that API version 1.4.0 has.
-const ABI: [&str; 25] = [
+/// functions, and all optional ones that API version 1.5.0 has.
+const ABI: [&str; 27] = [
     "hipdnnPluginGetName",
     "hipdnnPluginGetVersion",
     "hipdnnPluginGetType",
@@ -22,6 +22,8 @@ const ABI: [&str; 25] = [
     "hipdnnEnginePluginSetStream",
     "hipdnnEnginePluginGetApplicableEngineIds",
     "hipdnnEnginePluginGetEngineDetails",
+    "hipdnnEnginePluginEnumerateCandidates",
+    "hipdnnEnginePluginGetPrediction",
     "hipdnnEnginePluginDestroyEngineDetails",
     "hipdnnEnginePluginGetWorkspaceSize",
     "hipdnnEnginePluginCreateExecutionContext",

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `library` | exported symbols and dependencies of the shared library |
 //! | `answers` | statuses and texts for graphs, engines and configs, right and wrong |
+//! | `candidates` | configurations of a graph, and how fast they are known to be |
 //! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
 //! | `scalars` | values that are read when an execution begins |
 //! | `logging` | logging functions that throw, panic or call the plugin |
@@ -22,6 +23,7 @@
 
 mod answers;
 mod c_host;
+mod candidates;
 mod execution;
 mod library;
 mod logging;

@@ -1,15 +1,16 @@
 //! One graph: its candidates, tried and measured, and the record that comes of it.
 
-use super::{Setup, predicted};
+use super::predicted;
+use super::setup::Setup;
 use crate::args::Tune;
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
-use rotini_bench::race::{Rules, race, verify};
+use rotini_bench::race::{Raced, Rules, race, verify};
 use rotini_bench::{EngineSpec, Reference, Session, results, summarise};
 use rotini_cache::Key;
 use rotini_emit::{Choices, emit_chosen, estimated_us, places, promising};
 use rotini_graph::Graph;
-use rotini_plugin::compile::tuned_keys;
+use rotini_plugin::compile::{cached, tuned_keys};
 use rotini_plugin::knobs::SCHEDULE;
 use rotini_plugin::prepared::{Prepared, check};
 use rotini_plugin::tuned::{self, Clock, FORMAT, Outcome, Record, Time, Tried};
@@ -142,6 +143,7 @@ impl<'a> Contest<'a> {
                 time: None,
             });
         }
+        let flops = summarise(&problem.graph).flops;
         let compiler = runtime.builds()?.first().cloned().unwrap_or_default();
         Ok(Record {
             format: FORMAT,
@@ -152,7 +154,9 @@ impl<'a> Contest<'a> {
             rotini: env!("CARGO_PKG_VERSION").to_owned(),
             changed_unix: 0,
             clock: Clock::Measured,
-            by_reference: summarise(&problem.graph).flops.unwrap_or(0.0) <= MOST_JUDGED,
+            by_reference: flops.unwrap_or(0.0) <= MOST_JUDGED,
+            flops,
+            is_extrapolated: false,
             tried,
             winner: None,
         })
@@ -165,6 +169,7 @@ impl<'a> Contest<'a> {
         std::fs::write(&file, &self.workload.graph)?;
         let specs: Vec<EngineSpec> = record.tried.iter().map(|tried| self.spec(&tried.choices)).collect();
         let mut right = Vec::new();
+        let mut codes: Vec<(Option<blake3::Hash>, usize)> = Vec::new();
         let mut sessions = Vec::new();
         let inputs = rotini_reference::fill_all(&problem.graph, self.args.seed)?;
         progress.stage("computing the reference");
@@ -197,9 +202,17 @@ impl<'a> Contest<'a> {
                         let results = rotini_bench::buffers(&problem.graph, &bytes);
                         reference = Some(Reference::of_results(&problem.graph, &inputs, results));
                     }
-                    right.push(index);
-                    sessions.push(session);
-                    Outcome::Right
+                    let code = self.code(problem, &spec.label);
+                    match codes.iter().find(|(known, _)| code.is_some() && *known == code) {
+                        // A flag that changes nothing, say.
+                        Some((_, same)) => Outcome::Same(record.tried[*same].choices.clone()),
+                        None => {
+                            codes.push((code, index));
+                            right.push(index);
+                            sessions.push(session);
+                            Outcome::Right
+                        }
+                    }
                 }
                 Err(results::Outcome::Wrong(reason)) => Outcome::Wrong(reason),
                 Err(outcome) => Outcome::Failed(outcome.reason().unwrap_or_default().to_owned()),
@@ -227,15 +240,18 @@ impl<'a> Contest<'a> {
                     rules.most_rounds
                 ));
             };
-            let time = |times: results::Times| Time {
+            let time = |Raced { times, is_beaten }: Raced| Time {
                 median_us: times.median,
                 interval_us: [times.low, times.high],
                 turns: u32::try_from(times.samples.len()).unwrap_or(u32::MAX),
+                is_beaten,
             };
             let failed = |outcome: results::Outcome| outcome.reason().unwrap_or_default().to_owned();
             let raced = race(&mut sessions, &rules, told)?;
             raced.into_iter().map(|raced| raced.map(time).map_err(failed)).collect()
         };
+        let is_predicted = record.clock == Clock::Predicted;
+        record.is_extrapolated = is_predicted && !rotini_inspect::is_like_the_measured(&problem.graph);
         for (index, time) in right.into_iter().zip(times) {
             match time {
                 Ok(time) => record.tried[index].time = Some(time),
@@ -245,6 +261,14 @@ impl<'a> Contest<'a> {
         record.winner = record.best().map(|best| best.choices.clone());
         self.store(&problem.key, &mut record)?;
         Ok(record)
+    }
+
+    /// The hash of the code that a candidate was compiled to, if the cache has it.
+    fn code(&self, problem: &Problem, choices: &str) -> Option<blake3::Hash> {
+        let Setup { runtime, device, .. } = self.setup;
+        let choices = Choices::parse(choices).ok()?;
+        let entry = cached(runtime, &problem.prepared.graph, device.compiled_for(), &choices)?;
+        Some(blake3::hash(&entry.payload))
     }
 
     /// A process of the plugin with these choices, which keeps its code where programs find it.

@@ -1,6 +1,6 @@
 //! Records in files, for other machines: one JSON document, a record by key.
 
-use super::Setup;
+use super::setup::Setup;
 use crate::output::Output;
 use anyhow::{Context as _, Result, bail};
 use rotini_cache::{Key, notes};

@@ -1,6 +1,6 @@
 //! Times on an emulated GPU: what the model predicts from what the emulator counts.
 
-use super::Setup;
+use super::setup::Setup;
 use crate::args::EMULATE_GRAPH;
 use anyhow::{Context as _, Result, bail};
 use rotini_inspect::emulate::{self, SAMPLE};
@@ -47,5 +47,6 @@ fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Time> {
         median_us: microseconds,
         interval_us: [microseconds; 2],
         turns: 1,
+        is_beaten: false,
     })
 }

@@ -1,7 +1,7 @@
 //! What was found, for people.
 
-use super::Setup;
 use super::contest::Found;
+use super::setup::Setup;
 use crate::output::{BAD, FAINT, GOOD, Output};
 use anyhow::Result;
 use rotini_plugin::tuned::{Clock, Outcome, Record, Tried};

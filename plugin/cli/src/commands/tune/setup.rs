@@ -1,0 +1,66 @@
+//! What all graphs of a run of `rotini tune` share.
+
+use crate::args::Tune;
+use crate::commands::bench::launch;
+use crate::failure::Failure;
+use crate::plugin;
+use anyhow::{Result, bail};
+use rotini_bench::Launch;
+use rotini_plugin::config::{Config, DeviceChoice};
+use rotini_plugin::device::Device;
+use rotini_plugin::runtime::Runtime;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What all graphs of a run share.
+pub(super) struct Setup {
+    pub(super) runtime: Runtime,
+    pub(super) device: Arc<dyn Device>,
+    pub(super) launch: Launch,
+    pub(super) plugin: PathBuf,
+    /// The cache's directory, where records and code are kept.
+    pub(super) cache: PathBuf,
+}
+
+impl Setup {
+    pub(super) fn new(args: &Tune) -> Result<Self> {
+        let launch = launch(args.device, Vec::new(), args.patience)?;
+        let mut config = Config::from_env();
+        config.device = match launch.device {
+            rotini_bench::Device::Cpu => DeviceChoice::Cpu,
+            rotini_bench::Device::Hip => DeviceChoice::Hip,
+            #[cfg(feature = "cuda")]
+            rotini_bench::Device::Cuda => DeviceChoice::Cuda,
+            #[cfg(not(feature = "cuda"))]
+            rotini_bench::Device::Cuda => bail!(Failure::Environment(
+                "this program was built without NVIDIA GPUs".to_owned()
+            )),
+        };
+        let runtime = Runtime::new(config)?;
+        runtime.builds()?;
+        let Some(cache) = runtime.cache.dir().map(PathBuf::from) else {
+            bail!(Failure::Environment(
+                "there is no cache directory to keep results in: ROTINI_CACHE_DIR names one".to_owned()
+            ));
+        };
+        let device = runtime.default_device()?;
+        Ok(Setup {
+            device,
+            launch,
+            plugin: plugin::locate(args.plugin.plugin.as_deref())?,
+            cache,
+            runtime,
+        })
+    }
+
+    /// The device with its driver, as records name it.
+    pub(super) fn measured_on(&self) -> String {
+        self.device.measured_on()
+    }
+
+    /// Bytes of the rotating buffers: more than the caches that a core has for itself, and no more
+    /// than takes milliseconds to fill.
+    pub(super) fn rotate() -> u64 {
+        64 << 20
+    }
+}
