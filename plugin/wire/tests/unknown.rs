@@ -65,7 +65,7 @@ fn unknown_kinds_of_knobs_are_told_apart() {
     let config = engine_config::EngineConfig {
         engine_id: 7,
         knobs: vec![("a.b".to_owned(), KnobValue::Integer(3))],
-        unreadable: Vec::new(),
+        ..engine_config::EngineConfig::default()
     };
     let bytes = engine_config::encode(&config);
     let places = places(&schema, "EngineConfig", &bytes);
