@@ -8,6 +8,8 @@
 //! | `rows0`, … | CPUs | `kernel`: rotini's; `lanes`: sums in lanes; `iree` |
 //! | `conv0`, … | CPUs | `panels`: rotini's kernel; `patches` or `convolution`: another form for IREE; `iree` |
 //! | `dgrad0`, `wgrad0`, `product0`, `pool0`, `attention0`, … | CPUs | `kernel`: rotini's; `iree` |
+//! | `conv0`, … | other GPUs | `patches`: a matmul of patches; `iree` |
+//! | `fusion0` | NVIDIA | `aggressive`: IREE fuses reductions with what they share operands with; `plain` |
 //! | `tiling0` | CPUs | `packed`: IREE packs the operands of products into tiles; `plain` |
 //!
 //! Every candidate is a form that some graph has without a demand. `iree` is IREE's own code for

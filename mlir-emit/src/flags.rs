@@ -9,6 +9,8 @@ use rotini_graph::{NormalGraph, Op};
 
 /// Padding becomes part of the convolution's dispatch instead of a fill and a slow copy before it.
 const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops";
+/// Without this flag, a normalization's statistics are separate dispatches.
+const AGGRESSIVE_FUSION: &str = "--iree-dispatch-creation-enable-aggressive-fusion";
 
 impl Target {
     /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags)
@@ -39,6 +41,10 @@ impl Target {
         let has_products = packs || graph.nodes().iter().any(|node| matches!(node.op, Op::Matmul(_)));
         if self.is_cpu() && has_products && chooser.choose("tiling", packs, forms, |_| None) {
             flags.push("--iree-opt-data-tiling".to_owned());
+        }
+        let forms = || vec![Form::new("plain", false), Form::new("aggressive", true)];
+        if matches!(self, Target::Cuda { .. }) && chooser.choose("fusion", false, forms, |_| None) {
+            flags.push(AGGRESSIVE_FUSION.to_owned());
         }
         flags
     }
@@ -72,12 +78,7 @@ impl Target {
                 flags
             }
             Target::Rocm { arch } => {
-                let mut flags = own(&[
-                    "--iree-hal-target-device=hip",
-                    FUSE_PADDING,
-                    // Without this flag, a normalization's statistics are separate dispatches.
-                    "--iree-dispatch-creation-enable-aggressive-fusion",
-                ]);
+                let mut flags = own(&["--iree-hal-target-device=hip", FUSE_PADDING, AGGRESSIVE_FUSION]);
                 flags.push(format!("--iree-rocm-target={}", Target::device(arch)));
                 flags
             }

@@ -210,6 +210,15 @@ fn on_gpus<'c>(
         return (ssa, order.to_vec());
     }
     let [x, w] = summable(lowering, [x.clone(), w.clone()], shape, compute);
+    let is_dense = !shape.is_depthwise() && staged::has_patches(shape);
+    if lowering.target().machine().is_none() && is_dense {
+        let forms = || {
+            let direct = choice::Form::new("iree", Form::Direct);
+            vec![direct, choice::Form::new("patches", Form::Patches)]
+        };
+        let form = lowering.chooser().choose("conv", Form::Direct, forms, |_| None);
+        return staged::lower_as(lowering, [&x, &w], shape, (form, compute));
+    }
     direct::lower(&at, &x, &w, shape, compute)
 }
 

@@ -58,6 +58,11 @@ impl Form {
     }
 }
 
+/// Whether a convolution can be a matmul of patches for each group.
+pub(super) fn has_patches(shape: &Shape<'_>) -> bool {
+    shape.groups <= MAX_SINGLE_GROUPS
+}
+
 /// Whether windows and results extend along the two innermost axes, and windows along no other.
 fn is_plane(shape: &Shape<'_>) -> bool {
     let is_wide = |axis: usize| shape.window.get(axis) > Some(&1) && shape.output.get(axis) > Some(&1);
