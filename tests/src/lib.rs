@@ -61,7 +61,8 @@ pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
     }
 }
 
-/// Returns a share of these, one in this many on average, which [`seed`] chooses; all in a full run.
+/// Returns a share of these, one in this many on average, which [`seed`] chooses. A full run has
+/// all.
 #[must_use]
 pub fn share_of<T>(all: Vec<T>, one_in: u64) -> Vec<T> {
     let one_in = scaled([one_in, 1]);

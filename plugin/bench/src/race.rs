@@ -1,10 +1,10 @@
-//! Candidates for one graph: each is held against the reference, then those that are right take
-//! turns until it is clear which one is the fastest.
+//! Races between candidates for one graph: each is verified against the reference, then the
+//! verified ones take turns until the fastest is known.
 //!
-//! Each candidate has a process, so that one that crashes or hangs spoils nothing else. In each
-//! round the candidates take turns in an order that chance decides. Buffers rotate, and one
-//! execution of each set of them is not timed. A candidate leaves the race when it is slower than
-//! the leader with 95 % confidence, round by round.
+//! Each candidate runs in its own process, so a crash or a hang affects no other. In each round the
+//! candidates take turns in random order. Buffers rotate, and the first execution on each set of
+//! buffers is not timed. A candidate leaves the race once it is slower than the leader with 95 %
+//! confidence, by the ratios of the rounds.
 
 use crate::client::LaunchError;
 use crate::judge::{Judgement, Reference};
@@ -18,32 +18,34 @@ use rand_chacha::rand_core::SeedableRng as _;
 use rotini_graph::Graph;
 use std::path::Path;
 
-/// How long a race is.
+/// The limits of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The seed of the inputs and of the order of turns.
     pub seed: u64,
-    /// How long one turn takes, in microseconds.
+    /// The duration of one turn, in microseconds.
     pub turn: f64,
-    /// How many bytes the rotating buffers have together at least.
+    /// The least total size of the rotating buffers, in bytes.
     pub rotate: u64,
     /// The most rounds.
     pub most_rounds: u32,
 }
 
-/// Rounds before anything is concluded: with fewer samples no interval has a confidence of 95 %.
+/// Rounds before a conclusion: fewer samples give no interval of 95 % confidence.
 const LEAST_ROUNDS: u32 = 6;
-/// After this many rounds, who takes this many times as long as the leader is out.
-const HOPELESS: (u32, f64) = (2, 1.5);
-/// Candidates that are this close are as good as equal.
+/// After this many rounds, a candidate is out if it took this many times as long as the leader in
+/// each of them. One quiet round keeps it: a burst of foreign load must not decide.
+const HOPELESS: (u32, f64) = (4, 1.5);
+/// The ratio of two times below which candidates count as equal.
 const EQUAL: f64 = 1.01;
 
-/// Creates the context of a graph, executes it once, and holds the results against the reference.
-/// Returns the bytes of all buffers.
+/// Creates the context of a graph, executes it once, and verifies the results against the
+/// reference. Returns the bytes of all buffers.
 ///
 /// # Errors
 ///
-/// No process. What the engine does is the inner error: [`Outcome::Wrong`] if its results are.
+/// The outer error: the process cannot be started. The inner error: the engine failed, or
+/// [`Outcome::Wrong`] if its results are wrong.
 pub fn verify(
     session: &mut Session<'_>,
     (file, graph): (&Path, &Graph),
@@ -70,7 +72,7 @@ fn judged(graph: &Graph, reference: &Reference<'_>, bytes: &[u8]) -> Result<(), 
     }
 }
 
-/// What a race says of a candidate.
+/// The result of a race for one candidate.
 #[derive(Clone, Debug)]
 pub struct Raced {
     /// Its times, in microseconds.
@@ -88,16 +90,16 @@ struct Runner {
     is_out: bool,
 }
 
-/// Lets candidates take turns. Each has the context of the graph already. `told` hears the number
-/// of the round and how many candidates are left. Returns the times of each, or why there are none.
+/// Races candidates whose contexts exist already. `progress` receives the number of the round and
+/// of the candidates that are left. Returns the times of each candidate, or why there are none.
 ///
 /// # Errors
 ///
-/// No process.
+/// A process cannot be reached.
 pub fn race(
     sessions: &mut [Session<'_>],
     rules: &Rules,
-    mut told: impl FnMut(u32, usize),
+    mut progress: impl FnMut(u32, usize),
 ) -> Result<Vec<Result<Raced, Outcome>>, LaunchError> {
     let runner = |_: &Session<'_>| Runner {
         samples: Vec::new(),
@@ -114,7 +116,7 @@ pub fn race(
     };
     for round in 0..rules.most_rounds {
         let mut order: Vec<usize> = (0..runners.len()).filter(|&index| !runners[index].is_out).collect();
-        told(round, order.len());
+        progress(round, order.len());
         if order.is_empty() || order.len() < 2 && round >= LEAST_ROUNDS.min(rules.most_rounds) {
             break;
         }
@@ -146,7 +148,7 @@ pub fn race(
     Ok(runners.into_iter().map(result).collect())
 }
 
-/// Takes those out of the race that are slower than the leader; whether the race is over.
+/// Removes the candidates that are slower than the leader. Returns true if the race is over.
 fn conclude(runners: &mut [Runner], rounds: u32) -> bool {
     let median = |samples: &[f64]| interval(&[samples.to_vec()]).map(|(median, ..)| median);
     let left: Vec<usize> = (0..runners.len()).filter(|&index| !runners[index].is_out).collect();
@@ -167,11 +169,11 @@ fn conclude(runners: &mut [Runner], rounds: u32) -> bool {
             .zip(&first)
             .map(|(own, first)| own / first)
             .collect();
-        let Some((ratio, low, high)) = interval(&[ratios]) else {
+        let (after, times) = HOPELESS;
+        let is_hopeless = rounds >= after && ratios.iter().all(|&ratio| ratio > times);
+        let Some((_, low, high)) = interval(&[ratios]) else {
             continue;
         };
-        let (after, times) = HOPELESS;
-        let is_hopeless = rounds >= after && ratio > times;
         runner.is_out = is_hopeless || rounds >= LEAST_ROUNDS && low > 1.0;
         is_clear &= runner.is_out || high < EQUAL;
     }
@@ -192,8 +194,10 @@ mod tests {
 
     #[test]
     fn who_is_clearly_slower_is_out() {
-        let mut runners = [runner(&[10.0, 11.0]), runner(&[20.0, 21.0]), runner(&[12.0, 10.5])];
-        assert!(!conclude(&mut runners, 2));
+        let leader = [10.0, 11.0, 10.0, 10.5];
+        let disturbed = [40.0, 40.0, 10.5, 40.0];
+        let mut runners = [runner(&leader), runner(&[20.0, 21.0, 20.0, 20.0]), runner(&disturbed)];
+        assert!(!conclude(&mut runners, 4));
         assert_eq!(runners.map(|runner| runner.is_out), [false, true, false]);
         // A load that doubles some rounds doubles them for both.
         let slow = [10.2, 20.5, 10.3, 20.6, 10.2, 20.4];
