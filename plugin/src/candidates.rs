@@ -1,11 +1,11 @@
-//! What engine API 1.5.0 asks: the configurations of a graph, and how fast they are known to be.
+//! Queries of engine API 1.5.0: the configurations of a graph, and their predicted rates.
 //!
-//! A configuration is a text of the knob `rotini.schedule`. Configurations are listed by lowering
-//! the graph once, which takes milliseconds; nothing is compiled.
+//! A configuration is a value of the knob `rotini.schedule`. Listing them lowers the graph once,
+//! which takes milliseconds, and compiles nothing.
 //!
-//! A time is only told where it was found before by `rotini tune`: measured on this device, or on
-//! an emulated one predicted as `scripts/speed` predicts it. Without that there is none: what is
-//! predicted comes from compiled code on an emulator, and no closed form gives the same.
+//! A prediction is the time in the record of `rotini tune`: measured on this device, or predicted
+//! on an emulated one as `scripts/speed` does. A graph without a record has no prediction, because
+//! `scripts/speed` needs the compiled code and an emulator, and the closed form is less exact.
 
 use crate::compile::tuned_keys;
 use crate::device::Device;
@@ -24,7 +24,7 @@ use rotini_wire::engine_details::EngineDetails;
 use rotini_wire::prediction::{Kind, Prediction, Status};
 use serde_json::json;
 
-/// What a question is about.
+/// The subject of a query.
 pub struct Question<'a> {
     /// The state of the process.
     pub runtime: &'a Runtime,
@@ -63,8 +63,8 @@ fn setting(choices: &Choices) -> Vec<(String, KnobValue)> {
 ///
 /// # Errors
 ///
-/// If the graph cannot be executed; [`Error::InvalidArgument`] if there can be no page of so large
-/// an `offset` or of that `limit`.
+/// If the graph cannot be executed; [`Error::InvalidArgument`] if `offset` or `limit` is out of
+/// range.
 pub fn page(question: &Question<'_>, offset: u64, limit: u64) -> Result<EngineDetails, Error> {
     if !(1..=MAX_CANDIDATES).contains(&limit) {
         return Err(Error::InvalidArgument(format!(
@@ -109,7 +109,7 @@ pub fn page(question: &Question<'_>, offset: u64, limit: u64) -> Result<EngineDe
     })
 }
 
-/// Lowered as for the compiler: not on a thread of the host's.
+/// Lists the places on a separate thread, as lowering needs more stack than a host's thread has.
 fn listed(prepared: &Prepared, target: &Target) -> Result<Vec<Place>, Error> {
     let list = || places(&prepared.graph, target, &Choices::default());
     match on_own_thread(list) {
@@ -118,7 +118,7 @@ fn listed(prepared: &Prepared, target: &Target) -> Result<Vec<Place>, Error> {
     }
 }
 
-/// What a prediction is told in.
+/// The unit of a prediction.
 #[derive(Clone, Copy)]
 enum Metric {
     /// Billions of operations in a millisecond.
@@ -146,12 +146,12 @@ impl Metric {
     }
 }
 
-/// Returns how fast an ordinary execution, or the fastest configuration, is known to be.
+/// Returns the predicted rate of ordinary execution or of the fastest configuration.
 ///
 /// # Errors
 ///
-/// If the graph cannot be executed, or the metric is not known. That there is no time is none: the
-/// prediction says why.
+/// If the graph cannot be executed, or the metric is unknown. A missing record is no error: the
+/// prediction is then unavailable, with a reason.
 pub fn predict(question: &Question<'_>, kind: Kind, evaluate: bool) -> Result<Prediction, Error> {
     let metric = Metric::parse(&question.knobs.ranking_metric)?;
     let prepared = question.prepared()?;
@@ -188,7 +188,7 @@ pub fn predict(question: &Question<'_>, kind: Kind, evaluate: bool) -> Result<Pr
     Ok(prediction)
 }
 
-/// What is known of a graph on the device, or why nothing is.
+/// Returns the record of a graph on the device, or why there is none.
 fn known(question: &Question<'_>, prepared: &Prepared) -> Result<Record, String> {
     let keys = tuned_keys(question.runtime, &prepared.graph, question.device).map_err(|error| error.to_string())?;
     let record = keys.iter().find_map(|key| tuned::read(question.runtime, key));

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Variables that name a program, a library or a directory. In a process with raised privileges
 /// whoever started it has no say in these.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "ROTINI_HIP_LIBRARY",
     "ROTINI_COMPILE_WORKER",
     "ROTINI_IREE_COMPILE",
@@ -23,6 +23,7 @@ const PLACES: [&str; 7] = [
     "ROTINI_CACHE_DIR",
     "ROTINI_CACHE_PATH",
     "ROTINI_REPRODUCERS",
+    "ROTINI_TUNE",
 ];
 
 /// Where kernels run.
@@ -81,6 +82,8 @@ pub struct Config {
     pub own_workspace: u64,
     /// The directory of graphs that do not compile; `None` keeps none.
     pub reproducers: Option<PathBuf>,
+    /// The `rotini` program that measures graphs before they are used; `None` measures nothing.
+    pub tune: Option<PathBuf>,
     /// What was set and not understood, for the log.
     pub complaints: Vec<String>,
 }
@@ -227,6 +230,7 @@ impl Values {
                 .unwrap_or_else(|| own_file().and_then(|file| shipped_kernels(&file)).into_iter().collect()),
             cache_size: self.bytes("ROTINI_CACHE_SIZE").unwrap_or(4 << 30),
             own_workspace: self.bytes("ROTINI_OWN_WORKSPACE").unwrap_or(1 << 20),
+            tune: self.path("ROTINI_TUNE").flatten(),
             complaints: {
                 self.parsed("ROTINI_LOG", "off, fatal, error, warn, info", |value| {
                     logging::level_by_name(value)

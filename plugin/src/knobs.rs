@@ -1,5 +1,5 @@
-//! Knobs: what an engine config may ask for besides the engine. hipDNN's documentation of knobs has
-//! those that no engine need know be ignored with a warning.
+//! Knobs: the settings of an engine config. As hipDNN's documentation of knobs demands, an unknown
+//! knob is ignored with a warning.
 
 use crate::engine_id;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use rotini_wire::engine_details::{Knob, KnobConstraint};
 
 /// The most workspace that an execution may need, in bytes.
 const WORKSPACE_LIMIT: &str = "global.workspace_size_limit";
-/// Whether to measure which kernels are fastest: that is done by `rotini tune`, not by contexts.
+/// Whether creating a context measures candidates. It never does; `rotini tune` does.
 const BENCHMARKING: &str = "global.benchmarking";
 /// Whether results must be the same bits on all devices of a kind.
 const DETERMINISTIC: &str = "global.deterministic";
@@ -19,7 +19,7 @@ pub const SCHEDULE: &str = "rotini.schedule";
 /// Whether measured choices are used.
 const MEASURED: &str = "rotini.measured";
 
-/// What a config asks for.
+/// The knobs of one engine config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// The most workspace that an execution may need, in bytes.

@@ -34,6 +34,7 @@ pub mod serialized;
 mod settings;
 mod told;
 pub mod tuned;
+mod tuning;
 mod winners;
 
 pub use error::{Error, Status};

@@ -12,6 +12,7 @@ use crate::prepared::{Prepared, Source, check};
 use crate::runtime::Runtime;
 use crate::serialized::{Portable, Serialized};
 use crate::tuned;
+use crate::tuning;
 use rotini_cache::{CompiledFor, Entry, Key, Origin};
 use rotini_emit::{Choices, Target};
 use rotini_graph::{Bindings, Graph};
@@ -52,7 +53,7 @@ pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Ta
 pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8], knobs: &Knobs) -> Result<u64, Error> {
     let compiled_for = device.compiled_for();
     let prepared = check(bytes, &compiled_for.target)?;
-    let choices = choices(runtime, device, &prepared, knobs);
+    let choices = choices(runtime, device, (&prepared, bytes), knobs);
     let cached = compile::cached(runtime, &prepared.graph, compiled_for, &choices);
     let exact = cached.map(|entry| entry.metadata.facts.workspace_bytes);
     let needed = prepared.workspace_bytes(&compiled_for.target, &choices, exact)?;
@@ -61,10 +62,13 @@ pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8], kno
 
 /// Returns the choices that a graph is lowered with: those that are demanded, else those that were
 /// measured to be the fastest.
-fn choices(runtime: &Runtime, device: &dyn Device, prepared: &Prepared, knobs: &Knobs) -> Choices {
+fn choices(runtime: &Runtime, device: &dyn Device, (prepared, bytes): (&Prepared, &[u8]), knobs: &Knobs) -> Choices {
     match &knobs.schedule {
         Some(demanded) => demanded.clone(),
-        None if knobs.uses_measured => tuned::winner(runtime, &prepared.graph, device),
+        None if knobs.uses_measured => {
+            tuning::tune(runtime, device, (&prepared.graph, bytes));
+            tuned::winner(runtime, &prepared.graph, device)
+        }
         None => Choices::default(),
     }
 }
@@ -92,7 +96,7 @@ pub fn create_context(
 ) -> Result<ExecutionContext, Error> {
     let target = &device.compiled_for().target;
     let prepared = check(bytes, target)?;
-    let mut choices = choices(runtime, device.as_ref(), &prepared, knobs);
+    let mut choices = choices(runtime, device.as_ref(), (&prepared, bytes), knobs);
     let of = |choices: &Choices| {
         let wanted = Wanted {
             runtime,

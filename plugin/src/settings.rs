@@ -165,6 +165,14 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Plugin,
+        "ROTINI_TUNE",
+        "a path",
+        "none: nothing is measured",
+        "The `rotini` program. `rotini tune` then measures each graph that has no record on this device before a program uses it for the \
+         first time, in another process; that takes seconds to minutes for each graph. Later processes use the records.",
+    ),
+    setting(
+        Reader::Plugin,
         "ROTINI_REPRODUCERS",
         "a directory, or empty for none",
         "`reproducers` in the cache directory",

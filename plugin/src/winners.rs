@@ -5,7 +5,7 @@ use rotini_emit::Choices;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Graphs whose choices are kept in memory; then a process begins anew.
+/// The most graphs whose choices are kept in memory. Beyond, all are dropped.
 const MOST: usize = 4096;
 
 /// Choices by the keys of [records](crate::tuned::Record).

@@ -21,11 +21,11 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = value_parser!(u16).range(1..=1000))]
     pub(crate) most: u16,
 
-    /// Measures graphs again that were measured before. What was found to be wrong stays wrong
+    /// Measures graphs again that have a record. Wrong candidates stay wrong
     #[arg(long)]
     pub(crate) again: bool,
 
-    /// The most turns of a candidate; confidence may end the race earlier
+    /// The most turns of a candidate; the race ends earlier once the winner is clear
     #[arg(long, value_name = "NUMBER", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) turns: u32,
 
@@ -41,12 +41,15 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Writes all that is known, of these and of other devices, to a file
+    /// Writes one page in HTML to a file: the candidates of each graph by time, and the choice
+    #[arg(long, value_name = "FILE")]
+    pub(crate) page: Option<PathBuf>,
+
+    /// Writes all records, also those of other devices, to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
 
-    /// Takes what files that --export wrote know, and merges it with what is known here; several
-    /// with several --import
+    /// Merges the records of a file that --export wrote; may be given several times
     #[arg(long = "import", value_name = "FILE")]
     pub(crate) imports: Vec<PathBuf>,
 }

@@ -2,14 +2,16 @@
 //!
 //! | Module | What it owns |
 //! |---|---|
-//! | `contest` | one graph: its candidates, tried and measured, and the record that comes of it |
+//! | `contest` | the tuning of one graph, from candidates to a record |
 //! | `predicted` | times on an emulated GPU: predictions |
-//! | `exchange` | records in files, for other machines |
-//! | `report` | what was found, for people |
-//! | `setup` | what all graphs of a run share: device, plugin, cache |
+//! | `exchange` | export and import of records |
+//! | `report` | text and JSON output |
+//! | `page` | HTML output |
+//! | `setup` | the device, the plugin and the cache of a run |
 
 mod contest;
 mod exchange;
+mod page;
 mod predicted;
 mod report;
 mod setup;
@@ -20,7 +22,7 @@ use crate::args::Tune;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use contest::{Contest, Found};
 use setup::Setup;
 
@@ -45,6 +47,11 @@ pub(super) fn tune(args: &Tune, output: &Output) -> Result<Answer> {
     drop(progress);
     if let Some(file) = &args.export {
         exchange::export(&setup, file, output)?;
+    }
+    if let Some(file) = &args.page {
+        let records: Vec<_> = all.iter().filter_map(Found::record).collect();
+        let page = page::page(&setup.measured_on(), &records);
+        std::fs::write(file, page).with_context(|| format!("{} cannot be written", file.display()))?;
     }
     report::all(&setup, &all, output)?;
     Ok(Answer::of(!all.iter().any(Found::is_bad)))

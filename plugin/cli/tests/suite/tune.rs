@@ -185,6 +185,24 @@ fn a_wrong_candidate_never_wins_and_is_remembered() {
     is_told(true);
 }
 
+#[test]
+fn a_program_measures_on_request_of_its_environment() {
+    let Some((bench, plugin)) = ready() else { return };
+    let run = |program: &Path| {
+        let mut command = bench.command(["run", "--plugin", &plugin, "conv.fb"]);
+        command.env("ROTINI_DEVICE", "cpu").env("ROTINI_TUNE", program);
+        Finished::new(command.current_dir(bench.directory.path()).output().unwrap())
+    };
+    fine(&run(&bench.path("missing")));
+    assert_eq!(kept(&bench, "cache").0, None);
+    fine(&run(Path::new(env!("CARGO_BIN_EXE_rotini"))));
+    let record = kept(&bench, "cache").0.unwrap();
+    assert!(record.winner.is_some(), "{record:?}");
+    // Nothing is measured twice.
+    fine(&run(Path::new(env!("CARGO_BIN_EXE_rotini"))));
+    assert_eq!(kept(&bench, "cache").0, Some(record));
+}
+
 /// Notes of which some process is the last to have written all, or none.
 fn are_whole(cache: &Path) {
     let Ok(notes) = rotini_cache::notes(cache) else { return };

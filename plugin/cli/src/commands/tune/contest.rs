@@ -1,4 +1,4 @@
-//! One graph: its candidates, tried and measured, and the record that comes of it.
+//! The tuning of one graph: verifies and measures its candidates, and writes the record.
 
 use super::predicted;
 use super::setup::Setup;
@@ -18,11 +18,11 @@ use rotini_workloads::Workload;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Operations up to which results are held against the reference; beyond, against those of the
-/// usual form.
+/// Operations up to which results are verified against the reference. Beyond, the results of the
+/// usual form serve as the reference.
 const MOST_JUDGED: f64 = 20e9;
 
-/// What became of a graph.
+/// The outcome for one graph.
 pub(super) enum Found {
     /// It was measured before.
     Known(Record),
@@ -54,14 +54,14 @@ impl Found {
     }
 }
 
-/// A graph whose candidates are to be measured.
+/// The tuning of one graph.
 pub(super) struct Contest<'a> {
     setup: &'a Setup,
     args: &'a Tune,
     workload: &'a Workload,
 }
 
-/// A graph that can be executed, and what is known of it.
+/// A supported graph, with the key of its record.
 struct Problem {
     graph: Graph,
     prepared: Prepared,
@@ -107,8 +107,8 @@ impl<'a> Contest<'a> {
         self.measure(&problem, record, progress).map(Found::Measured)
     }
 
-    /// The record of a graph of which nothing is measured: what is wrong stays wrong, and what does
-    /// not compile is not tried again unless that is asked for.
+    /// Returns a new record with the candidates to try. Wrong candidates of an earlier record stay
+    /// wrong; those that failed are tried again only with `--again`.
     fn begin(&self, problem: &Problem, earlier: Option<Record>) -> Result<Record> {
         let Setup { runtime, device, .. } = self.setup;
         let (normal, target) = (&problem.prepared.graph, &device.compiled_for().target);
@@ -162,7 +162,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Tries and measures the candidates, and stores what is found on the way.
+    /// Verifies and measures the candidates, and stores the record after each step.
     fn measure(&self, problem: &Problem, mut record: Record, progress: &Progress) -> Result<Record> {
         let directory = tempfile::tempdir().context("no temporary directory")?;
         let file = directory.path().join("graph");
@@ -233,7 +233,7 @@ impl<'a> Contest<'a> {
                 rotate: Setup::rotate(),
                 most_rounds: self.args.turns,
             };
-            let told = |round: u32, left: usize| {
+            let show = |round: u32, left: usize| {
                 progress.stage(format!(
                     "round {} of at most {}: {left} candidates",
                     round + 1,
@@ -247,7 +247,7 @@ impl<'a> Contest<'a> {
                 is_beaten,
             };
             let failed = |outcome: results::Outcome| outcome.reason().unwrap_or_default().to_owned();
-            let raced = race(&mut sessions, &rules, told)?;
+            let raced = race(&mut sessions, &rules, show)?;
             raced.into_iter().map(|raced| raced.map(time).map_err(failed)).collect()
         };
         let is_predicted = record.clock == Clock::Predicted;
@@ -263,7 +263,7 @@ impl<'a> Contest<'a> {
         Ok(record)
     }
 
-    /// The hash of the code that a candidate was compiled to, if the cache has it.
+    /// Returns the hash of a candidate's compiled code, if the cache has it.
     fn code(&self, problem: &Problem, choices: &str) -> Option<blake3::Hash> {
         let Setup { runtime, device, .. } = self.setup;
         let choices = Choices::parse(choices).ok()?;
@@ -271,7 +271,7 @@ impl<'a> Contest<'a> {
         Some(blake3::hash(&entry.payload))
     }
 
-    /// A process of the plugin with these choices, which keeps its code where programs find it.
+    /// Returns how to run the plugin with these choices, with the cache that programs use.
     fn spec(&self, choices: &str) -> EngineSpec {
         EngineSpec {
             label: choices.to_owned(),

@@ -1,4 +1,4 @@
-//! Records in files, for other machines: one JSON document, a record by key.
+//! Export and import of records: one JSON document that maps keys to records.
 
 use super::setup::Setup;
 use crate::output::Output;
@@ -20,7 +20,7 @@ struct File {
     records: BTreeMap<String, Record>,
 }
 
-/// Writes all that is known to a file.
+/// Writes all records to a file.
 pub(super) fn export(setup: &Setup, path: &Path, output: &Output) -> Result<()> {
     let known = notes(&setup.cache).with_context(|| format!("{} cannot be read", setup.cache.display()))?;
     let records: BTreeMap<String, Record> = known
@@ -37,8 +37,8 @@ pub(super) fn export(setup: &Setup, path: &Path, output: &Output) -> Result<()> 
     output.note(&format!("{}: {count} graphs written", path.display()))
 }
 
-/// Takes what a file knows: merged with what is known here. What was measured on another device is
-/// kept for it, and not used here.
+/// Merges the records of a file into the cache. Records of other devices are kept, but not used
+/// on this one.
 pub(super) fn import(setup: &Setup, path: &Path, output: &Output) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file: File = serde_json::from_str(&text)

@@ -1,4 +1,4 @@
-//! Times on an emulated GPU: what the model predicts from what the emulator counts.
+//! Predicted times on an emulated GPU, from the time model and the emulator's counts.
 
 use super::setup::Setup;
 use crate::args::EMULATE_GRAPH;

@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! The text and JSON output of `rotini tune`.
 
 use super::contest::Found;
 use super::setup::Setup;
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Widths of columns.
 const NAME: usize = 44;
 
-/// Tells what became of a graph, when it is done.
+/// Prints the outcome for one graph.
 pub(super) fn line(found: &Found, output: &Output) -> Result<()> {
     if output.json {
         return Ok(());
@@ -72,7 +72,7 @@ const fn word(clock: Clock) -> &'static str {
 }
 
 /// The usual form and the winner, if both were timed.
-fn gain(record: &Record) -> Option<(&Tried, &Tried)> {
+pub(super) fn gain(record: &Record) -> Option<(&Tried, &Tried)> {
     let timed = |tried: &&Tried| tried.time.is_some();
     let usual = record.tried.first().filter(timed)?;
     let winner = record
@@ -82,7 +82,7 @@ fn gain(record: &Record) -> Option<(&Tried, &Tried)> {
     Some((usual, winner.filter(timed)?))
 }
 
-/// Tells what was gained, and how far the estimates were off.
+/// Prints the gains, and the error of the closed form.
 pub(super) fn all(setup: &Setup, found: &[Found], output: &Output) -> Result<()> {
     let records: Vec<&Record> = found.iter().filter_map(Found::record).collect();
     if output.json {
@@ -121,13 +121,13 @@ pub(super) fn all(setup: &Setup, found: &[Found], output: &Output) -> Result<()>
     output.line(&estimates(&records))
 }
 
-/// The geometric mean; 1 of nothing.
+/// The geometric mean; 1 for an empty slice.
 fn mean(ratios: &[f64]) -> f64 {
     let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     (logarithms / ratios.len().max(1) as f64).exp()
 }
 
-/// How far the closed form was off.
+/// Returns the bias and the spread of the closed form's error, as text.
 fn estimates(records: &[&Record]) -> String {
     let tried = records.iter().flat_map(|record| &record.tried);
     let errors: Vec<f64> = tried

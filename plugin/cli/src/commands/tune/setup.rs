@@ -1,4 +1,4 @@
-//! What all graphs of a run of `rotini tune` share.
+//! The state that all graphs of one `rotini tune` share.
 
 use crate::args::Tune;
 use crate::commands::bench::launch;
@@ -12,7 +12,7 @@ use rotini_plugin::runtime::Runtime;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What all graphs of a run share.
+/// The state that all graphs of a run share.
 pub(super) struct Setup {
     pub(super) runtime: Runtime,
     pub(super) device: Arc<dyn Device>,
@@ -58,8 +58,8 @@ impl Setup {
         self.device.measured_on()
     }
 
-    /// Bytes of the rotating buffers: more than the caches that a core has for itself, and no more
-    /// than takes milliseconds to fill.
+    /// Returns the size of the rotating buffers in bytes: more than a core's private caches, and
+    /// small enough to fill in milliseconds.
     pub(super) fn rotate() -> u64 {
         64 << 20
     }

@@ -1,0 +1,89 @@
+//! Tuning on request of a program's environment: with `ROTINI_TUNE` set, `rotini tune` measures
+//! each graph that has no record on this device, before the graph is used for the first time.
+//!
+//! The measurement runs in a process of its own, one graph at a time. It writes its record into
+//! the cache, where [`crate::tuned`] reads it. A program that does not exist or fails costs a
+//! warning: the graph is then used in its usual form.
+
+use crate::compile::tuned_keys;
+use crate::device::Device;
+use crate::error::Error;
+use crate::own_thread::on_own_thread;
+use crate::runtime::Runtime;
+use crate::tuned;
+use rotini_cache::Key;
+use rotini_emit::Target;
+use rotini_graph::NormalGraph;
+use rotini_iree::compiler::own_file;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of the program's error output that a warning quotes.
+const MOST_QUOTED: usize = 500;
+
+/// One measurement at a time: two would disturb each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs `rotini tune` on a graph if `ROTINI_TUNE` names the program and the graph has no record.
+/// `bytes` is the graph as the host gave it.
+pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&NormalGraph, &[u8])) {
+    let Some(program) = &runtime.config.tune else {
+        return;
+    };
+    let Ok(keys) = tuned_keys(runtime, graph, device) else {
+        return;
+    };
+    // A graph that this process has used stays in the form in which it was used.
+    let is_settled = || {
+        keys.iter()
+            .any(|key| runtime.winners.get(key).is_some() || is_measured(runtime, key))
+    };
+    if is_settled() {
+        return;
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread may have measured the same graph meanwhile.
+    if is_settled() {
+        return;
+    }
+    let device = match device.compiled_for().target {
+        Target::Cpu | Target::X86(_) => "cpu",
+        Target::Rocm { .. } => "hip",
+        Target::Cuda { .. } => "cuda",
+    };
+    // Starting a process leaves thread-local state behind: not on a thread of the host's.
+    let ran = on_own_thread(|| run(program, device, bytes));
+    match ran.map_err(|error| Error::Internal(error.to_string())) {
+        Ok(Ok(())) => {}
+        Ok(Err(reason)) => tracing::warn!("ROTINI_TUNE: {} measured nothing: {reason}", program.display()),
+        Err(error) => tracing::warn!("ROTINI_TUNE: {error}"),
+    }
+}
+
+fn is_measured(runtime: &Runtime, key: &Key) -> bool {
+    tuned::read(runtime, key).is_some_and(|record| record.winner.is_some())
+}
+
+fn run(program: &Path, device: &str, graph: &[u8]) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let plugin = own_file().ok_or("this library's file is unknown")?;
+    let mut file = tempfile::Builder::new().suffix(".fb").tempfile().map_err(text)?;
+    file.write_all(graph).map_err(text)?;
+    let output = Command::new(program)
+        .args(["tune", "--device", device, "--plugin"])
+        .arg(plugin)
+        .arg(file.path())
+        // The plugin that the process loads must not tune.
+        .env_remove("ROTINI_TUNE")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(text)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: String = said.trim().chars().take(MOST_QUOTED).collect();
+    Err(format!("{}: {said}", output.status))
+}
