@@ -5,6 +5,7 @@ use rotini_graph::{DataType, Graph, PointwiseMode, Tensor, TensorKind, element_s
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_tests::cases::{Conv, Order};
 use rotini_tests::harness::Memory;
+use rotini_wire::candidate_page::MAX_CANDIDATES;
 
 /// Alignment of buffers: what lets compiled code use them in place, as hipMalloc's memory does.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -35,6 +36,22 @@ impl Subject {
     /// Asks whether a graph can be executed, and makes sure that it can.
     pub(crate) fn expect_applicable(&self, graph: &[u8]) -> Result<()> {
         ensure!(self.handle.applicable(graph)? == [self.engine], "the graph is declined");
+        Ok(())
+    }
+
+    /// Returns the number of configurations of a graph, from a page with all of them.
+    pub(crate) fn candidates(&self, graph: &[u8]) -> Result<usize> {
+        let details = self
+            .handle
+            .candidates(&engine_config(self.engine), graph, [0, MAX_CANDIDATES])?;
+        Ok(details.candidate_page.context("there is no page")?.candidates.len())
+    }
+
+    /// Asks for the rate of ordinary execution.
+    pub(crate) fn predict(&self, graph: &[u8]) -> Result<()> {
+        const ENGINE: i32 = 0;
+        self.handle
+            .prediction(&engine_config(self.engine), graph, [ENGINE, 1])?;
         Ok(())
     }
 
