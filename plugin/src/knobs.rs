@@ -80,12 +80,10 @@ impl Knobs {
                 (MEASURED, _) => return refused("0 or 1"),
                 (DETERMINISTIC, Some(KnobValue::Integer(flag @ (0 | 1)))) => is_deterministic = *flag == 1,
                 (DETERMINISTIC, _) => return refused("0 or 1"),
-                (BENCHMARKING, Some(KnobValue::Integer(0))) => {}
-                (BENCHMARKING, Some(KnobValue::Integer(1))) => {
-                    if IGNORED.is_news(name.as_bytes()) {
-                        tracing::warn!("{BENCHMARKING} has no effect: `rotini tune` measures, contexts never do");
-                    }
+                (BENCHMARKING, Some(KnobValue::Integer(1))) if IGNORED.is_news(name.as_bytes()) => {
+                    tracing::warn!("{BENCHMARKING} has no effect: `rotini tune` measures, contexts never do");
                 }
+                (BENCHMARKING, Some(KnobValue::Integer(0 | 1))) => {}
                 (BENCHMARKING, _) => return refused("0 or 1"),
                 (name, _) if IGNORED.is_news(name.as_bytes()) => {
                     tracing::warn!("the knob {name} has no effect: it is none of rotini's");

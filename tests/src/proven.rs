@@ -8,12 +8,16 @@
 //! sources: if a changed lowering emits the same MLIR for a case, the verdict holds. If one of the
 //! hashes no longer fits, the case is executed.
 //!
+//! A changed judge, or another processor, voids all verdicts of a device at once. Then CI cannot
+//! execute everything within its time: of the voided cases it executes one in [`VOIDED`]. Cases
+//! whose own hash changed, and new ones, are executed in any case.
+//!
 //! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
 //! |---|---|---|
 //! | not set, or `ROTINI_CASE` names cases | every case | nothing |
-//! | `trust` | what is not proven, and a twentieth of what is, chosen by `ROTINI_TEST_SEED` | nothing |
-//! | `quick` | what is not proven | nothing |
-//! | `prove` | as `trust` | the cases that were right |
+//! | `trust` | what is not proven, of voided cases a share, and a twentieth of what is proven, chosen by `ROTINI_TEST_SEED` | nothing |
+//! | `quick` | what is not proven, of voided cases a share | nothing |
+//! | `prove` | what is not proven, all voided cases, and a twentieth of what is proven | the cases that were right |
 //! | `full` | every case | the cases that were right |
 
 mod book;
@@ -38,6 +42,9 @@ use std::path::{Path, PathBuf};
 
 /// One in this many proven cases is executed anyway.
 const AGAIN: u64 = 20;
+
+/// One in this many cases is executed whose verdicts have another ground.
+const VOIDED: u64 = 12;
 
 /// How a case is executed and judged.
 #[derive(Clone, Debug)]
@@ -196,6 +203,16 @@ impl Mode {
     }
 }
 
+/// Why a trial is not executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// It was right, and nothing changed that its result depends on.
+    Proven,
+    /// It was right under another judge or on another processor; this run executes a share of
+    /// those.
+    Voided,
+}
+
 /// The verdicts on a device.
 pub(crate) struct Verdicts {
     ground: Ground,
@@ -247,11 +264,20 @@ impl Verdicts {
         self.ground.verdict(trial).ok()
     }
 
-    /// Whether a trial need not be executed.
-    pub(crate) fn is_proven(&self, trial: &Trial<'_>, verdict: &Verdict) -> bool {
+    /// Returns why a trial need not be executed; `None` if it must be.
+    pub(crate) fn passed(&self, trial: &Trial<'_>, verdict: &Verdict) -> Option<Passed> {
         let name = trial.name();
-        let was_right = self.known.get(&name).is_some_and(|verdicts| verdicts.contains(verdict));
-        self.mode.trusts && was_right && !(self.mode.repeats && is_again(self.seed, &name))
+        let known = self.known.get(&name)?;
+        if !self.mode.trusts {
+            return None;
+        }
+        if known.contains(verdict) {
+            let is_again = self.mode.repeats && is_chosen(self.seed, &name, AGAIN);
+            return (!is_again).then_some(Passed::Proven);
+        }
+        let is_voided = known.iter().all(|one| one.ground != verdict.ground);
+        let is_left_out = is_voided && !self.mode.writes && !is_chosen(self.seed, &name, VOIDED);
+        is_left_out.then_some(Passed::Voided)
     }
 
     /// Writes which trials are proven now, by what was executed or before; the others of the run
@@ -269,15 +295,15 @@ impl Verdicts {
     }
 }
 
-/// Whether a seed chooses a case.
-fn is_again(seed: u64, name: &str) -> bool {
+/// Whether a seed chooses a case: one in `every`, on average.
+fn is_chosen(seed: u64, name: &str, every: u64) -> bool {
     let mut hasher = blake3::Hasher::new();
     field(&mut hasher, &seed.to_le_bytes());
     field(&mut hasher, name.as_bytes());
     let [first, ..] = *hasher.finalize().as_bytes().as_chunks::<8>().0 else {
         return true;
     };
-    u64::from_le_bytes(first).is_multiple_of(AGAIN)
+    u64::from_le_bytes(first).is_multiple_of(every)
 }
 
 /// The repository.

@@ -1,7 +1,7 @@
 //! Which cases are run.
 
 use crate::cases;
-use crate::proven::{Trial, Verdict, Verdicts};
+use crate::proven::{Passed, Trial, Verdict, Verdicts};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -30,7 +30,7 @@ pub(crate) fn expect<'a, T: Sync>(
         !chosen.is_empty() || is_in_a_name(&only, &names(on_gpu)),
         "there is no case to run: ROTINI_CASE={only} is in no case's name"
     );
-    let executed = AtomicUsize::new(0);
+    let [executed, voided] = [0, 0].map(AtomicUsize::new);
     let keep = |trials: Vec<(Trial<'_>, Option<Verdict>)>| {
         let kept = verdicts.map_or(Ok(()), |verdicts| verdicts.record(trials));
         kept.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
@@ -42,10 +42,15 @@ pub(crate) fn expect<'a, T: Sync>(
             let verdict = verdicts.and_then(|verdicts| {
                 let trial = trial(one);
                 let verdict = verdicts.verdict(&trial)?;
-                Some((verdicts.is_proven(&trial, &verdict), verdict))
+                Some((verdicts.passed(&trial, &verdict), verdict))
             });
-            if let Some((true, verdict)) = verdict {
-                return Ok(Some(verdict));
+            match verdict {
+                Some((Some(Passed::Proven), verdict)) => return Ok(Some(verdict)),
+                Some((Some(Passed::Voided), _)) => {
+                    voided.fetch_add(1, Relaxed);
+                    return Ok(None);
+                }
+                _ => {}
             }
             executed.fetch_add(1, Relaxed);
             match run(one) {
@@ -60,7 +65,11 @@ pub(crate) fn expect<'a, T: Sync>(
         })
         .collect();
     if verdicts.is_some() {
-        println!("{executed:?} of {} cases executed, the others are proven", chosen.len());
+        println!(
+            "{executed:?} of {} cases executed; {voided:?} not, though the judge or the processor changed since they were right; the \
+             others are proven",
+            chosen.len()
+        );
         // Once more all together: those that share a name, and those that are right no more.
         let found = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
         keep(chosen.iter().map(|one| trial(one)).zip(found).collect());

@@ -118,6 +118,18 @@ fn verdicts(ground: Ground, mode: &str, path: &Path) -> Verdicts {
     }
 }
 
+fn chosen_by(seed: u64, ground: Ground, mode: &str, path: &Path) -> Verdicts {
+    Verdicts {
+        seed,
+        ..verdicts(ground, mode, path)
+    }
+}
+
+fn changed(what: &str) -> Ground {
+    let mut all = changed_grounds().into_iter();
+    all.find(|(name, _)| *name == what).unwrap().1
+}
+
 /// Runs a case with verdicts, right or wrong: whether it was executed, and how the test ended.
 fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
     let executed = Mutex::new(false);
@@ -145,12 +157,9 @@ fn nothing_wrong_hides_behind_a_verdict() {
     assert_eq!(run(&case, &verdicts(ground(), "prove", &path), true), (true, true));
     assert_eq!(run(&case, &verdicts(ground(), "quick", &path), false), (false, true));
     let line = std::fs::read_to_string(&path).unwrap();
-    for (what, ground) in changed_grounds() {
-        assert_eq!(
-            run(&case, &verdicts(ground, "quick", &path), false),
-            (true, false),
-            "{what}"
-        );
+    for (what, _) in changed_grounds() {
+        let mut runs = (0..200).map(|seed| run(&case, &chosen_by(seed, changed(what), "quick", &path), false));
+        assert_eq!(runs.find(|(executed, _)| *executed), Some((true, false)), "{what}");
     }
     // The same with what is tried.
     let data = cases::Data {
@@ -198,15 +207,44 @@ fn nothing_wrong_hides_behind_a_verdict() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
 }
 
+/// CI executes a share of the cases that a changed ground voids, another one with each seed; all of
+/// those that changed themselves, and all that are new.
+#[test]
+fn a_share_of_voided_cases_is_executed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("proven.txt");
+    let case = named(CASE).unwrap();
+    assert_eq!(run(&case, &verdicts(ground(), "prove", &path), true), (true, true));
+    for mode in ["trust", "quick"] {
+        for what in ["features", "compiler"] {
+            let executed = |seed: u64| run(&case, &chosen_by(seed, changed(what), mode, &path), true).0;
+            let count = (0..80).filter(|&seed| executed(seed)).count();
+            assert!((1..=20).contains(&count), "{mode}, {what}: {count} of 80");
+        }
+        let mut other = case.clone();
+        other.graph.tensors[0].alignment = 32;
+        assert_eq!(run(&other, &verdicts(ground(), mode, &path), true), (true, true));
+        other.name.push_str("_new");
+        assert_eq!(
+            run(&other, &verdicts(changed("compiler"), mode, &path), true),
+            (true, true)
+        );
+    }
+}
+
 #[test]
 fn one_in_twenty_is_executed_again_and_each_in_its_turn() {
     let names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
-    let chosen = |seed| names.iter().filter(|name| is_again(seed, name)).count();
+    let chosen = |seed| names.iter().filter(|name| is_chosen(seed, name, AGAIN)).count();
     for seed in 0..20 {
         let share = chosen(seed) * 100 / names.len();
         assert!((3..=7).contains(&share), "seed {seed}: {share} %");
     }
-    assert!(names.iter().all(|name| (0..400).any(|seed| is_again(seed, name))));
+    assert!(
+        names
+            .iter()
+            .all(|name| (0..400).any(|seed| is_chosen(seed, name, AGAIN)))
+    );
 }
 
 #[test]

@@ -18,6 +18,7 @@
 //! | `mutants` | the harness fails a plugin that is made worse, on the CPU and here |
 
 mod cases;
+mod determinism;
 mod engines;
 mod hip_device;
 mod limits;

@@ -26,8 +26,10 @@ use rotini_plugin::config::Config;
 use rotini_plugin::prepared::{Prepared, check};
 use rotini_plugin::runtime::Runtime;
 use rotini_reference::span_bytes;
+use rotini_tests::cases::Case;
 use rotini_tests::harness::stored;
 use rotini_tests::random::{Settings, recipe};
+use rotini_tests::share_of;
 use rotini_workloads::blocks::Direction;
 use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
 use std::path::PathBuf;
@@ -38,6 +40,9 @@ const SMALL: u64 = 64 << 20;
 const WORST: u64 = 4;
 /// Up to this many bytes the host is asked for nothing.
 const LITTLE: u64 = 16 << 10;
+
+/// One in this many attention cases is compiled for other GPUs.
+const SHARE: u64 = 60;
 
 /// How many times its operands' bytes a graph of the suites may need on CPUs.
 const OPERANDS: u64 = 4;
@@ -230,6 +235,21 @@ fn the_report_follows_what_is_compiled() {
         far.join(", ")
     );
     assert!(median <= 1.2, "the median of reported over needed is {median}");
+}
+
+/// Attention without kernels of rotini: IREE fuses other operations for each kind of GPU.
+#[test]
+fn the_report_is_enough_for_attention_by_iree() {
+    let runtime = runtime();
+    let is_attention = |case: &Case| case.name.starts_with("sdpa") || case.name.starts_with("bool_sdpa");
+    let cases: Vec<_> = rotini_tests::cases::all().into_iter().filter(is_attention).collect();
+    let encoded = |case: Case| (case.name, rotini_wire::encode(&case.graph));
+    let graphs: Vec<_> = share_of(cases, SHARE).into_iter().map(encoded).collect();
+    for name in ["sm_80", "gfx90a"] {
+        let target = Target::parse(name).expect("a known target");
+        let (all, faults) = each_measured(&runtime, &target, &graphs);
+        assert!(!all.is_empty() && faults.is_empty(), "{name}:\n{}", faults.join("\n"));
+    }
 }
 
 /// On CPUs no graph of the suites needs more than a few times the bytes of its operands.

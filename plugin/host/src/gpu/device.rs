@@ -209,6 +209,12 @@ impl Allocation {
         // SAFETY: both are valid for the length: checked, and borrowed.
         self.memory.gpu.call("hipMemcpyHtoD", |f| unsafe {
             (f.upload)(to, bytes.as_ptr().cast(), bytes.len())
+        })?;
+        // CUDA returns once pageable memory is staged, and streams of this crate do not wait for
+        // the null stream: without this wait, late bytes overwrite results.
+        // SAFETY: the null stream is always there.
+        self.memory.gpu.call("hipStreamSynchronize", |f| unsafe {
+            (f.stream_synchronize)(std::ptr::null_mut())
         })
     }
 

@@ -1,0 +1,154 @@
+//! With the knob `global.deterministic`, a graph computes the same bits in each run, on each stream
+//! and in each order in which the GPU reaches the work.
+//!
+//! Inputs have random bits, so sums round: another order of a sum would be other bits.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use rotini_graph::{DataType, Graph, GraphBuilder, Matmul};
+use rotini_host::gpu::{Allocation, Gpu, Stream};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin};
+use rotini_reference::{Buffers, UNTOUCHED, fill_all};
+use rotini_tests::{cases, harness};
+use rotini_wire::KnobValue;
+use rotini_wire::engine_config::{EngineConfig, encode};
+use std::collections::BTreeMap;
+
+/// Streams whose work is in flight at the same time.
+const STREAMS: usize = 8;
+/// Runs on each stream and in each order: 120 together.
+const ROUNDS: usize = 5;
+/// Seeds of the emulator's scheduler.
+const ORDERS: u64 = 3;
+
+/// A product whose sum is split into parts, and graphs with partial sums between kernels.
+fn graphs() -> Vec<Graph> {
+    let mut b = GraphBuilder::new("deep product");
+    let [a, w] = [[1, 32, 1024], [1, 1024, 32]].map(|dims| b.buffer("operand", DataType::F16, &dims));
+    let c = b.buffer("c", DataType::F16, &[1, 32, 32]);
+    b.node("matmul", DataType::F32, Matmul { a, b: w, c });
+    let cases = ["wgrad_many_one_channel_nchw_f16", "bool_sdpa_backward_row"];
+    let cases = cases.map(|name| cases::named(name).unwrap().graph);
+    [b.build()].into_iter().chain(cases).collect()
+}
+
+/// Inputs between -1 and 1 in f16, whose last bits matter to sums; other types as everywhere.
+fn inputs(graph: &Graph) -> Buffers {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut all = fill_all(graph, 0).unwrap();
+    for tensor in graph.tensors.iter().filter(|tensor| tensor.dtype == DataType::F16) {
+        let Some(bytes) = all.get_mut(&tensor.uid) else {
+            continue;
+        };
+        for element in bytes.chunks_exact_mut(2) {
+            // Exponents below that of 1.
+            let bits = rng.random_range(0x2000_u16..0x3C00) | u16::from(rng.random::<bool>()) << 15;
+            element.copy_from_slice(&bits.to_le_bytes());
+        }
+    }
+    all
+}
+
+/// The memory of one stream's executions.
+struct Lane {
+    stream: Stream,
+    memory: BTreeMap<i64, Allocation>,
+    workspace: Option<Allocation>,
+}
+
+impl Lane {
+    fn new(gpu: &Gpu, inputs: &Buffers, workspace: usize) -> Self {
+        let filled = |bytes: &[u8]| {
+            let memory = gpu.allocate(bytes.len()).unwrap();
+            memory.write(0, bytes).unwrap();
+            memory
+        };
+        let lane = Lane {
+            stream: gpu.stream().unwrap(),
+            memory: inputs.iter().map(|(&uid, bytes)| (uid, filled(bytes))).collect(),
+            workspace: (workspace > 0).then(|| filled(&vec![UNTOUCHED; workspace])),
+        };
+        gpu.synchronize().unwrap();
+        lane
+    }
+
+    /// Enqueues an execution.
+    fn execute(&self, handle: &Handle, context: &Context) {
+        let buffer = |(&uid, memory): (&i64, &Allocation)| DeviceBuffer {
+            uid,
+            ptr: memory.pointer(),
+        };
+        let pack: Vec<DeviceBuffer> = self.memory.iter().map(buffer).collect();
+        let workspace = self.workspace.as_ref();
+        let workspace = workspace.map_or(std::ptr::null_mut(), Allocation::pointer);
+        // SAFETY: the stream and the memory live until `results` has waited; the memory has the
+        // spans of the tensors.
+        unsafe {
+            handle.set_stream(self.stream.raw()).unwrap();
+            context.execute(workspace, &pack).unwrap();
+        }
+    }
+
+    /// Waits for the work, and returns the outputs.
+    fn results(&self, outputs: &[i64]) -> Vec<Vec<u8>> {
+        self.stream.synchronize().unwrap();
+        let read = |uid: &i64| {
+            let mut bytes = vec![0; self.memory[uid].bytes()];
+            self.memory[uid].read(0, &mut bytes).unwrap();
+            bytes
+        };
+        outputs.iter().map(read).collect()
+    }
+}
+
+#[test]
+fn the_knob_fixes_every_bit() {
+    let gpu = harness::gpu().unwrap();
+    // SAFETY: the plugin that this workspace builds.
+    let plugin = unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap();
+    let config = encode(&EngineConfig {
+        engine_id: plugin.engine_ids().unwrap()[0],
+        knobs: vec![("global.deterministic".to_owned(), KnobValue::Integer(1))],
+        ..EngineConfig::default()
+    });
+    // SAFETY: the emulator declares it so.
+    let seed_scheduler = unsafe { gpu.driver().function::<unsafe extern "C" fn(u64)>("hipemu_set_seed") };
+    let is_real = std::env::var_os("ROTINI_TEST_DEVICE").is_some();
+    assert!(seed_scheduler.is_ok() || is_real, "the emulator has no scheduler");
+    for mut graph in graphs() {
+        let bytes = rotini_wire::encode(&graph);
+        let mut inputs = inputs(&graph);
+        graph.validate().unwrap();
+        let stored: BTreeMap<i64, bool> = harness::stored(&graph)
+            .into_iter()
+            .map(|(id, is_output)| (graph.tensor(id).unwrap().uid, is_output))
+            .collect();
+        inputs.retain(|uid, _| stored.contains_key(uid));
+        let outputs: Vec<i64> = stored
+            .iter()
+            .filter(|(_, is_output)| **is_output)
+            .map(|(&uid, _)| uid)
+            .collect();
+        let mut first = None;
+        for order in 0..ORDERS {
+            if let Ok(seed_scheduler) = &seed_scheduler {
+                // SAFETY: takes a number.
+                unsafe { seed_scheduler(order) };
+            }
+            let handle = plugin.handle().unwrap();
+            let context = handle.context(&config, &bytes).unwrap();
+            let workspace = context.workspace().unwrap();
+            let lanes: Vec<Lane> = (0..STREAMS).map(|_| Lane::new(&gpu, &inputs, workspace)).collect();
+            for _ in 0..ROUNDS {
+                lanes.iter().for_each(|lane| lane.execute(&handle, &context));
+                for lane in &lanes {
+                    let results = lane.results(&outputs);
+                    let expected = first.get_or_insert_with(|| results.clone());
+                    assert!(results == *expected, "{}: other bits in order {order}", graph.name);
+                }
+            }
+        }
+    }
+}
