@@ -46,7 +46,7 @@ macro_rules! symbols {
         pub(super) struct Symbols {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($ty),*) -> i32,)*
             pub(super) last_error: unsafe extern "C" fn(*mut *const c_char),
-            /// Of engine API 1.5.0; older plugins lack them.
+            /// Functions of engine API 1.5.0, which older plugins lack.
             pub(super) candidates: Option<Candidates>,
             pub(super) prediction: Option<GetPrediction>,
         }

@@ -122,7 +122,7 @@ fn what_is_known_moves_to_another_machine() {
     fine(&read);
     assert!(read.stdout.contains("measured before"), "{}", read.stdout);
     assert_eq!(kept(&bench, "cache"), kept(&bench, "elsewhere"));
-    // Of another device it is kept, not used, and told.
+    // A record of another device is kept and not used, with a warning.
     let text = std::fs::read_to_string(bench.path("tuned.json")).unwrap();
     let mut file: Value = serde_json::from_str(&text).unwrap();
     let records = file["records"].as_object_mut().unwrap();
