@@ -196,7 +196,7 @@ pub(crate) fn run<'c>(
     graph: &NormalGraph,
     target: &Target,
     at: Emitter<'c>,
-    (kernels, chooser): (&Kernels, &Chooser),
+    (kernels, chooser): (&Kernels<'c>, &Chooser),
     arguments: &[Ssa<'c>],
 ) -> Vec<Ssa<'c>> {
     let mut lowering = Lowering::new(graph, target, at, (kernels, chooser));

@@ -78,7 +78,7 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
 use choice::Chooser;
 use ir::Emitter;
-use kernel::{Kernels, WrittenKernels, has_kernels, write_kernels};
+use kernel::{Kernels, PlacedKernels, has_kernels, place_kernels};
 use mlir::{Block, Context, Name, Region, Type, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
@@ -159,7 +159,9 @@ fn emit_by(graph: &NormalGraph, (target, quirks): (&Target, Quirks), chooser: &C
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
     let lowered = Lowered::new(&context, graph, (target, quirks, chooser), &signature)?;
-    functions.extend(lowered.kernels.texts);
+    for executable in lowered.kernels.executables {
+        functions.push(executable.text()?);
+    }
     functions.push(function_text(&context, "compute", &lowered.results, &lowered.block));
     let flags = target.flags_for(graph, quirks, chooser);
     chooser.expect_met()?;
@@ -257,7 +259,7 @@ pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Ch
 /// A graph as the function `@compute`.
 struct Lowered<'c> {
     /// What the function dispatches.
-    kernels: WrittenKernels,
+    kernels: PlacedKernels<'c>,
     block: Block,
     results: Vec<Type<'c>>,
 }
@@ -290,7 +292,7 @@ impl<'c> Lowered<'c> {
             }
             at.run(Name::FuncReturn, &values);
         });
-        let kernels = write_kernels(context, &mut block.operations, (&kernels, chooser), target)?;
+        let kernels = place_kernels(context, &mut block.operations, (&kernels, chooser), target);
         verified(context, &block)?;
         Ok(Lowered {
             kernels,

@@ -21,7 +21,7 @@ pub(crate) struct Lowering<'g, 'c> {
     graph: &'g NormalGraph,
     target: &'g Target,
     at: Emitter<'c>,
-    kernels: &'g Kernels,
+    kernels: &'g Kernels<'c>,
     chooser: &'g Chooser,
     values: Vec<Option<Value<'c>>>,
 }
@@ -32,7 +32,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         graph: &'g NormalGraph,
         target: &'g Target,
         at: Emitter<'c>,
-        (kernels, chooser): (&'g Kernels, &'g Chooser),
+        (kernels, chooser): (&'g Kernels<'c>, &'g Chooser),
     ) -> Self {
         Lowering {
             graph,

@@ -22,9 +22,9 @@ pub(crate) enum Attention<'a> {
     GradientsOnCpu(&'a GradientsOnCpu),
 }
 
-impl Kernels {
+impl<'c> Kernels<'c> {
     /// Appends the kernels of an attention to a block. Its results have these shapes.
-    pub(crate) fn attention<'c>(
+    pub(crate) fn attention(
         &self,
         context: &'c Context,
         (attention, shapes): (Attention<'_>, &[&[i64]]),
@@ -37,7 +37,10 @@ impl Kernels {
                 lanes: Lanes::Wave64(prefill.lanes()),
                 read: read_by(context, &prefill.of),
                 stored: stored_by(context, &prefill.of, shapes),
-                written: prefill.write(context),
+                body: {
+                    let prefill = prefill.clone();
+                    Box::new(move || prefill.write(context))
+                },
             },
             Attention::OnCpu(attention) => Whole {
                 kind: "attention",
@@ -45,7 +48,10 @@ impl Kernels {
                 lanes: Lanes::Single,
                 read: read_by(context, attention.problem()),
                 stored: stored_by(context, attention.problem(), shapes),
-                written: attention.write(context),
+                body: {
+                    let attention = attention.clone();
+                    Box::new(move || attention.write(context))
+                },
             },
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",
@@ -53,7 +59,10 @@ impl Kernels {
                 lanes: Lanes::Wave64(gradients.lanes()),
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
-                written: gradients.write(context),
+                body: {
+                    let gradients = gradients.clone();
+                    Box::new(move || gradients.write(context))
+                },
             },
             Attention::GradientsOnCpu(gradients) => Whole {
                 kind: "gradients",
@@ -61,14 +70,17 @@ impl Kernels {
                 lanes: Lanes::Single,
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
-                written: gradients.write(context),
+                body: {
+                    let gradients = gradients.clone();
+                    Box::new(move || gradients.write(context))
+                },
             },
         };
         self.append_whole(context, kernel)
     }
 
     /// Appends the kernel of all parts, and returns the one that adds them.
-    fn decode<'c>(&self, context: &'c Context, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
+    fn decode(&self, context: &'c Context, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
         let float = Type::float(context, Float::F32);
         let between = decode.between().map(|count| Buffer { count, element: float });
         let mut stored = Vec::new();
@@ -82,7 +94,10 @@ impl Kernels {
             lanes,
             read: read_by(context, &decode.of),
             stored,
-            written: decode.write_parts(context),
+            body: {
+                let decode = decode.clone();
+                Box::new(move || decode.write_parts(context))
+            },
         };
         let parts = self.append_whole(context, parts);
         let numbers = parts.iter().map(|value| value.id());
@@ -92,7 +107,10 @@ impl Kernels {
             lanes,
             read: numbers.zip(between).collect(),
             stored: stored_by(context, &decode.of, shapes),
-            written: decode.write_sum(context),
+            body: {
+                let decode = decode.clone();
+                Box::new(move || decode.write_sum(context))
+            },
         }
     }
 }

@@ -3,7 +3,31 @@
 use super::code::Written;
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, body_text};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+/// Writes the body of a kernel.
+pub(super) type Body<'c> = Box<dyn FnOnce() -> Written + 'c>;
+
+/// A kernel as IREE's executable. Its text is written when a module needs it: plans, workspace
+/// bounds and lists of candidates do without.
+pub(crate) struct Executable<'c>(Box<dyn FnOnce() -> Result<String, EmitError> + 'c>);
+
+impl Executable<'_> {
+    /// Writes the text.
+    ///
+    /// # Errors
+    ///
+    /// [`EmitError::Internal`] if the body is invalid.
+    pub(crate) fn text(self) -> Result<String, EmitError> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Executable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executable").finish_non_exhaustive()
+    }
+}
 
 /// The lanes of a workgroup.
 #[derive(Clone, Copy)]
@@ -17,13 +41,13 @@ pub(super) enum Lanes {
 }
 
 /// A kernel that other operations are fused into, and how it is called.
-pub(super) struct Fusable {
+pub(super) struct Fusable<'c> {
     pub(super) symbol: String,
     pub(super) name: String,
     pub(super) lanes: Lanes,
     /// The names of the operations that are fused into it.
     pub(super) fused: Vec<String>,
-    pub(super) written: Written,
+    pub(super) body: Body<'c>,
 }
 
 /// The attributes of a call of a kernel.
@@ -35,8 +59,20 @@ pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'st
     ]
 }
 
-/// A kernel as IREE's executable.
-pub(super) fn executable(
+/// Returns a kernel as IREE's executable. The first `read` of its buffers are read.
+pub(super) fn executable<'c>(
+    context: &'c Context,
+    (symbol, name, lanes): (&str, &str, Lanes),
+    (buffers, read): (Vec<String>, usize),
+    body: Body<'c>,
+) -> Executable<'c> {
+    let (symbol, name) = (symbol.to_owned(), name.to_owned());
+    Executable(Box::new(move || {
+        text(context, (&symbol, &name, lanes), (&buffers, read), body())
+    }))
+}
+
+fn text(
     context: &Context,
     (symbol, name, lanes): (&str, &str, Lanes),
     (buffers, read): (&[String], usize),

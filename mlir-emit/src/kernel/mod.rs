@@ -2,9 +2,10 @@
 //! to the compiler: for AMD GPUs and for CPUs.
 //!
 //! A family appends a product to the block as one operation, which carries the [`Product`] and
-//! stands for its sums. When all of a graph is lowered, [`write_kernels`] finds the elementwise
-//! consumers of the sums, writes one kernel for the product and these consumers, and replaces both
-//! by a dispatch of it. The compiler does not change these kernels.
+//! stands for its sums. When all of a graph is lowered, [`place_kernels`] finds the elementwise
+//! consumers of the sums, makes one kernel of the product and these consumers, and replaces both by
+//! a dispatch of it. The compiler does not change these kernels. Bodies are written last, and only
+//! if the module's text is needed.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -67,7 +68,6 @@ pub(crate) use scatter::Scatter;
 pub(crate) use taps::Taps;
 pub(crate) use transpose::Transpose;
 
-use crate::EmitError;
 use crate::choice::Chooser;
 use crate::counts::exactly;
 use crate::ir::first;
@@ -75,17 +75,17 @@ use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Rol
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
-use executable::{Fusable, Lanes, dispatched, executable};
+use executable::{Body, Executable, Fusable, Lanes, dispatched, executable};
 use fusion::Fused;
+use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The complete kernels of a graph: nothing is fused with them.
 #[derive(Debug, Default)]
-pub(crate) struct Kernels {
-    /// The text of each, or why it has none.
-    complete: RefCell<Vec<Result<String, EmitError>>>,
+pub(crate) struct Kernels<'c> {
+    complete: RefCell<Vec<Executable<'c>>>,
 }
 
 /// Whether a block calls kernels of rotini, or will.
@@ -106,9 +106,9 @@ pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Valu
     first(context.append_as((Name::RotiniProduct, role), &operands, &[result], &[], Vec::new()))
 }
 
-impl Kernels {
+impl<'c> Kernels<'c> {
     /// Appends a copy in another memory order to a block. Its result has this shape.
-    pub(crate) fn transpose<'c>(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
+    pub(crate) fn transpose(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
         let element = gemm::element(context, transpose.dtype);
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
@@ -117,14 +117,17 @@ impl Kernels {
             lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
             stored: vec![(written, element.tensor(shape))],
-            written: transpose.write(context),
+            body: {
+                let transpose = *transpose;
+                Box::new(move || transpose.write(context))
+            },
         };
         first(self.append_whole(context, kernel))
     }
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
     /// place: nothing else of it is accessed.
-    pub(crate) fn scatter<'c>(
+    pub(crate) fn scatter(
         &self,
         context: &'c Context,
         (scatter, [tensor, span]): (&Scatter, [Value<'c>; 2]),
@@ -141,13 +144,16 @@ impl Kernels {
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
-            written: scatter.write(context),
+            body: {
+                let scatter = scatter.clone();
+                Box::new(move || scatter.write(context))
+            },
         };
         first(self.append_updating(context, kernel, Some(span.id())))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
-    pub(crate) fn cpu_matmul<'c>(
+    pub(crate) fn cpu_matmul(
         &self,
         context: &'c Context,
         (matmul, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
@@ -160,30 +166,25 @@ impl Kernels {
             lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
             stored: vec![(out, element.tensor(shape))],
-            written: matmul.write(context),
+            body: {
+                let matmul = *matmul;
+                Box::new(move || matmul.write(context))
+            },
         };
         first(self.append_whole(context, kernel))
     }
 
     /// Appends a kernel for CPUs that reads these values. Its result has this shape.
-    pub(crate) fn cpu_kernel<'c>(
+    pub(crate) fn cpu_kernel(
         &self,
         context: &'c Context,
         (kernel, values, shape): (&CpuKernel, &[usize], &[i64]),
     ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
-        let (kind, name, counts, written) = match kernel {
-            CpuKernel::Panels(panels) => {
-                let counts = panels.elements.to_vec();
-                ("panels", panels.name.clone(), counts, panels.write(context))
-            }
-            CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)),
-            CpuKernel::Taps(taps) => (
-                "depthwise_wgrad",
-                taps.name(),
-                taps.elements().to_vec(),
-                taps.write(context),
-            ),
+        let (kind, name, counts) = match kernel {
+            CpuKernel::Panels(panels) => ("panels", panels.name.clone(), panels.elements.to_vec()),
+            CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec()),
+            CpuKernel::Taps(taps) => ("depthwise_wgrad", taps.name(), taps.elements().to_vec()),
         };
         let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
         let out = buffers.next_back().expect("a kernel without buffers");
@@ -193,19 +194,22 @@ impl Kernels {
             lanes: Lanes::Single,
             read: values.iter().copied().zip(buffers).collect(),
             stored: vec![(out, element.tensor(shape))],
-            written,
+            body: {
+                let kernel = kernel.clone();
+                Box::new(move || kernel.write(context))
+            },
         };
         first(self.append_whole(context, kernel))
     }
 
     /// Appends a complete kernel, and returns what it stores.
-    fn append_whole<'c>(&self, context: &'c Context, kernel: Whole<'c>) -> Vec<Value<'c>> {
+    fn append_whole(&self, context: &'c Context, kernel: Whole<'c>) -> Vec<Value<'c>> {
         self.append_updating(context, kernel, None)
     }
 
     /// Appends a complete kernel, and returns what it stores. If a value is given, the only
     /// result is that value's memory, updated in place.
-    fn append_updating<'c>(&self, context: &'c Context, kernel: Whole<'c>, updated: Option<usize>) -> Vec<Value<'c>> {
+    fn append_updating(&self, context: &'c Context, kernel: Whole<'c>, updated: Option<usize>) -> Vec<Value<'c>> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
@@ -218,8 +222,8 @@ impl Kernels {
         complete.push(executable(
             context,
             (&symbol, &name, kernel.lanes),
-            (&buffers, kernel.read.len()),
-            kernel.written,
+            (buffers, kernel.read.len()),
+            kernel.body,
         ));
         let operands: Vec<_> = kernel
             .read
@@ -260,6 +264,14 @@ impl CpuKernel {
             CpuKernel::Taps(taps) => taps.is_possible(),
         }
     }
+
+    fn write(&self, context: &Context) -> Written {
+        match self {
+            CpuKernel::Panels(panels) => panels.write(context),
+            CpuKernel::Pool(pool) => pool.write(context),
+            CpuKernel::Taps(taps) => taps.write(context),
+        }
+    }
 }
 
 /// A buffer of a kernel.
@@ -279,8 +291,11 @@ struct Whole<'c> {
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
-    written: Written,
+    body: Body<'c>,
 }
+
+/// Writes the body of a product and its epilogue.
+type WriteProduct<'c> = fn(&'c Context, (&Product, &Axes), &[Factor; 2], &Epilogue<'c>) -> Written;
 
 /// The first operation that stands for a product, and the product.
 fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
@@ -293,63 +308,67 @@ fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
 }
 
 /// The kernels of a graph.
-pub(crate) struct WrittenKernels {
-    pub(crate) texts: Vec<String>,
+pub(crate) struct PlacedKernels<'c> {
+    pub(crate) executables: Vec<Executable<'c>>,
     /// The products that are tiled, in the order of their kernels' numbers, and their schedules.
     pub(crate) products: Vec<(Problem, Schedule)>,
 }
 
 /// Replaces products and reductions of rows by calls of kernels.
-pub(crate) fn write_kernels(
-    context: &Context,
+pub(crate) fn place_kernels<'c>(
+    context: &'c Context,
     operations: &mut Vec<Operation>,
-    (kernels, chooser): (&Kernels, &Chooser),
+    (kernels, chooser): (&Kernels<'c>, &Chooser),
     target: &Target,
-) -> Result<WrittenKernels, EmitError> {
-    let mut texts = kernels.complete.take();
+) -> PlacedKernels<'c> {
+    let mut executables = kernels.complete.take();
     let mut products = Vec::new();
     for number in 0.. {
         let Some((at, product)) = next_product(operations) else {
             break;
         };
         // No two kernels of a module have one name.
-        let product = &Product {
+        let product = Rc::new(Product {
             name: format!("{}_{number}", product.name),
             ..product.as_ref().clone()
-        };
+        });
         if !product.is_depthwise {
             products.push((product.problem(), product.schedule));
         }
         let [sums] = exactly(operations[at].results());
         let Fused {
-            mut epilogue,
+            epilogue,
             operations: fused,
             last,
-        } = fusion::fuse(context, (operations, at), product, sums);
+        } = fusion::fuse(context, (operations, at), &product, sums);
         let symbol = format!("rotini_{number}");
         let mut calls = Vec::new();
         if product.schedule.parts > 1 {
             let results: i64 = product.shape().iter().product();
             let count = product.schedule.parts.cast_signed() * results;
             let value = context.fresh(Type::float(context, Float::F32).tensor(&[count])).id();
-            let parts = split_k::parts(product, value, context);
-            let mut stored = Epilogue {
+            let epilogue = Rc::new(epilogue);
+            let parts = split_k::parts(&product, value, context);
+            let stored = Epilogue {
                 stored: vec![(Source::Sums, parts.clone())],
                 ..Epilogue::default()
             };
-            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts));
+            calls.push(multiply(context, (&symbol, &product), stored, &mut executables));
             let kernel = Fusable {
                 symbol: format!("{symbol}_parts"),
                 name: format!("{}_parts", product.name),
                 lanes: Lanes::Wave64(split_k::LANES.unsigned_abs()),
                 fused: epilogue.names(),
-                written: split_k::write(context, product, &epilogue),
+                body: {
+                    let (product, epilogue) = (Rc::clone(&product), Rc::clone(&epilogue));
+                    Box::new(move || split_k::write(context, &product, &epilogue))
+                },
             };
             let read = (vec![value], vec![memref(&parts)]);
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-            calls.push(call(context, kernel, read, tensors, &mut texts));
+            calls.push(call(context, kernel, read, tensors, &mut executables));
         } else {
-            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts));
+            calls.push(multiply(context, (&symbol, &product), epilogue, &mut executables));
         }
         let kept = operations.drain(..).enumerate();
         let mut next = Vec::new();
@@ -365,33 +384,25 @@ pub(crate) fn write_kernels(
     }
     rows::place(context, operations, (target, chooser), |kernel, rows| {
         let read = (Vec::new(), Vec::new());
-        call(context, kernel, read, (&rows.operands, &rows.stored), &mut texts)
+        call(context, kernel, read, (&rows.operands, &rows.stored), &mut executables)
     });
-    Ok(WrittenKernels {
-        texts: texts.into_iter().collect::<Result<_, _>>()?,
-        products,
-    })
+    PlacedKernels { executables, products }
 }
 
-/// Writes the kernel of a product, and returns its call.
+/// Appends the kernel of a product, and returns its call.
 fn multiply<'c>(
     context: &'c Context,
-    (symbol, product): (&str, &Product),
-    epilogue: &mut Epilogue<'c>,
-    texts: &mut Vec<Result<String, EmitError>>,
+    (symbol, product): (&str, &Rc<Product>),
+    mut epilogue: Epilogue<'c>,
+    executables: &mut Vec<Executable<'c>>,
 ) -> Operation {
-    let (axes, factors) = merged::merge(product, epilogue);
-    let (written, lanes) = if product.is_depthwise {
-        let write = if product.schedule.parts > 1 {
-            depthwise_wgrad::write
-        } else {
-            depthwise::write
-        };
-        let written = write(context, (product, &axes), &factors, epilogue);
-        (written, depthwise::LANES.unsigned_abs())
+    let (axes, factors) = merged::merge(product, &mut epilogue);
+    let (write, lanes): (WriteProduct<'c>, _) = if !product.is_depthwise {
+        (gemm::write, product.schedule.lanes())
+    } else if product.schedule.parts > 1 {
+        (depthwise_wgrad::write, depthwise::LANES.unsigned_abs())
     } else {
-        let written = gemm::write(context, (product, &axes), &factors, epilogue);
-        (written, product.schedule.lanes())
+        (depthwise::write, depthwise::LANES.unsigned_abs())
     };
     let values = factors
         .iter()
@@ -404,26 +415,30 @@ fn multiply<'c>(
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let count: i64 = product.batch.iter().product();
     let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
+    let read = (values, buffers.collect());
+    let epilogue = Rc::new(epilogue);
     let kernel = Fusable {
         symbol: symbol.to_owned(),
         name: product.name.clone(),
         lanes: Lanes::Wave64(lanes),
         fused: epilogue.names(),
-        written,
+        body: {
+            let (product, epilogue) = (Rc::clone(product), Rc::clone(&epilogue));
+            Box::new(move || write(context, (&product, &axes), &factors, &epilogue))
+        },
     };
-    let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
-    call(context, kernel, read, tensors, texts)
+    call(context, kernel, read, tensors, executables)
 }
 
-/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have
+/// Appends a kernel, and returns its call. It reads these values, whose buffers have
 /// these types, and the operands.
 fn call<'c>(
     context: &'c Context,
-    kernel: Fusable,
+    kernel: Fusable<'c>,
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
-    texts: &mut Vec<Result<String, EmitError>>,
+    executables: &mut Vec<Executable<'c>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
     buffers.extend(operands.iter().map(memref));
@@ -432,7 +447,7 @@ fn call<'c>(
     let (symbol, name) = (kernel.symbol.as_str(), kernel.name.as_str());
     let attributes = dispatched(symbol, name, values.len());
     let number = (symbol, name, kernel.lanes);
-    texts.push(executable(context, number, (&buffers, values.len()), kernel.written));
+    executables.push(executable(context, number, (buffers, values.len()), kernel.body));
     let callee = Callee {
         name: kernel.name,
         fused: kernel.fused,

@@ -38,6 +38,7 @@ use find::Place;
 use problem::Rows;
 use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// Whether there are GPU kernels for `rows` rows of `length` elements.
 pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
@@ -64,7 +65,7 @@ pub(super) fn place<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
     (target, chooser): (&Target, &Chooser),
-    mut call: impl FnMut(Fusable, &Rows<'c>) -> Operation,
+    mut call: impl FnMut(Fusable<'c>, &Rows<'c>) -> Operation,
 ) {
     if let Some(registers) = target.registers() {
         return place_on_cpus(context, operations, registers.lanes, call);
@@ -74,10 +75,11 @@ pub(super) fn place<'c>(
             break;
         };
         let mut calls = Vec::new();
-        let divisions = quotient::divisions(context, &found.rows);
+        let divisions = Rc::new(quotient::divisions(context, &found.rows));
         let kernels = parts::kernels(context, found.rows, parts);
         let is_alone = kernels.len() == 1;
         for (turn, (rows, cut)) in kernels.into_iter().enumerate() {
+            let rows = Rc::new(rows);
             let number = if is_alone {
                 number.to_string()
             } else {
@@ -107,7 +109,6 @@ pub(super) fn place<'c>(
             let fits = |schedule: &Schedule| schedule.fits(&problem);
             let parse = |word: &str| Schedule::parse(word).filter(fits);
             let schedule = chooser.choose("rows", schedule, forms, parse);
-            let written = write::write(context, (&rows, &divisions), &cut, &schedule);
             let Problem {
                 rows: count, length, ..
             } = problem;
@@ -116,7 +117,10 @@ pub(super) fn place<'c>(
                 name: format!("rows_{count}x{length}_{}_{number}", schedule.word()),
                 lanes: Lanes::Wave64(schedule.workgroup),
                 fused: rows.names(),
-                written,
+                body: {
+                    let (rows, divisions) = (Rc::clone(&rows), Rc::clone(&divisions));
+                    Box::new(move || write::write(context, (&rows, &divisions), &cut, &schedule))
+                },
             };
             calls.push(call(kernel, &rows));
         }
@@ -130,21 +134,24 @@ fn place_on_cpus<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
     lanes: i64,
-    mut call: impl FnMut(Fusable, &Rows<'c>) -> Operation,
+    mut call: impl FnMut(Fusable<'c>, &Rows<'c>) -> Operation,
 ) {
     for number in 0.. {
         let Some(found) = find::reduction(context, operations, Place::Cpu) else {
             break;
         };
-        let rows = &found.rows;
+        let rows = Rc::new(found.rows);
         let kernel = Fusable {
             symbol: format!("rotini_rows_{number}"),
             name: format!("rows_{}x{}_{number}", rows.problem().rows, rows.length()),
             lanes: Lanes::Single,
             fused: rows.names(),
-            written: cpu::write(context, rows, lanes),
+            body: {
+                let rows = Rc::clone(&rows);
+                Box::new(move || cpu::write(context, &rows, lanes))
+            },
         };
-        let calls = vec![call(kernel, rows)];
+        let calls = vec![call(kernel, &rows)];
         let replaced = std::mem::take(operations);
         *operations = arranged(replaced, &found.operations, &found.behind, found.last, calls);
     }
