@@ -5,6 +5,7 @@ use crate::config;
 use crate::device::Device;
 use crate::memory::{Allocation, Table, Use};
 use crate::runtime::Runtime;
+use crate::scheduler;
 use crate::sys;
 use crate::work::{Failed, Launch};
 use rotini_gfx::report::Class;
@@ -65,6 +66,7 @@ pub(crate) fn run(runtime: &Runtime, device: &Device, launch: &Launch) -> Result
         memory: &view,
         strict: config.strict,
         threads: config.threads,
+        order: scheduler::get().seed(),
         limit: config.limit,
         sample: config.sample,
     };

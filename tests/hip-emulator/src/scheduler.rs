@@ -3,7 +3,7 @@
 //! | Mode | Who runs commands | Order |
 //! |---|---|---|
 //! | plain | one thread per stream, started by its first command | a stream's own; streams run side by side |
-//! | seeded | one thread for all | a stream's own; the generator picks among the streams whose next command may run |
+//! | seeded | one thread for all | a stream's own; the generator picks among the streams whose next command may run; the workgroups of a launch begin in an order that the seed gives |
 //!
 //! Commands wait for points in other streams, which were all submitted earlier: waiting cannot be
 //! circular. The null stream's rule is such points: its commands wait for all blocking streams of
@@ -24,7 +24,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +101,8 @@ pub(crate) struct Scheduler {
     /// Wakes the thread of the seeded mode.
     central: Condvar,
     seeded: AtomicBool,
+    /// The seed, in the seeded mode.
+    seed: AtomicU64,
 }
 
 static SCHEDULER: OnceLock<&'static Scheduler> = OnceLock::new();
@@ -124,6 +126,7 @@ impl Scheduler {
             hosts: Condvar::new(),
             central: Condvar::new(),
             seeded: AtomicBool::new(false),
+            seed: AtomicU64::new(0),
         }
     }
 
@@ -138,6 +141,11 @@ impl Scheduler {
     #[inline]
     pub(crate) fn is_seeded(&self) -> bool {
         self.seeded.load(Ordering::Relaxed)
+    }
+
+    /// Returns the seed, in the seeded mode. It also gives the order of a launch's workgroups.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        self.is_seeded().then(|| self.seed.load(Ordering::Relaxed))
     }
 
     /// Appends work to a stream, after what the stream holds and the points.
@@ -337,6 +345,7 @@ impl Scheduler {
             order: 0xcbf2_9ce4_8422_2325,
             names: HashMap::new(),
         });
+        self.seed.store(seed.unwrap_or(0), Ordering::Relaxed);
         self.seeded.store(seed.is_some(), Ordering::Relaxed);
         if seed.is_some() && !state.central {
             let thread = std::thread::Builder::new().name("hipemu-seeded".to_owned());

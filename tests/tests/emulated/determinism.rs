@@ -1,5 +1,5 @@
 //! With the knob `global.deterministic`, a graph computes the same bits in each run, on each stream
-//! and in each order in which the GPU reaches the work.
+//! and in each order in which the GPU reaches commands and workgroups.
 //!
 //! Inputs have random bits, so sums round: another order of a sum would be other bits.
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 const STREAMS: usize = 8;
 /// Runs on each stream and in each order: 120 together.
 const ROUNDS: usize = 5;
-/// Seeds of the emulator's scheduler.
+/// Seeds of the emulator's scheduler: orders of commands and of workgroups.
 const ORDERS: u64 = 3;
 
 /// A product whose sum is split into parts, and graphs with partial sums between kernels.

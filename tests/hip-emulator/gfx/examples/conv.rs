@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         memory: &arena,
         strict: asked("strict"),
         threads: number(7),
+        order: None,
         limit: None,
         sample: None,
     };

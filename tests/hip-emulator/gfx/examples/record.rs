@@ -66,6 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             memory: &buffers,
             strict: false,
             threads: 1,
+            order: None,
             limit: None,
             sample: Some(Sample {
                 workgroups,

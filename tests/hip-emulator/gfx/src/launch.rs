@@ -45,6 +45,9 @@ pub struct Launch<'a> {
     pub strict: bool,
     /// Threads that workgroups are spread over; at least 1
     pub threads: usize,
+    /// The seed of the order in which workgroups begin; none: by their numbers. Samples keep to the
+    /// numbers
+    pub order: Option<u64>,
     /// Instructions that a wave may run in loops before the launch is given up as endless; none:
     /// [`LIMIT`]
     pub limit: Option<u64>,
@@ -76,6 +79,7 @@ impl Launch<'_> {
         let lanes = self.lanes()?;
         let lds = self.kernel.lds_bytes.saturating_add(self.dynamic_lds);
         let groups = product(self.grid).ok_or_else(|| self.refused("more than 2^64 workgroups".to_owned()))?;
+        let order = self.order.map(|seed| Order::new(seed, groups)).unwrap_or_default();
         let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let total = Mutex::new((Report::default(), None::<Fault>));
         let worker = || {
@@ -86,7 +90,7 @@ impl Launch<'_> {
                 if group >= groups {
                     break;
                 }
-                if let Err(error) = worker.workgroup(self.place(group)) {
+                if let Err(error) = worker.workgroup(self.place(order.group(group, groups))) {
                     stop.store(true, Ordering::Relaxed);
                     fault = Some(error);
                 }
@@ -261,6 +265,46 @@ fn product(sizes: [u32; 3]) -> Option<u64> {
     sizes
         .iter()
         .try_fold(1_u64, |product, &size| product.checked_mul(size.into()))
+}
+
+/// An order of workgroups: each position has the workgroup `first + position * step`, modulo their
+/// number.
+#[derive(Clone, Copy)]
+struct Order {
+    first: u64,
+    step: u64,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Order { first: 0, step: 1 }
+    }
+}
+
+impl Order {
+    /// Returns an order of some groups. All of them are reached: the step has no factor in common
+    /// with their number.
+    fn new(seed: u64, groups: u64) -> Self {
+        let groups = groups.max(1);
+        // Consecutive seeds have distant steps (2^64 divided by the golden ratio).
+        let random = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let first = random % groups;
+        let mut step = random.rotate_left(32) % groups;
+        while common_factor(step, groups) != 1 {
+            step += 1;
+        }
+        Order { first, step }
+    }
+
+    fn group(self, position: u64, groups: u64) -> u64 {
+        let number = u128::from(self.first) + u128::from(position) * u128::from(self.step);
+        (number % u128::from(groups)) as u64
+    }
+}
+
+/// Returns the greatest factor that two numbers have in common.
+fn common_factor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_factor(b, a % b) }
 }
 
 /// One thread's state: it runs workgroup after workgroup.

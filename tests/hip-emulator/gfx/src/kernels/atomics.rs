@@ -1,6 +1,7 @@
 //! Atomics of device memory and LDS, against results worked out here.
 
 use super::{memory::START, test};
+use std::collections::BTreeSet;
 
 #[test]
 fn atomics_of_device_memory_and_lds() {
@@ -130,4 +131,29 @@ fn atomics_of_all_waves_add_up() {
     let mut test = test("v_mov_b32_e32 v1, 0\nv_mov_b32_e32 v2, 1\nglobal_atomic_add v1, v2, s[6:7]").lanes(256);
     (test.grid, test.threads) = (40, 4);
     assert_eq!(test.words()[0], 40 * 256);
+}
+
+#[test]
+fn workgroups_begin_in_the_order_of_a_seed() {
+    // Each workgroup stores how many have begun before it.
+    let text = "v_mov_b32_e32 v1, 0\nv_mov_b32_e32 v2, 1\nglobal_atomic_add v3, v1, v2, s[4:5] sc0\ns_waitcnt vmcnt(0)\n\
+                s_lshl_b32 s20, s2, 2\nv_mov_b32_e32 v4, s20\nglobal_store_dword v4, v3, s[6:7]";
+    let positions = |grid: u32, order| {
+        let mut test = test(text).lanes(1);
+        (test.grid, test.order) = (grid, order);
+        test.words()[..grid as usize].to_vec()
+    };
+    for grid in [1, 2, 12, 30, 64] {
+        let by_number: Vec<u32> = (0..grid).collect();
+        assert_eq!(positions(grid, None), by_number);
+        let orders: BTreeSet<Vec<u32>> = (0..8).map(|seed| positions(grid, Some(seed))).collect();
+        assert!(
+            orders.len() >= grid.min(4) as usize,
+            "{grid} workgroups have {orders:?}"
+        );
+        for mut order in orders {
+            order.sort_unstable();
+            assert_eq!(order, by_number);
+        }
+    }
 }

@@ -397,6 +397,7 @@ fn what_is_not_modelled_is_refused() {
             memory: &Arena(Mutex::default()),
             strict: true,
             threads: 1,
+            order: None,
             limit: None,
             sample: None,
         };

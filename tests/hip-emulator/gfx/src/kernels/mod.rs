@@ -50,6 +50,7 @@ struct Test {
     /// s[0:1] hold the address of the dispatch packet, s[2:3] that of the arguments
     packet: bool,
     threads: usize,
+    order: Option<u64>,
     limit: Option<u64>,
     sample: Option<Sample>,
     buffers: Vec<Vec<u8>>,
@@ -86,6 +87,7 @@ fn test(text: &str) -> Test {
         strict: true,
         packet: false,
         threads: 1,
+        order: None,
         limit: None,
         sample: None,
         buffers: vec![vec![0; 4096]; 2],
@@ -127,6 +129,7 @@ impl Test {
             memory: &Arena(Mutex::new(arena)),
             strict: self.strict,
             threads: self.threads,
+            order: self.order,
             limit: self.limit,
             sample: self.sample,
         }
