@@ -18,13 +18,9 @@ use rotini_iree::compiler::own_file;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 /// Bytes of the program's error output that a warning quotes.
 const MOST_QUOTED: usize = 500;
-
-/// One measurement at a time: two would disturb each other.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs `rotini tune` on a graph if `ROTINI_TUNE` names the program and the graph has no record.
 /// `bytes` is the graph as the host gave it.
@@ -43,7 +39,7 @@ pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&Nor
     if is_settled() {
         return;
     }
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = runtime.winners.turn();
     // Another thread may have measured the same graph meanwhile.
     if is_settled() {
         return;
@@ -57,6 +53,8 @@ pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&Nor
     let ran = on_own_thread(|| run(program, device, bytes));
     match ran.map_err(|error| Error::Internal(error.to_string())) {
         Ok(Ok(())) => {}
+        // A wrong candidate is an error of the program's; the record is there and counts.
+        Ok(Err(reason)) if is_settled() => tracing::warn!("ROTINI_TUNE: {}: {reason}", program.display()),
         Ok(Err(reason)) => tracing::warn!("ROTINI_TUNE: {} measured nothing: {reason}", program.display()),
         Err(error) => tracing::warn!("ROTINI_TUNE: {error}"),
     }

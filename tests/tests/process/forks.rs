@@ -5,8 +5,12 @@ use crate::{INTERNAL_ERROR, expect_status};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_tests::plugin;
 use rotini_tests::process::{command, part, run, small_graph};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Enough for the pool of threads.
 const LARGE: i64 = 3 << 20;
@@ -183,4 +187,41 @@ fn without_gpus_a_child_has_the_cpu() {
         let new = plugin.handle().unwrap();
         assert!(execute(&create(&new, engine, SMALL), SMALL).unwrap());
     }));
+}
+
+/// A measurement of the parent, which no thread of the child ends, does not block the child.
+#[test]
+fn a_child_does_not_wait_for_a_measurement_of_its_parent() {
+    if part().is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        // The first waits until the second has run.
+        let text = format!(
+            "#!/bin/sh\nif test -e {0}; then touch {1}; exit 1; fi\ntouch {0}\n\
+             i=0; until test -e {1} || test $i = 1800; do i=$((i+1)); sleep 0.05; done\nexit 1\n",
+            path("first").display(),
+            path("second").display()
+        );
+        std::fs::write(path("program"), text).unwrap();
+        std::fs::set_permissions(path("program"), Permissions::from_mode(0o700)).unwrap();
+        let mut command = command("parent", &path("cache")).unwrap();
+        command.env("ROTINI_TUNE", path("program"));
+        run(&mut command).unwrap();
+        return;
+    }
+    let (plugin, engine) = load();
+    let handle = plugin.handle().unwrap();
+    let program = std::env::var_os("ROTINI_TUNE").unwrap();
+    let first = Path::new(&program).with_file_name("first");
+    std::thread::scope(|scope| {
+        let measured = scope.spawn(|| assert!(execute(&create(&handle, engine, SMALL), SMALL).unwrap()));
+        while !first.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(forked(|| {
+            let new = plugin.handle().unwrap();
+            assert!(execute(&create(&new, engine, LARGE), LARGE).unwrap());
+        }));
+        measured.join().unwrap();
+    });
 }
