@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The shortest time in MIOpen's database, in µs: its events show none below.
-const FLOOR: f64 = 12.35;
+pub(crate) const FLOOR: f64 = 12.35;
 
 /// Who was measured, from the best peer to what is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ impl Peer {
             Peer::Floor => {
                 "MIOpen, where ours is predicted below 12.35 µs, which its events never show (no comparison)"
             }
-            Peer::HipBlasLtNt => "hipBLASLt NT, gfx942",
+            Peer::HipBlasLtNt => "hipBLASLt NT, gfx942, device and date not known",
             Peer::HipBlasLtNn => "hipBLASLt NN, pre-production device of 2023 (no comparison)",
         }
     }

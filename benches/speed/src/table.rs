@@ -1,6 +1,7 @@
 //! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the
 //! documents.
 
+use crate::peers::FLOOR;
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +47,14 @@ fn is_once(&times: &u32) -> bool {
 /// Suites without one peer: their published times are in the table of peers alone. hipBLASLt's NN
 /// table names a device of before production, and MIOpen's database has kernels of any quality.
 const WITHOUT_PEER: [&str; 2] = ["hipBLASLt NN", "miopen"];
+
+/// Returns the published time of a row, if it is one to compare with: of the same layout, and not of
+/// MIOpen's events where ours is below what they show.
+fn peer(row: &Row) -> Option<f64> {
+    let is_alone = WITHOUT_PEER.contains(&row.suite.as_str()) || row.suite.contains("NHWC");
+    let is_below = !row.suite.starts_with("hipBLASLt") && row.predicted_us < FLOOR;
+    row.published_us.filter(|_| !is_alone && !is_below)
+}
 
 /// How much worse a suite's sum may be.
 const SLACK: f64 = 1.03;
@@ -106,9 +115,7 @@ pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
         let times = f64::from(row.times);
         sums.predicted += times * row.predicted_us;
         sums.least += times * row.least_us;
-        if let Some(published) = row.published_us
-            && !WITHOUT_PEER.contains(&row.suite.as_str())
-        {
+        if let Some(published) = peer(row) {
             sums.ours += times * row.predicted_us;
             sums.theirs += times * published;
             sums.published += 1;
@@ -344,6 +351,17 @@ mod tests {
             line,
             "| a | 2 | 0 | predicted 450 µs | 2 | 200 µs | predicted 450 µs | predicted 1.41 |  |"
         );
+    }
+
+    #[test]
+    fn only_like_is_compared_with_like() {
+        let row = |suite, predicted| row(suite, "1", predicted, Some(100.0));
+        assert_eq!(peer(&row("resnet50 forward NCHW 32 f16", 50.0)), Some(100.0));
+        // Another layout, an event's floor, a peer that is none.
+        assert_eq!(peer(&row("resnet50 forward NHWC 32 f16", 50.0)), None);
+        assert_eq!(peer(&row("resnet50 forward NCHW 32 f16", 12.0)), None);
+        assert_eq!(peer(&row("miopen", 50.0)), None);
+        assert_eq!(peer(&row("hipBLASLt NT", 5.0)), Some(100.0));
     }
 
     #[test]

@@ -225,7 +225,10 @@ impl<'a> Contest<'a> {
                 progress.stage(format!("predicting {}", record.tried[*index].choices));
                 predicted::time(self.setup, &file, &record.tried[*index].choices)
             };
-            right.iter().map(predict).collect::<Vec<_>>()
+            let all: Vec<_> = right.iter().map(predict).collect();
+            let is_outside = all.iter().flatten().any(|one| one.is_extrapolated);
+            record.is_extrapolated = is_outside || !rotini_inspect::is_like_the_measured(&problem.graph);
+            all.into_iter().map(|one| one.map(|one| one.time)).collect::<Vec<_>>()
         } else {
             let rules = Rules {
                 seed: self.args.seed,
@@ -250,8 +253,6 @@ impl<'a> Contest<'a> {
             let raced = race(&mut sessions, &rules, show)?;
             raced.into_iter().map(|raced| raced.map(time).map_err(failed)).collect()
         };
-        let is_predicted = record.clock == Clock::Predicted;
-        record.is_extrapolated = is_predicted && !rotini_inspect::is_like_the_measured(&problem.graph);
         for (index, time) in right.into_iter().zip(times) {
             match time {
                 Ok(time) => record.tried[index].time = Some(time),

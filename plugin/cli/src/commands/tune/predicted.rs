@@ -5,17 +5,24 @@ use crate::args::EMULATE_GRAPH;
 use anyhow::{Context as _, Result, bail};
 use rotini_inspect::emulate::{self, SAMPLE};
 use rotini_plugin::tuned::Time;
-use rotini_time::{MI300X, Parameters, Predicted, predict};
+use rotini_time::{MI300X, Parameters, predict};
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// The predicted time of a graph with these choices, or why there is none.
-pub(super) fn time(setup: &Setup, graph: &Path, choices: &str) -> Result<Time, String> {
+/// A predicted time.
+pub(super) struct Predicted {
+    pub(super) time: Time,
+    /// Whether a launch is unlike all that were compared with hardware.
+    pub(super) is_extrapolated: bool,
+}
+
+/// Returns the predicted time of a graph with these choices, or why there is none.
+pub(super) fn time(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted, String> {
     predicted(setup, graph, choices).map_err(|error| format!("{error:#}"))
 }
 
-fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Time> {
+fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted> {
     let emulator = setup.launch.library.as_deref().context("no emulator is named")?;
     let emulator = std::path::absolute(emulator)?;
     let directory = tempfile::tempdir()?;
@@ -39,14 +46,18 @@ fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Time> {
     let records = launches
         .into_iter()
         .map(|launch| launch.record.context("a launch without a record"));
-    let times = records
-        .map(|record| Ok(predict(&record?, &MI300X, &Parameters::default()).time))
+    let launches = records
+        .map(|record| Ok(predict(&record?, &MI300X, &Parameters::default())))
         .collect::<Result<Vec<_>>>()?;
-    let microseconds = Predicted::in_sequence(times.into_iter()).microseconds();
-    Ok(Time {
-        median_us: microseconds,
-        interval_us: [microseconds; 2],
-        turns: 1,
-        is_beaten: false,
+    let times = launches.iter().map(|launch| launch.time);
+    let microseconds = rotini_time::Predicted::in_sequence(times).microseconds();
+    Ok(Predicted {
+        time: Time {
+            median_us: microseconds,
+            interval_us: [microseconds; 2],
+            turns: 1,
+            is_beaten: false,
+        },
+        is_extrapolated: launches.iter().any(|launch| !launch.outside.is_empty()),
     })
 }
