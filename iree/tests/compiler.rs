@@ -4,7 +4,13 @@
 
 mod common;
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, thread};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use common::{cpu, gfx942, library, program};
 use rotini_iree::compiler::{CompileError, CompileRequest, Compiler, InProcess, Program};
@@ -196,6 +202,28 @@ fn what_is_no_compiler_is_refused() {
         matches!(error, CompileError::Library { .. }) && error.to_string().contains("iree-compile"),
         "{error}"
     );
+}
+
+/// A program that hangs is ended at the time limit, whether or not its standard error is open.
+#[test]
+fn a_program_that_hangs_is_ended() {
+    for text in [
+        "echo waiting >&2; exec sleep 600",
+        "echo waiting >&2; exec sleep 600 2>&-",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("iree-compile");
+        fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let hanging = Program::new(&script).unwrap().with_timeout(Duration::from_secs(1));
+        let start = Instant::now();
+        let error = hanging.compile(&request(MODULE, &[])).unwrap_err();
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+        assert!(
+            matches!(&error, CompileError::Timeout { diagnostics, .. } if diagnostics.contains("waiting")),
+            "{error:?}"
+        );
+    }
 }
 
 /// A program that the system kills is an error that says so, not a hang and not a crash here.

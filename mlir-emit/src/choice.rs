@@ -183,11 +183,11 @@ impl<T> Form<T> {
         }
     }
 
-    pub(crate) fn estimated(id: String, form: T, microseconds: f64) -> Self {
+    /// Adds the microseconds that a closed form estimates, if there is one.
+    pub(crate) fn estimated(self, microseconds: Option<f64>) -> Self {
         Form {
-            id,
-            form,
-            estimated_us: Some(microseconds),
+            estimated_us: microseconds,
+            ..self
         }
     }
 }
@@ -254,10 +254,11 @@ impl Chooser {
         });
         if self.lists {
             let own = forms.iter().find(|form| form.form == usual);
+            let own = own.expect("the usual form is no candidate");
             self.places.borrow_mut().push(Place {
                 name: format!("{kind}{number}"),
                 kind,
-                usual: own.map_or_else(String::new, |form| form.id.clone()),
+                usual: own.id.clone(),
                 candidates: forms
                     .into_iter()
                     .map(|Form { id, estimated_us, .. }| Candidate { id, estimated_us })

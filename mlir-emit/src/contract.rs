@@ -78,9 +78,7 @@ pub(crate) fn contract<'c>(
                 *axis = sum;
             }
         }
-        if let Some(dim) = dims.get_mut(swap) {
-            *dim = 1;
-        }
+        dims[swap] = 1;
         let mut iteration = out.to_vec();
         iteration.push(inner);
         let renamed = Value::of(Ordered::new(operand.ssa, axes, operand.dtype, dims));
@@ -172,8 +170,8 @@ pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     let mut next = 1_i64;
     for &axis in tensor.order.iter().rev() {
         let extent = tensor.dims[axis];
-        if let Some(slot) = strides.get_mut(axis).filter(|_| extent > 1) {
-            *slot = next;
+        if extent > 1 {
+            strides[axis] = next;
         }
         next = next.saturating_mul(extent);
     }

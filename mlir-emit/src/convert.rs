@@ -180,7 +180,8 @@ fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: Da
 fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
     let (source, target) = (at.element_type(from), at.element_type(to));
     let (least, largest) = to.whole_range();
-    // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is
+    assert!(from != DataType::F16, "the bounds are infinities in f16");
+    // Both bounds are powers of two (or zero), hence exact in f32, f64 and bf16; the upper one is
     // just out of range.
     let lower = at.float(least as f64, source);
     let upper = at.float(largest as f64 + 1.0, source);

@@ -116,9 +116,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             return Err(Unsupported::of_tensor(id, "it depends on no buffer"));
         }
         node.op.for_each_output(&mut |_, id| {
-            if let Some(depends) = depends.get_mut(id.index()) {
-                *depends = any;
-            }
+            depends[id.index()] = any;
         });
     }
     for ((index, tensor), depends) in (0..).zip(graph.tensors()).zip(depends) {

@@ -130,6 +130,8 @@ pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
 ///
 /// As [`emit_chosen`].
 pub fn places(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Vec<Place>, EmitError> {
+    let chosen = target.chosen(choices);
+    let target = chosen.as_ref().unwrap_or(target);
     check(graph, target)?;
     let chooser = Chooser::new(target.tried(), choices).listing();
     let (context, quirks) = (Context::new(), Quirks::of(target));

@@ -62,14 +62,27 @@ impl<'g, 'c> Lowering<'g, 'c> {
             return Some(append_product(self.at.context(), product));
         }
         let problem = product.problem();
-        let usual = gemm::choose(machine, &problem)?;
-        let ranked = || gemm::ranked(machine, &problem).into_iter();
-        let form = |(schedule, time): (gemm::Schedule, f64)| Form::estimated(schedule.word(), schedule, time);
-        let parse = |word: &str| gemm::Schedule::parse(word).filter(|schedule| schedule.fits(&problem));
-        let schedule = self
-            .chooser
-            .choose("gemm", usual, || ranked().map(form).collect(), parse);
-        product.schedule = fitted(&product, schedule);
+        let usual = fitted(&product, gemm::choose(machine, &problem)?);
+        let forms = || {
+            let ranked = gemm::ranked(machine, &problem).into_iter();
+            let mut all: Vec<_> = ranked
+                .map(|(schedule, time)| (fitted(&product, schedule), Some(time)))
+                .collect();
+            // A schedule from the table need not be among the ranked ones.
+            all.push((usual, None));
+            let mut listed = Vec::new();
+            all.retain(|(schedule, _)| {
+                !listed.contains(schedule) && {
+                    listed.push(*schedule);
+                    true
+                }
+            });
+            let form = |(schedule, time): (gemm::Schedule, _)| Form::new(schedule.word(), schedule).estimated(time);
+            all.into_iter().map(form).collect()
+        };
+        let is_exact = |schedule: &gemm::Schedule| schedule.fits(&problem) && fitted(&product, *schedule) == *schedule;
+        let parse = |word: &str| gemm::Schedule::parse(word).filter(is_exact);
+        product.schedule = self.chooser.choose("gemm", usual, forms, parse);
         product.name = format!("{}_{}", product.name, product.schedule.word());
         Some(append_product(self.at.context(), product))
     }
@@ -184,9 +197,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 
     pub(crate) fn define(&mut self, id: TensorId, value: Value<'c>) {
-        if let Some(slot) = self.values.get_mut(id.index()) {
-            *slot = Some(value);
-        }
+        self.values[id.index()] = Some(value);
     }
 
     /// Computes a tensor apart from what reads it.
@@ -319,9 +330,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// Whether all tensors in memory lie in the order of their axes, and all tensors have all of
-    /// these axes, counted from the last one, or none of them: more than one element along them,
-    /// stored.
+    /// Whether all stored tensors are row-major, and each tensor has an extent above 1 along all of
+    /// these axes (counted from the last one) or along none: then the compiler collapses them into
+    /// one loop.
     pub(crate) fn is_row_major_and_whole(&self, from_the_right: &[usize]) -> bool {
         let is_scalar = |tensor: &&NormalTensor| tensor.dims.iter().all(|&dim| dim == 1);
         self.graph
@@ -338,8 +349,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
             })
     }
 
-    /// A value in another type and order, as one elementwise operation that fuses with what made
-    /// it.
+    /// Converts a value to another type and memory order, in one elementwise operation that the
+    /// compiler fuses with the producer.
     pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
         let at = &self.at;
         let rank = order.len();
@@ -364,8 +375,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Ordered::new(ssa, order, dtype, value.dims.clone())
     }
 
-    /// A value as an output of conversions only: used where a carried type differs from what an
-    /// operation produced.
+    /// Converts a value to the type in which it is carried, in its own order; nothing if it has that
+    /// type.
     pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
             return value;

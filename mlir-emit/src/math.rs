@@ -8,7 +8,7 @@ use crate::mlir::{Name, Type, Value as Ssa};
 use crate::target::Target;
 use rotini_graph::DataType;
 
-/// A scalar of the compute type, or why there is none.
+/// A scalar of the compute type.
 pub(crate) type Scalar<'c> = Ssa<'c>;
 
 /// Builds scalar arithmetic, with what has to be known of the target to do it right.

@@ -121,9 +121,7 @@ impl Groups {
     /// The parts of all groups of a line one after the other.
     fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, dtype: DataType) -> Ssa<'c> {
         let mut shape = self.lines.clone();
-        if let Some(last) = shape.last_mut() {
-            *last *= parts;
-        }
+        *shape.last_mut().expect("no axis") *= parts;
         let rank = shape.len();
         reshape(
             at,

@@ -57,7 +57,7 @@ impl Combiner {
 #[derive(Clone, Debug)]
 pub(crate) struct Open<'c> {
     pub(crate) value: Value<'c>,
-    /// Whether nothing that has the reduced axes may be in one dispatch with it.
+    /// Whether consumers with the reduced axes must be in another dispatch.
     pub(crate) is_spread: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::target::Target;
 use crate::value::{Ordered, extent as extent_of, reshape};
 use rotini_graph::DataType;
 
-/// Sums of no more terms than this are as right as any.
+/// Sums of at most this many terms stay in the compute type: their error is small.
 const SHORT: i64 = 16;
 /// Products of matrices with no more terms than this are summed at once: matrix products are fast
 /// in f32 alone.

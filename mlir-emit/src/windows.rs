@@ -255,10 +255,10 @@ impl<'c> Fold<'_, '_, 'c> {
         let reduced = if in_thread { 0 } else { self.over.len() };
         let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
         let map = |numbers: &[usize]| IndexMap::select(loops.len(), numbers.iter().copied());
-        // In this order the compiler knows it for pooling, and has fast code for CPUs.
+        // With operands in this order the compiler recognises a pooling, which is fast on CPUs.
         let mut inputs: Vec<_> = windowed.into_iter().collect();
         if !in_thread {
-            // A loop has to be of something.
+            // Each loop needs an operand that gives its extent.
             let folded: Vec<usize> = (rank..loops.len()).collect();
             inputs.push((at.empty(self.over, dtype), dtype, map(&folded)));
         }

@@ -18,8 +18,8 @@
 //! combined with the results. Operations that are there twice become one, whose result is copied to
 //! the second output.
 //!
-//! IREE often fuses more than that. So the sum is a bound, and so is twice what is left where
-//! temporaries share memory ([`reuse`]). Conversions stay apart: IREE moves a conversion to a wider
+//! IREE often fuses more than that. So the sum of all temporaries is a bound. So is twice the
+//! size of their packing by lifetimes ([`reuse`]); the smaller of both is taken. Conversions stay apart: IREE moves a conversion to a wider
 //! type to whoever reads it, and one to a narrower type to whoever makes it.
 
 mod grouping;
@@ -35,8 +35,8 @@ use std::collections::HashSet;
 
 /// IREE aligns each temporary to at most this many bytes.
 const ALIGNMENT: u64 = 256;
-/// The bound is this many times the bytes of temporaries that share memory: IREE may place them
-/// otherwise.
+/// A safety factor on the packed size of temporaries: IREE may pack them less tightly than
+/// [`reuse`] does.
 const PLACED: u64 = 2;
 /// The extents of packed tiles on CPUs are at most this.
 const TILE: u64 = 16;

@@ -3,8 +3,8 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{
-    Choices, EmitError, Place, Target, configurations, emit, emit_chosen, estimated_us, places, plan_chosen, promising,
-    workspace_bound_chosen,
+    Candidate, Choices, EmitError, Place, Target, check, configurations, emit, emit_chosen, estimated_us, places,
+    plan_chosen, promising, workspace_bound_chosen,
 };
 use rotini_graph::{
     ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, NormalGraph, Reduction,
@@ -222,6 +222,52 @@ fn rows_have_schedules_on_gpus() {
     for candidate in &places[0].candidates {
         let (mlir, _) = text(&graph, &mi300x, &format!("rows0={}", candidate.id));
         assert!(mlir.contains(&format!("_{}_", candidate.id)), "{}", candidate.id);
+    }
+}
+
+/// Rows of 1-byte codes that lanes load one by one have the smallest tiles alone: no candidate is
+/// another one in disguise.
+#[test]
+fn each_schedule_is_obeyed_or_refused() {
+    let mi300x = target("mi300x");
+    let mut b = GraphBuilder::new("matmul");
+    let codes = DataType::F8E4M3Fnuz;
+    let [x, w] = [[1023, 1023], [1023, 1023]].map(|dims| b.buffer("operand", codes, &dims));
+    let y = b.buffer("y", F16, &[1023, 1023]);
+    b.node("matmul", F32, Matmul { a: x, b: w, c: y });
+    for graph in [normal(b.build()), product(codes, [1024, 1024, 1024])] {
+        let places = listed(&graph, &mi300x);
+        let texts: HashSet<_> = configurations(&places[..1])
+            .iter()
+            .filter(|choices| **choices != Choices::iree())
+            .map(|choices| text(&graph, &mi300x, &choices.to_string()))
+            .collect();
+        assert_eq!(texts.len(), places[0].candidates.len(), "{:?}", places[0]);
+    }
+}
+
+/// Convolutions that no kernel of rotini computes have IREE's code as their usual form.
+#[test]
+fn the_usual_form_is_a_candidate() {
+    for name in ["cpu", "x86-64-v3", "x86-64-v4", "mi300x", "sm_80"] {
+        let target = target(name);
+        for dtype in [F32, F16, DataType::F64] {
+            let mut b = GraphBuilder::new("conv");
+            let x = b.buffer_channels_last("x", dtype, &[1, 32, 14, 14]);
+            let w = b.buffer_channels_last("w", dtype, &[64, 32, 3, 3]);
+            let y = b.buffer_channels_last("y", dtype, &[1, 64, 14, 14]);
+            let geometry = ConvGeometry::same(2, 1);
+            let compute = if dtype == DataType::F64 { dtype } else { F32 };
+            b.node("conv", compute, ConvFprop { x, w, y, geometry });
+            let graph = normal(b.build());
+            if check(&graph, &target).is_err() {
+                continue;
+            }
+            for place in listed(&graph, &target) {
+                let is_usual = |candidate: &Candidate| candidate.id == place.usual;
+                assert!(place.candidates.iter().any(is_usual), "{name} {dtype}: {place:?}");
+            }
+        }
     }
 }
 

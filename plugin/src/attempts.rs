@@ -8,8 +8,8 @@
 //! | 4 | the same | the fallback flags too | the compiler crashed in 3, or rejected the module |
 //!
 //! The last result counts, unless it blames the module: then the one before does, and a reproducer
-//! has the flags of the first. What passes, or a limit, is no verdict on the module: these flags
-//! might do.
+//! has the flags of the first. A temporary failure or a limit does not blame the module:
+//! with these flags it might compile later.
 //!
 //! What is emitted is valid, so a rejection is a pass that could not finish what another began. All
 //! attempts make right code, so the cache's key need not say which one did.

@@ -203,7 +203,7 @@ fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, NotHad
             memory_bytes: config.compile_memory,
             idle: WORKER_IDLE,
         })?),
-        CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?),
+        CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?.with_timeout(config.compile_timeout)),
         // SAFETY: the library is IREE's compiler, of an installation that the user or this project
         // chose.
         CompilerMode::InProcess => Arc::new(unsafe { InProcess::open(&find_library()?) }?),

@@ -116,7 +116,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_TIMEOUT",
         "seconds, from 1",
         "120",
-        "How long one graph may be compiled in a worker. One that takes longer is tried without schedules, and then declined for \
+        "How long one graph may be compiled by a worker or by the program `iree-compile`. One that takes longer is tried without schedules, and then declined for \
          five minutes.",
     ),
     setting(

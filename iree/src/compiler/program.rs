@@ -2,11 +2,16 @@
 
 use std::{
     fs,
-    io::Read,
-    os::unix::process::ExitStatusExt,
+    io::{self, Read},
+    os::{fd::AsFd, unix::process::ExitStatusExt},
     path::{Component, Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{CompileError, CompileRequest, Compiled, Compiler, Statistics, discover};
 
@@ -15,6 +20,8 @@ use super::{CompileError, CompileRequest, Compiled, Compiler, Statistics, discov
 pub struct Program {
     path: PathBuf,
     identity: String,
+    /// How long one module may take; `None` for any time.
+    timeout: Option<Duration>,
 }
 
 impl Program {
@@ -29,7 +36,20 @@ impl Program {
         let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
         let library = path.with_file_name(discover::LIBRARY);
         let identity = discover::identity(if library.is_file() { &library } else { &path })?;
-        Ok(Self { path, identity })
+        Ok(Self {
+            path,
+            identity,
+            timeout: None,
+        })
+    }
+
+    /// Limits the time of a compilation: a process that takes longer is killed.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
     }
 
     /// What the program says of its version and revision.
@@ -115,7 +135,18 @@ impl Compiler for Program {
                 reason: source.to_string(),
                 source: Some(source),
             })?;
-        let (status, diagnostics) = Running(running).finish().map_err(CompileError::io("run", &self.path))?;
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut diagnostics = Vec::new();
+        let status = Running(running)
+            .finish(deadline, &mut diagnostics)
+            .map_err(CompileError::io("run", &self.path))?;
+        let diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+        let Some(status) = status else {
+            return Err(CompileError::Timeout {
+                seconds: self.timeout.unwrap_or_default().as_secs_f64(),
+                diagnostics,
+            });
+        };
         if status.signal().is_some() {
             return Err(CompileError::Crashed {
                 status: Some(status),
@@ -141,13 +172,40 @@ impl Compiler for Program {
 struct Running(Child);
 
 impl Running {
-    fn finish(mut self) -> std::io::Result<(ExitStatus, String)> {
-        let mut diagnostics = Vec::new();
+    /// Reads what the process says until it ends. Returns its status; `None` if it is still there
+    /// at the deadline.
+    fn finish(mut self, deadline: Option<Instant>, diagnostics: &mut Vec<u8>) -> io::Result<Option<ExitStatus>> {
         if let Some(mut stderr) = self.0.stderr.take() {
-            stderr.read_to_end(&mut diagnostics)?;
+            let mut buffer = [0; 1 << 12];
+            while is_ready(&stderr, deadline)? {
+                match stderr.read(&mut buffer)? {
+                    0 => break,
+                    count => diagnostics.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                }
+            }
         }
-        let status = self.0.wait()?;
-        Ok((status, String::from_utf8_lossy(&diagnostics).into_owned()))
+        // It may have closed its standard error, and run on.
+        // Kernels before 5.3 have no such descriptors.
+        if let Ok(process) = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())
+            && !is_ready(&process, deadline)?
+        {
+            return Ok(None);
+        }
+        self.0.wait().map(Some)
+    }
+}
+
+/// Waits until a descriptor has something to read, or a process has ended; false at the deadline.
+fn is_ready(descriptor: &impl AsFd, deadline: Option<Instant>) -> io::Result<bool> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // What is longer than the system can express is as good as no limit.
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(descriptor, PollFlags::IN)], left.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

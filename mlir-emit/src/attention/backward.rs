@@ -90,9 +90,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         };
         let dims = lowering.tensor(id).dims.clone();
         let mut full = dims.clone();
-        if let Some(heads) = full.get_mut(HEAD) {
-            *heads = extent(&attention.dims, HEAD);
-        }
+        full[HEAD] = extent(&attention.dims, HEAD);
         let product = attention.product(lowering, [&a, &b], &full, terms);
         let summed = shared(lowering, product, extent(&dims, HEAD));
         let mut operands = vec![&summed];

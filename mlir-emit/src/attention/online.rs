@@ -97,9 +97,7 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
     };
     let dims = iteration.logical(&o);
     let mut rows = dims.clone();
-    if let Some(columns) = rows.get_mut(KEY) {
-        *columns = 1;
-    }
+    rows[KEY] = 1;
     let value = |ssa: Ssa<'c>, order: &[usize], dims: &[i64]| Value {
         data: Data::Tensor {
             ssa,

@@ -80,9 +80,7 @@ impl<'c> Attention<'c> {
     /// Keys or values for each head of q.
     pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>) -> Ordered<'c> {
         let mut dims = tensor.dims.clone();
-        if let Some(heads) = dims.get_mut(HEAD) {
-            *heads = extent(&self.dims, HEAD);
-        }
+        dims[HEAD] = extent(&self.dims, HEAD);
         repeated(lowering, tensor.clone(), &dims, QUERY)
     }
 

@@ -60,7 +60,7 @@ impl Along {
         if pre > FAR || dilation > FAR {
             return None;
         }
-        if stride > 2 || stride == 2 && dilation > 1 || input % stride != 0 || pre < 0 {
+        if stride > 2 || stride == 2 && dilation > 1 || input % stride != 0 {
             return None;
         }
         let tap = |phase: i64| (phase + pre) % stride;
@@ -113,7 +113,7 @@ pub(super) fn lower<'c>(
         .into_iter()
         .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
         .collect();
-    let order_of_axes: Vec<Axis> = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+    let order_of_axes: Vec<Axis> = order.iter().map(|&axis| logical[axis]).collect();
     let has_phases = axes.iter().any(|axis| axis.phases > 1);
     let by_lanes = has_depthwise_kernel([dy.dtype, w.dtype], (shape, shape.filters), compute);
     if by_lanes && has_phases && order.last() == Some(&1) {
@@ -181,7 +181,7 @@ fn side_by_side<'c>(
         logical.extend([Axis::Row(number + 1), Axis::Batch(number)]);
     }
     let last = channels_last(split.len());
-    let order_of_axes = last.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+    let order_of_axes = last.iter().map(|&axis| logical[axis]).collect();
     let product = product(factors, shape, axes, (order_of_axes, compute));
     let [dy, w] = factors;
     let ssa = if has_depthwise_kernel([dy.dtype, w.dtype], (shape, shape.filters), compute) {

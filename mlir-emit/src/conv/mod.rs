@@ -121,9 +121,9 @@ fn form(
     compute: DataType,
 ) -> Option<Form> {
     let own = Form::of(shape);
-    let usual = (!has_panels(shape, (dims, order), is_bare)).then_some(own);
+    let has_kernel = !shape.is_depthwise() && panels::are_floats(lowering, factors, compute);
+    let usual = (!has_kernel || !has_panels(shape, (dims, order), is_bare)).then_some(own);
     let forms = || {
-        let has_kernel = !shape.is_depthwise() && panels::are_possible(lowering, factors, shape, compute);
         let other = own.other(shape).map(|other| {
             let id = if other == Form::Patches {
                 "patches"
@@ -168,9 +168,9 @@ fn has_panels(shape: &Shape<'_>, (dims, order): (&[i64], &[usize]), is_bare: boo
     is_faster || is_single || staged::has_large_patches(shape)
 }
 
-/// Whether the panels kernel computes a gradient with respect to x faster than the turned filter is
-/// made, or than a convolution by it: vectors along the positions of an image, many channels, or a
-/// filter that a product of matrices reads. Measured on one core (f32, AVX-512): the copy of a
+/// Whether dgrad by the panels kernel is faster than rotating the filter and convolving with it:
+/// with vectors along the pixels, with many channels, or where that convolution would be a matmul
+/// of patches. Measured on one core (f32, AVX-512): the copy of a
 /// filter of 512→512 3×3 takes 50 ms, the gradient by panels at 7×7 2.1 ms. With 32 channels,
 /// channels last, the convolution is faster.
 fn needs_no_turned_filter(forward: &Shape<'_>, is_last: bool, is_bare: bool) -> bool {
@@ -286,9 +286,9 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
         let result = (dims.as_slice(), order.as_slice());
         let is_usual = is_wanted || is_thin;
         let is_possible = is_usual || !forward.is_depthwise();
-        let is_possible = is_possible && panels::are_possible(lowering, [&dy, &w], &forward, compute);
+        let is_possible = is_possible && panels::are_floats(lowering, [&dy, &w], compute);
         let takes_kernel = is_possible && lowering.chooser().takes_kernel("dgrad", is_usual);
-        if (takes_kernel || is_usual && !is_possible)
+        if takes_kernel
             && let Some(result) = panels::dgrad(lowering, [&dy, &w], &order_of_dy, &forward, result, compute)
         {
             let result = cropped.surrounded(&at, result, &dx.dims);
@@ -373,7 +373,7 @@ fn wgrad_on_cpus<'c>(
         return None;
     }
     let dims = &lowering.tensor(op.dw).dims;
-    let is_possible = panels::are_possible(lowering, [x, dy], shape, compute);
+    let is_possible = panels::are_floats(lowering, [x, dy], compute);
     if is_possible && !lowering.chooser().takes_kernel("wgrad", true) {
         return None;
     }

@@ -229,9 +229,7 @@ impl<'c> Tensor<'c> {
         let axes = self.axes[1..].to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
-        if let Some(offset) = offsets.first_mut() {
-            *offset = index;
-        }
+        offsets[0] = index;
         (slice(at, &offsets, &sizes), axes)
     }
 }

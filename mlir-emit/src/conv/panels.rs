@@ -90,10 +90,8 @@ fn strides_of(dims: &[i64], order: &[usize]) -> Vec<i64> {
     let mut strides = vec![0; dims.len()];
     let mut next = 1_i64;
     for &axis in order.iter().rev() {
-        if let (Some(slot), Some(&extent)) = (strides.get_mut(axis), dims.get(axis)) {
-            *slot = next;
-            next = next.saturating_mul(extent);
-        }
+        strides[axis] = next;
+        next = next.saturating_mul(dims[axis]);
     }
     strides
 }
@@ -145,17 +143,6 @@ pub(super) fn are_floats(lowering: &Lowering<'_, '_>, [a, b]: [&Ordered<'_>; 2],
     are_floats && lowering.target().registers().is_some()
 }
 
-/// Whether there may be kernels for a convolution or its gradients: none reads windows that begin
-/// within the input.
-pub(super) fn are_possible(
-    lowering: &Lowering<'_, '_>,
-    factors: [&Ordered<'_>; 2],
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> bool {
-    !has_negative_padding(shape) && are_floats(lowering, factors, compute)
-}
-
 /// Returns the tensor in f32 and in this order. A tensor with padding is converted after it is
 /// padded: the copy in fewer bits is the smaller one.
 pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
@@ -164,11 +151,6 @@ pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order:
     }
     let wide = lowering.round(tensor, DataType::F32, order.to_vec());
     wide.apart(&lowering.emitter())
-}
-
-/// Whether windows begin within the input, which these kernels do not know.
-fn has_negative_padding(shape: &Shape<'_>) -> bool {
-    shape.geometry.pre_padding.iter().any(|&pre| pre < 0)
 }
 
 /// Where the tap with this number along a spatial axis is in the filter, and how far away the next
@@ -210,9 +192,6 @@ pub(super) fn forward<'c>(
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Option<Ordered<'c>> {
-    if has_negative_padding(shape) {
-        return None;
-    }
     if !are_floats(lowering, [x, w], compute) {
         return None;
     }
@@ -275,9 +254,6 @@ pub(super) fn wgrad<'c>(
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Option<Ordered<'c>> {
-    if has_negative_padding(shape) {
-        return None;
-    }
     if !are_floats(lowering, [x, dy], compute) {
         return None;
     }
@@ -389,9 +365,6 @@ pub(super) fn dgrad<'c>(
     (dims, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Option<Ordered<'c>> {
-    if has_negative_padding(shape) {
-        return None;
-    }
     let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
     let axes = axes?;
     if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {

@@ -108,8 +108,8 @@ impl<'g> Shape<'g> {
         self.groups > 1 && self.channels == 1
     }
 
-    /// The shape of the convolution that its gradient with respect to x is, in extents; the
-    /// geometry is this one.
+    /// The extents of dgrad as a convolution of dy: channels and filters, input and output swapped.
+    /// The geometry stays that of the forward convolution.
     pub(crate) fn exchanged(&self) -> Self {
         Shape {
             batch: self.batch,

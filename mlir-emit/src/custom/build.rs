@@ -85,7 +85,7 @@ impl<'c> Builder<'_, 'c> {
         let TensorType { dims, element } = tensor_of(self.body, statement.result);
         let result = tensor_type(at, dims, *element);
         match &statement.operation {
-            Operation::Scalar(scalar) => self.scalar(&self.values, scalar),
+            Operation::Scalar(_) => unreachable!("it has no tensor type"),
             Operation::Empty => at.one(Name::TensorEmpty, &[], result, &[]),
             Operation::Fill(number) => at.fill(self.values.get(*number), at.one(Name::TensorEmpty, &[], result, &[])),
             Operation::Expand(source, groups) => {

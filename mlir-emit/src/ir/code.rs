@@ -105,8 +105,8 @@ impl<'c> Code<'c> {
         });
     }
 
-    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition must
-    /// be uniform in a subgroup.
+    /// Appends a branch: `body` is executed where the condition holds. On GPUs lanes may
+    /// diverge, unless `body` has matrix instructions, shuffles or barriers.
     pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
         self.replaced(condition, &[], || {
             body();
@@ -115,7 +115,7 @@ impl<'c> Code<'c> {
     }
 
     /// Returns the values, or the results of `body` where the condition holds. `body` is only
-    /// executed there. On GPUs the condition must be uniform in a subgroup.
+    /// executed there. For divergence see [`when`](Self::when).
     pub(crate) fn replaced(
         &self,
         condition: Int<'c>,

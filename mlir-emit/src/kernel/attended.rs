@@ -2,7 +2,7 @@
 
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::gemm;
-use super::{Buffer, Kernels, Lanes, Whole};
+use super::{Buffer, Kernels, Whole, WorkgroupSize};
 use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type, Value};
 
@@ -34,7 +34,7 @@ impl<'c> Kernels<'c> {
             Attention::Prefill(prefill) => Whole {
                 kind: "prefill",
                 name: prefill.name(),
-                lanes: Lanes::Wave64(prefill.lanes()),
+                lanes: WorkgroupSize::Wave64(prefill.lanes()),
                 read: read_by(context, &prefill.of),
                 stored: stored_by(context, &prefill.of, shapes),
                 body: {
@@ -45,7 +45,7 @@ impl<'c> Kernels<'c> {
             Attention::OnCpu(attention) => Whole {
                 kind: "attention",
                 name: attention.name(),
-                lanes: Lanes::Single,
+                lanes: WorkgroupSize::Single,
                 read: read_by(context, attention.problem()),
                 stored: stored_by(context, attention.problem(), shapes),
                 body: {
@@ -56,7 +56,7 @@ impl<'c> Kernels<'c> {
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",
                 name: gradients.name(),
-                lanes: Lanes::Wave64(gradients.lanes()),
+                lanes: WorkgroupSize::Wave64(gradients.lanes()),
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
                 body: {
@@ -67,7 +67,7 @@ impl<'c> Kernels<'c> {
             Attention::GradientsOnCpu(gradients) => Whole {
                 kind: "gradients",
                 name: gradients.name(),
-                lanes: Lanes::Single,
+                lanes: WorkgroupSize::Single,
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
                 body: {
@@ -87,7 +87,7 @@ impl<'c> Kernels<'c> {
         for buffer in between {
             stored.push((buffer, float.tensor(&[buffer.count])));
         }
-        let lanes = Lanes::Wave64(attention::LANES.unsigned_abs());
+        let lanes = WorkgroupSize::Wave64(attention::LANES.unsigned_abs());
         let parts = Whole {
             kind: "decode",
             name: decode.name(),

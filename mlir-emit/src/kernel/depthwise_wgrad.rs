@@ -1,4 +1,4 @@
-//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise
+//! A [depthwise](super::depthwise) product of few rows and long sums, as the gradient of a depthwise
 //! convolution with respect to its filter.
 //!
 //! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A
@@ -58,9 +58,7 @@ impl Share {
         let most = if width > 1 { 4 } else { 8 };
         let cell = (1..=most).rev().find(|cell| last % cell == 0).unwrap_or(1);
         let mut counts = product.sum.clone();
-        if let Some(last) = counts.last_mut() {
-            *last /= cell;
-        }
+        *counts.last_mut().expect("no axis") /= cell;
         Share {
             width,
             across,
@@ -140,9 +138,8 @@ pub(super) fn write<'c>(
     let bounds = [start + slice, end, Int::Known(LANES / across)];
     let sums = code.repeat(bounds, &zeros, |number, sums| {
         let mut indices = coordinates(number, &share.counts);
-        if let Some(last) = indices.last_mut() {
-            *last = *last * cell;
-        }
+        let last = indices.last_mut().expect("no axis");
+        *last = *last * cell;
         let last = product.sum.len().saturating_sub(1);
         let moved = |factor: &Factor, stride: i64| {
             let along = vec![0; factor.windows.len()];

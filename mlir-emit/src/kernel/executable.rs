@@ -31,7 +31,7 @@ impl fmt::Debug for Executable<'_> {
 
 /// The lanes of a workgroup.
 #[derive(Clone, Copy)]
-pub(super) enum Lanes {
+pub(super) enum WorkgroupSize {
     /// One thread, on CPUs.
     Single,
     /// On GPUs, in subgroups of 64 lanes.
@@ -44,7 +44,7 @@ pub(super) enum Lanes {
 pub(super) struct Fusable<'c> {
     pub(super) symbol: String,
     pub(super) name: String,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: WorkgroupSize,
     /// The names of the operations that are fused into it.
     pub(super) fused: Vec<String>,
     pub(super) body: Body<'c>,
@@ -62,7 +62,7 @@ pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'st
 /// Returns a kernel as IREE's executable. The first `read` of its buffers are read.
 pub(super) fn executable<'c>(
     context: &'c Context,
-    (symbol, name, lanes): (&str, &str, Lanes),
+    (symbol, name, lanes): (&str, &str, WorkgroupSize),
     (buffers, read): (Vec<String>, usize),
     body: Body<'c>,
 ) -> Executable<'c> {
@@ -74,7 +74,7 @@ pub(super) fn executable<'c>(
 
 fn text(
     context: &Context,
-    (symbol, name, lanes): (&str, &str, Lanes),
+    (symbol, name, lanes): (&str, &str, WorkgroupSize),
     (buffers, read): (&[String], usize),
     written: Written,
 ) -> Result<String, EmitError> {
@@ -90,9 +90,9 @@ fn text(
         (translation, "gpu.thread_id x")
     };
     let (translation, lane) = match lanes {
-        Lanes::Single => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
-        Lanes::Wave64(lanes) => on_gpu(lanes, " subgroup_size = 64"),
-        Lanes::AnyWave(lanes) => on_gpu(lanes, ""),
+        WorkgroupSize::Single => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
+        WorkgroupSize::Wave64(lanes) => on_gpu(lanes, " subgroup_size = 64"),
+        WorkgroupSize::AnyWave(lanes) => on_gpu(lanes, ""),
     };
     let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
     let mut text = format!(

@@ -14,8 +14,8 @@ pub(super) struct Axes {
     pub(super) ends_with_columns: bool,
 }
 
-/// Merges what can be, in the product's factors and the epilogue's tensors. A direct product stays
-/// as it is.
+/// Merges what can be, in the product's factors and the epilogue's tensors. A depthwise product
+/// stays as it is.
 pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [Factor; 2]) {
     let mut factors = product.factors.clone();
     let is_wide = |axis: &&Axis| product.extent(**axis) > 1;

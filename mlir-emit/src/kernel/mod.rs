@@ -75,7 +75,7 @@ use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Rol
 use crate::target::Target;
 use code::{DISPATCH, Written};
 use epilogue::{Epilogue, Source, Tensor};
-use executable::{Body, Executable, Fusable, Lanes, dispatched, executable};
+use executable::{Body, Executable, Fusable, WorkgroupSize, dispatched, executable};
 use fusion::Fused;
 use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
@@ -114,7 +114,7 @@ impl<'c> Kernels<'c> {
         let kernel = Whole {
             kind: "transpose",
             name: transpose.name(),
-            lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
+            lanes: WorkgroupSize::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
             stored: vec![(written, element.tensor(shape))],
             body: {
@@ -138,9 +138,9 @@ impl<'c> Kernels<'c> {
             kind: "scatter",
             name: scatter.name(),
             lanes: if scatter.is_on_gpu {
-                Lanes::AnyWave(scatter::LANES.unsigned_abs())
+                WorkgroupSize::AnyWave(scatter::LANES.unsigned_abs())
             } else {
-                Lanes::Single
+                WorkgroupSize::Single
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
@@ -163,7 +163,7 @@ impl<'c> Kernels<'c> {
         let kernel = Whole {
             kind: "matmul",
             name: matmul.name(),
-            lanes: Lanes::Single,
+            lanes: WorkgroupSize::Single,
             read: values.into_iter().zip([a, b]).collect(),
             stored: vec![(out, element.tensor(shape))],
             body: {
@@ -191,7 +191,7 @@ impl<'c> Kernels<'c> {
         let kernel = Whole {
             kind,
             name,
-            lanes: Lanes::Single,
+            lanes: WorkgroupSize::Single,
             read: values.iter().copied().zip(buffers).collect(),
             stored: vec![(out, element.tensor(shape))],
             body: {
@@ -286,7 +286,7 @@ struct Whole<'c> {
     /// What its symbol begins with.
     kind: &'static str,
     name: String,
-    lanes: Lanes,
+    lanes: WorkgroupSize,
     /// The numbers of the values that it reads.
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
@@ -357,7 +357,7 @@ pub(crate) fn place_kernels<'c>(
             let kernel = Fusable {
                 symbol: format!("{symbol}_parts"),
                 name: format!("{}_parts", product.name),
-                lanes: Lanes::Wave64(split_k::LANES.unsigned_abs()),
+                lanes: WorkgroupSize::Wave64(split_k::LANES.unsigned_abs()),
                 fused: epilogue.names(),
                 body: {
                     let (product, epilogue) = (Rc::clone(&product), Rc::clone(&epilogue));
@@ -420,7 +420,7 @@ fn multiply<'c>(
     let kernel = Fusable {
         symbol: symbol.to_owned(),
         name: product.name.clone(),
-        lanes: Lanes::Wave64(lanes),
+        lanes: WorkgroupSize::Wave64(lanes),
         fused: epilogue.names(),
         body: {
             let (product, epilogue) = (Rc::clone(product), Rc::clone(&epilogue));

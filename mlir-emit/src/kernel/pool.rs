@@ -41,13 +41,15 @@ impl Pool {
         let extents = [self.batch, self.input, self.output, self.window, self.stride];
         let are_there = extents.iter().flatten().all(|extent| (1..FAR).contains(extent));
         let are_zeros = self.pre.iter().all(|pre| (0..FAR).contains(pre));
+        // The offsets of a vector's elements are literals of 32 bits.
+        let is_gathered = self.stride[1] < FAR / self.registers.lanes;
         let product = |image: [i64; 2]| {
             [self.batch[0], self.batch[1], image[0], image[1]]
                 .into_iter()
                 .try_fold(1_i64, i64::checked_mul)
                 .is_some_and(|count| count < 1 << 40)
         };
-        taps <= MOST && are_there && are_zeros && product(self.input) && product(self.output)
+        taps <= MOST && are_there && is_gathered && are_zeros && product(self.input) && product(self.output)
     }
 
     pub(super) fn name(&self) -> String {
@@ -309,5 +311,29 @@ impl<'c> Writer<'_, 'c> {
                 some(whole.into(), channels - whole);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+
+    /// Offsets of the elements of a vector are literals of 32 bits, also where only one is read.
+    #[test]
+    fn offsets_stay_within_32_bits() {
+        let registers = Target::parse("x86-64-v4").and_then(|target| target.registers());
+        let pool = |stride| Pool {
+            batch: [1, 2],
+            input: [3, 40],
+            output: [1, 1],
+            window: [3, 3],
+            pre: [0, 0],
+            stride: [1, stride],
+            is_last: false,
+            registers: registers.clone().expect("there are registers"),
+        };
+        assert!(pool(3).is_possible());
+        assert!(!pool(1 << 29).is_possible());
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
     /// Along the rows of the first factor and the columns of the second.
     pub(crate) own: Vec<i64>,
-    /// Along the columns of the first factor and the rows of the second: none but in a direct
+    /// Along the columns of the first factor and the rows of the second: only in a depthwise
     /// product.
     pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
@@ -46,11 +46,11 @@ pub(crate) struct Strides {
 /// Positions along an axis of an image. Positions outside of the image are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Places in the image.
+    /// The extent of the image along the axis.
     pub(crate) extent: i64,
-    /// The place of the first row and the first term.
+    /// The coordinate that the first row and the first term read; negative in the padding.
     pub(crate) start: i64,
-    /// An axis of the factor's own, and how many places one step along it goes on.
+    /// One of the factor's own axes, and how far one step along it moves the coordinate.
     pub(crate) own: (usize, i64),
     /// The same of an axis of the sum.
     pub(crate) sum: (usize, i64),
@@ -92,9 +92,8 @@ pub(crate) struct Product {
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
     /// Whether the depthwise kernel computes the sums: in single lanes, without matrix
-    /// instructions. Example: each channel of
-    /// a depthwise convolution has its own filter, so both factors lie along the columns, which no
-    /// matrix instruction has.
+    /// instructions. Example: each channel of a depthwise convolution has its own filter, so both
+    /// factors lie along the columns, which no matrix instruction has.
     pub(crate) is_depthwise: bool,
     /// What it is, for people who read the kernel's name: letters, digits and `_`.
     pub(crate) name: String,

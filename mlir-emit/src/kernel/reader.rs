@@ -41,8 +41,8 @@ pub(super) struct Reader<'c> {
     /// Rows of the tile.
     rows: i64,
     sum: Vec<i64>,
-    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes
-    /// along it: one place serves all lanes.
+    /// Whether the address of a step is uniform over the lanes: no step crosses the end of the
+    /// innermost summed axis, and no window moves along it.
     is_uniform: bool,
     /// The terms of a block differ in their index along the last axis alone.
     has_neighbours: bool,
@@ -76,8 +76,8 @@ pub(super) fn swizzled<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> 
     row * terms(bytes) + moved * (CHUNK / bytes)
 }
 
-/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes
-/// each.
+/// How many elements a factor has side by side and aligned along an axis: as many as fill 16,
+/// 8 or 4 bytes, else 1.
 fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -> i64 {
     let (Some(&extent), Some((&1, outer))) = (extents.last(), along.split_last()) else {
         return 1;

@@ -83,9 +83,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let run_indices: Vec<_> = (0..RUN)
         .map(|next| {
             let mut indices = own.clone();
-            if let Some(slot) = indices.get_mut(position) {
-                *slot = *slot + next;
-            }
+            indices[position] = indices[position] + next;
             indices
         })
         .collect();
@@ -114,7 +112,7 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     } else {
         product.rows.last()
     };
-    epilogue.write(&code, (sums, last.copied().unwrap_or(1)), &spot, buffers);
+    epilogue.write(&code, (sums, *last.expect("a side has no axes")), &spot, buffers);
     code.finish((lines * runs + together - 1) / together)
 }
 
@@ -177,9 +175,7 @@ fn sums<'c>(
 pub(super) fn parts<'c>(product: &Product, value: usize, context: &'c Context) -> Tensor<'c> {
     let results: i64 = product.shape().iter().product();
     let mut spread = super::fusion::spread(product, &product.order, &product.shape());
-    if let Some(slot) = spread.batch.first_mut() {
-        *slot = results;
-    }
+    spread.batch[0] = results;
     Tensor {
         value,
         element: Type::float(context, Float::F32),

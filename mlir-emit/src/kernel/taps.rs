@@ -51,8 +51,12 @@ impl Taps {
                 .is_some_and(|count| (1..1 << 40).contains(&count))
         };
         let all = [self.input, self.output, self.window].into_iter().all(is_counted);
+        // Kernels compare coordinates in 32 bits.
+        let reach =
+            |axis: usize| (self.output[axis] - 1) * self.stride[axis] + (self.window[axis] - 1) * self.dilation[axis];
+        let are_reached = are_near && [0, 1].into_iter().all(|axis| reach(axis) < 1 << 31);
         let has_vectors = !self.is_last || self.channels >= self.registers.lanes;
-        self.window[1] <= MOST && are_near && are_zeros && all && has_vectors
+        self.window[1] <= MOST && are_reached && are_zeros && all && has_vectors
     }
 
     pub(super) fn name(&self) -> String {
@@ -274,5 +278,32 @@ impl<'c> Writer<'_, 'c> {
                     .collect()
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+
+    /// Coordinates are compared in 32 bits: a padded row must not be longer.
+    #[test]
+    fn windows_stay_within_32_bits() {
+        let registers = Target::parse("x86-64-v4").and_then(|target| target.registers());
+        let taps = |output, stride| Taps {
+            batch: 1,
+            channels: 2,
+            input: [3, 10],
+            output: [3, output],
+            window: [3, 3],
+            pre: [1, 1],
+            stride: [1, stride],
+            dilation: [1, 1],
+            registers: registers.expect("there are registers"),
+            is_last: false,
+        };
+        assert!(taps(10, 1).is_possible());
+        assert!(taps(2048, 1 << 20).is_possible());
+        assert!(!taps(65_537, 1 << 20).is_possible());
     }
 }

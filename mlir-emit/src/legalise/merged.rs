@@ -6,8 +6,8 @@ use crate::mlir::Name;
 use crate::step::count;
 use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
-/// An operand of a reduction over these axes in their order, with no others, that nothing can be
-/// fused into.
+/// Returns an operand of a reduction with exactly the axes `wide`, in that order, behind a barrier:
+/// its producer is not fused with the reduction.
 pub(crate) fn settle<'c>(
     at: &Emitter<'c>,
     value: &Value<'c>,

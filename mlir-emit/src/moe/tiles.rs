@@ -209,9 +209,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             _ => weight.in_order(&at, &[0, 1, 2]),
         };
         let mut dims = weight.dims.clone();
-        if let Some(first) = dims.first_mut() {
-            *first = self.sizes.tiles;
-        }
+        dims[0] = self.sizes.tiles;
         let init = at.empty(&extents(&dims, &weight.order), weight.dtype);
         let ty = at.tensor_type(&extents(&dims, &weight.order), weight.dtype);
         let along = [("dimension_map", at.i64_array(&[0]))];

@@ -58,9 +58,7 @@ pub(super) fn channels<'c, const N: usize>(
     ids: [TensorId; N],
 ) -> [Value<'c>; N] {
     let mut dims = vec![1; x.dims.len()];
-    if let (Some(channels), Some(&extent)) = (dims.get_mut(1), x.dims.get(1)) {
-        *channels = extent;
-    }
+    dims[1] = x.dims[1];
     let values: Vec<_> = ids
         .iter()
         .map(|&id| lowering.value(id).clone().with_dims(&lowering.emitter(), &dims))

@@ -170,7 +170,7 @@ pub struct Description {
     pub what: &'static str,
     /// What the lowering does instead.
     pub instead: &'static str,
-    /// What that costs, if it is a choice of schedule.
+    /// What that costs at run time, if anything.
     pub costs: Option<&'static str>,
     /// What shows it.
     pub guard: Guard,

@@ -127,9 +127,9 @@ impl<'c> Pooling<'_, '_, 'c> {
         self.padded.as_ref().is_some_and(|padded| padded.ssa != self.x.ssa)
     }
 
-    /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what
-    /// they are: in the compute type, with its padding, and nothing instead of what is no number if
-    /// the greatest is looked for.
+    /// Returns x as the compiler's pooling on CPUs needs it, which it recognises only if the body is
+    /// one operation on two operands: in the compute type, padded, and for a maximum with -∞ in
+    /// place of NaN.
     fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;

@@ -1,7 +1,8 @@
 //! Snapshots of whole kernels, one or two of each kind: what a change of the builder or of a kernel
-//! does to the text that is compiled.
+//! does to the text that is compiled. And the forms among which the lowering chooses.
 
-use rotini_emit::{Target, emit};
+use rayon::prelude::*;
+use rotini_emit::{Candidate, Choices, Target, emit, places};
 use rotini_plugin::prepared::check;
 use rotini_tests::cases;
 
@@ -87,4 +88,33 @@ fn whole_kernels() {
         assert!(!text.is_empty(), "{case} has no {kernel} for {target}");
         insta::assert_snapshot!(format!("{target}_{}", kernel.trim_end_matches('_')), text);
     }
+}
+
+/// Each place of each case has the form that is taken without a demand among its candidates, and no
+/// candidate twice.
+#[test]
+fn usual_forms_are_candidates() {
+    let targets = ["cpu", "x86-64-v3", "mi300x", "sm_80"].map(|name| Target::parse(name).unwrap());
+    let check_case = |case: &cases::Case| {
+        let bytes = rotini_wire::encode(&case.graph);
+        for target in &targets {
+            let Ok(prepared) = check(&bytes, target) else { continue };
+            for place in places(&prepared.graph, target, &Choices::default()).unwrap() {
+                let mut ids: Vec<&str> = place
+                    .candidates
+                    .iter()
+                    .map(|Candidate { id, .. }| id.as_str())
+                    .collect();
+                assert!(
+                    ids.contains(&place.usual.as_str()),
+                    "{}, {target}: {place:?}",
+                    case.name
+                );
+                ids.sort_unstable();
+                ids.dedup();
+                assert_eq!(ids.len(), place.candidates.len(), "{}, {target}: {place:?}", case.name);
+            }
+        }
+    };
+    cases::all().par_iter().for_each(check_case);
 }

@@ -61,7 +61,7 @@ impl Decode {
         // The range of keys that the lane's query sees.
         let mut own = [start, end];
         if let Some(from) = self.of.visible.from {
-            // What is below zero is no number here.
+            // The sum may be negative, and comparisons of `Int` are unsigned: clamp it as signed.
             let from = query + from;
             let from = code.index(from).maxsi(code.index(start));
             own[0] = Int::Made(from);

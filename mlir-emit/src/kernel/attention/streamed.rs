@@ -56,7 +56,7 @@ impl<'c> Copied<'c> {
     }
 
     /// Where a vector of a row is in LDS.
-    fn place(&self, _tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
+    fn place(&self, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
         if self.is_exchanged {
             vector = vector ^ (row % (self.columns / WIDE));
         }
@@ -70,7 +70,7 @@ impl<'c> Copied<'c> {
         let row = tile.column + block * SIXTEEN;
         (0..self.columns / (4 * WIDE))
             .map(|turn| {
-                let place = self.place(tile, row, tile.quarter + 4 * turn);
+                let place = self.place(row, tile.quarter + 4 * turn);
                 code.read_vector(self.memory, place, vector)
             })
             .collect()
@@ -87,7 +87,7 @@ impl<'c> Copied<'c> {
                 let row = tile.quarter * RUN + (block * SIXTEEN + next);
                 let place = if self.is_exchanged {
                     let column = tile.column * width;
-                    let place = self.place(tile, row, column / WIDE);
+                    let place = self.place(row, column / WIDE);
                     place + column % WIDE
                 } else {
                     row * self.columns + tile.column * width
@@ -168,7 +168,7 @@ impl<'c> Streamed<'_, 'c> {
         for copied in &self.copied {
             let (own, vector) = copied.lane(tile);
             for (row, &loaded) in own.into_iter().zip(&mut rows) {
-                code.write_vector(loaded, copied.memory, copied.place(tile, row, vector));
+                code.write_vector(loaded, copied.memory, copied.place(row, vector));
             }
         }
     }

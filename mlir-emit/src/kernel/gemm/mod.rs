@@ -16,7 +16,7 @@ use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 
 /// Dies of an MI300, to which workgroups go in turn.
 const DIES: i64 = 8;
-/// Rows of tiles that workgroups that run at once have about.
+/// Rows of tiles in a group of the grouped tile order (GROUP_M in Triton).
 const BAND: i64 = 8;
 
 /// The state that all parts of the kernel share.
@@ -215,13 +215,7 @@ impl<'c> Kernel<'_, 'c> {
     /// Matrix instructions of a subgroup along both sides.
     fn instructions(&self) -> [i64; 2] {
         let Schedule { tile, subgroups, .. } = self.schedule;
-        let along = |side: usize| {
-            let (Some(tile), Some(subgroups)) = (tile.get(side), subgroups.get(side)) else {
-                return 1;
-            };
-            (tile / (subgroups * INTRINSIC)).cast_signed()
-        };
-        [along(0), along(1)]
+        [0, 1].map(|side| (tile[side] / (subgroups[side] * INTRINSIC)).cast_signed())
     }
 
     /// Whether a lane has elements of one row.
@@ -295,7 +289,7 @@ impl<'c> Kernel<'_, 'c> {
                 exists: &exists,
             };
             let extent = if along { columns.last() } else { rows.last() };
-            epilogue.write(code, (sum, extent.copied().unwrap_or(1)), &spot, buffers);
+            epilogue.write(code, (sum, *extent.expect("a side has no axes")), &spot, buffers);
         }
     }
 }

@@ -34,7 +34,7 @@ const ENOUGH: i64 = 64;
 /// Fewest and most rows of a workgroup. With that many rows, the copy of a panel costs little in
 /// comparison, and the sums fit into the second-level cache.
 const ROWS: [i64; 2] = [64, 1024];
-/// Fewest rows where lanes gather their elements: a vector takes as long as the products of some 40
+/// The same where vectors are gathered: one gather costs as much as the products of some 40
 /// rows.
 const ROWS_OF_GATHERED: i64 = 128;
 /// Most terms of an iteration.

@@ -26,9 +26,9 @@ const PASSED: [Name; 3] = [
 /// there are.
 pub(super) const MOST: usize = 12;
 
-/// Where a kernel runs.
+/// The device that a kernel of rows is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Device {
     Gpu,
     /// Rows lie side by side in all tensors, whose elements have 32 bits.
     Cpu,
@@ -60,7 +60,7 @@ struct Scan<'a, 'c> {
     /// The operation that defines each value.
     makers: &'a HashMap<usize, usize>,
     space: &'a Space,
-    device: Place,
+    device: Device,
     held: HashMap<usize, Held>,
     operands: Vec<Tensor<'c>>,
     steps: Vec<Step>,
@@ -72,7 +72,7 @@ struct Scan<'a, 'c> {
 }
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
-pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Place) -> Option<Found<'c>> {
+pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Device) -> Option<Found<'c>> {
     let seed = all
         .iter()
         .position(|operation| matches!(operation.role(), Role::Rows))?;
@@ -97,7 +97,7 @@ pub(super) fn elements<'c>(
         let Some(space) = element_space(context, operation) else {
             continue;
         };
-        let found = around(context, all, seed, (&space, Place::Gpu));
+        let found = around(context, all, seed, (&space, Device::Gpu));
         if let Some(found) = found
             && found.rows.operands.iter().all(|tensor| is_in_memory(all, tensor.value))
             && let Some(schedule) = schedule(&found.rows.problem())
@@ -124,7 +124,7 @@ fn around<'c>(
     context: &'c Context,
     all: &[Operation],
     seed: usize,
-    (space, device): (&Space, Place),
+    (space, device): (&Space, Device),
 ) -> Option<Found<'c>> {
     let results = all.iter().enumerate();
     let makers: HashMap<usize, usize> = results
@@ -312,7 +312,7 @@ impl<'c> Scan<'_, 'c> {
             let wide = map.iter().zip(&shape).filter(|(_, extent)| **extent > 1);
             let map: Vec<usize> = wide.map(|(&position, _)| position).collect();
             let spread = self.spread(&loops_of(&map)?, &shape);
-            if self.device == Place::Cpu && !self.is_side_by_side(&spread) {
+            if self.device == Device::Cpu && !self.is_side_by_side(&spread) {
                 return None;
             }
             let is_same = |tensor: &Tensor<'_>| tensor.value == *id && tensor.spread == spread;
@@ -352,8 +352,8 @@ impl<'c> Scan<'_, 'c> {
     /// Whether kernels load and store elements of a type.
     fn is_stored(&self, element: Type<'_>) -> bool {
         match self.device {
-            Place::Gpu => matches!(element.bits(), Some(8 | 16 | 32)),
-            Place::Cpu => element.bits() == Some(32),
+            Device::Gpu => matches!(element.bits(), Some(8 | 16 | 32)),
+            Device::Cpu => element.bits() == Some(32),
         }
     }
 
@@ -385,9 +385,7 @@ impl<'c> Scan<'_, 'c> {
         let mut stride = 1;
         let wide: Vec<i64> = shape.iter().copied().filter(|&extent| extent > 1).collect();
         for (&position, extent) in loops.iter().zip(wide).rev() {
-            if let Some(slot) = strides.get_mut(position) {
-                *slot = stride;
-            }
+            strides[position] = stride;
             stride *= extent;
         }
         let part = |reduced: bool| {

@@ -30,11 +30,11 @@ mod quotient;
 mod space;
 mod write;
 
-use super::executable::{Fusable, Lanes};
+use super::executable::{Fusable, WorkgroupSize};
 use crate::choice::{Chooser, Form};
 use crate::mlir::{Context, Operation};
 use crate::target::Target;
-use find::Place;
+use find::Device;
 use problem::Rows;
 use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::HashSet;
@@ -115,7 +115,7 @@ pub(super) fn place<'c>(
             let kernel = Fusable {
                 symbol: format!("rotini_rows_{number}"),
                 name: format!("rows_{count}x{length}_{}_{number}", schedule.word()),
-                lanes: Lanes::Wave64(schedule.workgroup),
+                lanes: WorkgroupSize::Wave64(schedule.workgroup),
                 fused: rows.names(),
                 body: {
                     let (rows, divisions) = (Rc::clone(&rows), Rc::clone(&divisions));
@@ -137,14 +137,14 @@ fn place_on_cpus<'c>(
     mut call: impl FnMut(Fusable<'c>, &Rows<'c>) -> Operation,
 ) {
     for number in 0.. {
-        let Some(found) = find::reduction(context, operations, Place::Cpu) else {
+        let Some(found) = find::reduction(context, operations, Device::Cpu) else {
             break;
         };
         let rows = Rc::new(found.rows);
         let kernel = Fusable {
             symbol: format!("rotini_rows_{number}"),
             name: format!("rows_{}x{}_{number}", rows.problem().rows, rows.length()),
-            lanes: Lanes::Single,
+            lanes: WorkgroupSize::Single,
             fused: rows.names(),
             body: {
                 let rows = Rc::clone(&rows);
@@ -185,7 +185,7 @@ fn arranged(
 /// it is not that of these parts. Marked reductions come before others.
 fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Option<Next<'c>> {
     let machine = target.machine()?;
-    if let Some(found) = find::reduction(context, operations, Place::Gpu) {
+    if let Some(found) = find::reduction(context, operations, Device::Gpu) {
         let parts = found.rows.problem().parts(machine, found.rows.makes_elements());
         let parts = parts.map(u64::cast_signed);
         return Some((found, parts, None));
