@@ -116,11 +116,8 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
 pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Emitted, EmitError> {
     let chosen = target.chosen(choices);
     let target = chosen.as_ref().unwrap_or(target);
-    emit_by(
-        graph,
-        (target, Quirks::of(target)),
-        &Chooser::new(target.tried(), choices),
-    )
+    let chooser = Chooser::new(target.tried(), choices);
+    emit_by(graph, (target, Quirks::of(target)), &chooser)
 }
 
 /// Returns the places at which the lowering of a graph chooses. The graph is lowered for that with
@@ -132,11 +129,9 @@ pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
 pub fn places(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Vec<Place>, EmitError> {
     let chosen = target.chosen(choices);
     let target = chosen.as_ref().unwrap_or(target);
-    check(graph, target)?;
     let chooser = Chooser::new(target.tried(), choices).listing();
-    let (context, quirks) = (Context::new(), Quirks::of(target));
-    Lowered::new(&context, graph, (target, quirks, &chooser), &signature(graph)?)?;
-    target.flags_for(graph, quirks, &chooser);
+    with_lowered(graph, target, &chooser, |_, _| ())?;
+    target.flags_for(graph, Quirks::of(target), &chooser);
     chooser.expect_met()?;
     Ok(chooser.into_places())
 }
@@ -181,15 +176,8 @@ fn emit_by(graph: &NormalGraph, (target, quirks): (&Target, Quirks), chooser: &C
 ///
 /// As [`emit`].
 pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Schedule)>, EmitError> {
-    check(graph, target)?;
-    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), &Choices::default()));
-    let lowered = Lowered::new(
-        &context,
-        graph,
-        (target, Quirks::of(target), &chooser),
-        &signature(graph)?,
-    )?;
-    Ok(lowered.kernels.products)
+    let chooser = Chooser::new(target.tried(), &Choices::default());
+    with_lowered(graph, target, &chooser, |_, lowered| lowered.kernels.products)
 }
 
 /// Returns the kernels that a graph becomes on a target. The graph is lowered for that, which takes
@@ -211,14 +199,10 @@ pub fn plan_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
     let workspace_bytes = workspace_bound_chosen(graph, target, choices)?;
     let chosen = target.chosen(choices);
     let target = chosen.as_ref().unwrap_or(target);
-    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), choices));
-    let lowered = Lowered::new(
-        &context,
-        graph,
-        (target, Quirks::of(target), &chooser),
-        &signature(graph)?,
-    )?;
-    Ok(Plan::of(&context, &lowered.block.operations, target, workspace_bytes))
+    let chooser = Chooser::new(target.tried(), choices);
+    with_lowered(graph, target, &chooser, |context, lowered| {
+        Plan::of(context, &lowered.block.operations, target, workspace_bytes)
+    })
 }
 
 /// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
@@ -244,18 +228,26 @@ pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Ch
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
         return Ok(limit);
     }
-    check(graph, target)?;
-    let (context, chooser) = (Context::new(), Chooser::new(target.tried(), choices));
-    let lowered = Lowered::new(
-        &context,
-        graph,
-        (target, Quirks::of(target), &chooser),
-        &signature(graph)?,
-    )?;
-    let bound = workspace::bound(&context, &lowered.block.operations, target);
+    let chooser = Chooser::new(target.tried(), choices);
+    let bound = with_lowered(graph, target, &chooser, |context, lowered| {
+        workspace::bound(context, &lowered.block.operations, target)
+    })?;
     // The limit is that of the usual forms.
     let limited = |bound: u64| if choices.is_empty() { bound.min(limit) } else { bound };
     Ok(bound.map_or(limit, limited))
+}
+
+/// Lowers a graph without the bodies of its kernels, and calls a function with the result.
+fn with_lowered<T>(
+    graph: &NormalGraph,
+    target: &Target,
+    chooser: &Chooser,
+    read: impl FnOnce(&Context, Lowered<'_>) -> T,
+) -> Result<T, EmitError> {
+    check(graph, target)?;
+    let (context, quirks) = (Context::new(), Quirks::of(target));
+    let lowered = Lowered::new(&context, graph, (target, quirks, chooser), &signature(graph)?)?;
+    Ok(read(&context, lowered))
 }
 
 /// A graph as the function `@compute`.
