@@ -39,7 +39,7 @@ impl<'c> Kernels<'c> {
                 stored: stored_by(context, &prefill.of, shapes),
                 body: {
                     let prefill = prefill.clone();
-                    Box::new(move || prefill.write(context))
+                    Box::new(move |code, _| prefill.write(code))
                 },
             },
             Attention::OnCpu(attention) => Whole {
@@ -50,7 +50,7 @@ impl<'c> Kernels<'c> {
                 stored: stored_by(context, attention.problem(), shapes),
                 body: {
                     let attention = attention.clone();
-                    Box::new(move || attention.write(context))
+                    Box::new(move |code, _| attention.write(code))
                 },
             },
             Attention::Gradients(gradients) => Whole {
@@ -61,7 +61,7 @@ impl<'c> Kernels<'c> {
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
                 body: {
                     let gradients = gradients.clone();
-                    Box::new(move || gradients.write(context))
+                    Box::new(move |code, _| gradients.write(code))
                 },
             },
             Attention::GradientsOnCpu(gradients) => Whole {
@@ -72,7 +72,7 @@ impl<'c> Kernels<'c> {
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
                 body: {
                     let gradients = gradients.clone();
-                    Box::new(move || gradients.write(context))
+                    Box::new(move |code, _| gradients.write(code))
                 },
             },
         };
@@ -96,7 +96,7 @@ impl<'c> Kernels<'c> {
             stored,
             body: {
                 let decode = decode.clone();
-                Box::new(move || decode.write_parts(context))
+                Box::new(move |code, _| decode.write_parts(code))
             },
         };
         let parts = self.append_whole(context, parts);
@@ -109,7 +109,7 @@ impl<'c> Kernels<'c> {
             stored: stored_by(context, &decode.of, shapes),
             body: {
                 let decode = decode.clone();
-                Box::new(move || decode.write_sum(context))
+                Box::new(move |code, _| decode.write_sum(code))
             },
         }
     }

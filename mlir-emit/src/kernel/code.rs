@@ -1,6 +1,7 @@
 //! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
 //! exchanges between lanes.
 
+use super::Buffer;
 use crate::EmitError;
 use crate::counts::{exactly, signed};
 use crate::ir::FloatPredicate;
@@ -18,20 +19,14 @@ pub(super) type Ssa<'c> = Value<'c>;
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
 
-/// A kernel that is written.
-pub(super) struct Written {
-    /// Its body, if it is valid.
-    pub(super) block: Result<Block, EmitError>,
-    pub(super) workgroups: i64,
-}
-
 impl<'c> Code<'c> {
-    /// Begins a kernel whose buffers have these numbers of elements of these types. Operations are
-    /// appended to it until it is [finished](Self::finish). The methods that return its arguments
-    /// are for its outermost block.
-    pub(super) fn kernel(context: &'c Context, buffers: &[(i64, Type<'c>)]) -> Self {
+    /// Begins a kernel with these buffers. Operations are appended to it until it is
+    /// [finished](Self::finish). The methods that return its arguments are for its outermost block.
+    pub(super) fn kernel(context: &'c Context, buffers: &[Buffer<'c>]) -> Self {
         let index = Type::index(context);
-        let buffers = buffers.iter().map(|&(count, element)| element.memref(&[count], None));
+        let buffers = buffers
+            .iter()
+            .map(|buffer| buffer.element.memref(&[buffer.count], None));
         let arguments: Vec<_> = [index, index].into_iter().chain(buffers).collect();
         context.open(&arguments);
         Code::new(context)
@@ -58,13 +53,14 @@ impl<'c> Code<'c> {
     }
 
     /// Returns from the kernel, and verifies it.
-    pub(super) fn finish(&self, workgroups: i64) -> Written {
+    ///
+    /// # Errors
+    ///
+    /// [`EmitError::Internal`] if it is invalid.
+    pub(super) fn finish(&self) -> Result<Block, EmitError> {
         self.run(Name::FuncReturn, &[]);
         let block = self.context().close();
-        Written {
-            block: verified(self.context(), &block).map(|()| block),
-            workgroups,
-        }
+        verified(self.context(), &block).map(|()| block)
     }
 
     /// A number with 32 bits, as the hardware addresses memory.

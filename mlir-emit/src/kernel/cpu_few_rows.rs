@@ -7,8 +7,8 @@
 //! fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in
 //! tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
 
-use super::code::{Code, Int, Ssa, Written};
-use crate::mlir::{Context, Float, Type};
+use super::code::{Code, Int, Ssa};
+use crate::mlir::{Float, Type};
 
 /// Columns of a vector.
 const LANES: i64 = 16;
@@ -45,11 +45,8 @@ impl FewRows {
         ACROSS.into_iter().find(is_possible).unwrap_or(COLUMNS / LANES)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
-    /// buffers.
-    pub(super) fn write(&self, context: &Context, elements: [i64; 3]) -> Written {
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &elements.map(|count| (count, float)));
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let buffers = code.buffers();
         // The last workgroup has the rest too: no tile is shared with another.
         let tile = self.across() * LANES;
@@ -61,9 +58,9 @@ impl FewRows {
         code.each([first, end, tile.into()], |column| {
             // The last tile ends with the last column.
             let column = column.min(self.columns - tile);
-            self.tile(&code, buffers, column);
+            self.tile(code, buffers, column);
         });
-        code.finish(workgroups)
+        workgroups
     }
 
     /// The sums of all rows and some columns.

@@ -11,9 +11,9 @@
 //! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
 //! term: where they overlap with the ones before, results are computed twice, or terms are zero.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Terms of a vector.
 const LANES: i64 = 16;
@@ -84,14 +84,11 @@ impl CpuMatmul {
         format!("{kind}_{}x{}x{}_f32", self.rows, self.columns, self.terms)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
-    /// buffers.
-    pub(super) fn write<'c>(&self, context: &'c Context) -> Written {
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         if self.right == Right::Columns {
-            return self.lines().write(context, self.elements());
+            return self.lines().write(code);
         }
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
         let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly the same rows: what they share is computed twice.
         let down = ceil(self.rows, ceil(self.rows, DOWN));
@@ -121,10 +118,10 @@ impl CpuMatmul {
             let column = column.min(self.columns - across);
             code.each([rows[0], rows[1], down.into()], |row| {
                 let row = row.min(self.rows - down);
-                self.tile(&code, buffers, [row, column], [down, across]);
+                self.tile(code, buffers, [row, column], [down, across]);
             });
         });
-        code.finish(strips * blocks)
+        strips * blocks
     }
 
     /// The sums of some rows and columns.

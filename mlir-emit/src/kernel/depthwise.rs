@@ -6,14 +6,14 @@
 //! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
 //! element of x that the block needs once, and lanes that are neighbours load neighbours.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
-use super::gemm::{arguments, element, xcd_remap};
+use super::gemm::{element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
 use crate::counts::unsigned;
-use crate::mlir::{Context, Float, Name, Type};
+use crate::mlir::{Float, Name, Type};
 use std::collections::HashMap;
 
 /// Lanes of a workgroup.
@@ -224,14 +224,15 @@ fn step_of(window: &Window, axis: Axis, is_first: bool) -> i64 {
     if is_along && step.0 == index { step.1 } else { 0 }
 }
 
-/// Writes the kernel of a product. Its arguments are those of [`gemm`](super::gemm).
+/// Writes the body of the kernel of a product, and returns the number of workgroups. The buffers
+/// are those of [`gemm`](super::gemm).
 pub(super) fn write<'c>(
-    context: &'c Context,
-    (product, axes): (&Product, &Axes),
+    code: &Code<'c>,
+    buffers: &[Ssa<'c>],
+    (product, _): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
+) -> i64 {
     let blocks = Blocks::new(product);
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
@@ -319,7 +320,7 @@ pub(super) fn write<'c>(
         epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest);
     }
     drop(readers);
-    code.finish(workgroups)
+    workgroups
 }
 
 /// Computes the sums of a block: a vector for each line.

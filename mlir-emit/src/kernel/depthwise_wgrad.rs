@@ -8,15 +8,15 @@
 //! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else
 //! neighbouring positions.
 
-use super::code::{Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::depthwise::{Elements, LANES, Moved};
 use super::epilogue::Epilogue;
-use super::gemm::{arguments, xcd_remap};
+use super::gemm::xcd_remap;
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
 use crate::counts::{exactly, unsigned};
-use crate::mlir::{Context, Float, Type};
+use crate::mlir::{Float, Type};
 use rotini_schedule::{Machine, gemm};
 
 /// Lanes of a subgroup.
@@ -101,14 +101,16 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Option<u64> {
     is_possible.then_some(parts)
 }
 
-/// Writes the kernel that stores the parts. Its arguments are those of [`gemm`](super::gemm).
+/// Writes the body of the kernel that stores the parts, and returns the number of workgroups. The
+/// buffers are those of [`gemm`](super::gemm).
 pub(super) fn write<'c>(
-    context: &'c Context,
-    (product, axes): (&Product, &Axes),
+    code: &Code<'c>,
+    buffers: &[Ssa<'c>],
+    (product, _): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
+) -> i64 {
+    let context = code.context();
     let share = Share::new(product);
     let (taps, columns) = extents(product);
     let Share {
@@ -129,7 +131,7 @@ pub(super) fn write<'c>(
     let end = start + each;
     let end = end.is_below(cells).select(end, cells);
 
-    let [a, b, stored] = exactly(&buffers);
+    let [a, b, stored] = exactly(buffers);
     let float = Type::float(context, Float::F32);
     let vector = float.vector(&[width]);
     let count = unsigned(taps);
@@ -245,7 +247,7 @@ pub(super) fn write<'c>(
         let to = exists.select(to, BEYOND / BYTES);
         code.store(total.expect(MISSING), stored, to);
     }
-    code.finish(workgroups)
+    workgroups
 }
 
 /// How far a step along an axis goes along a window that goes along `along`.

@@ -150,11 +150,6 @@ impl<'c> Epilogue<'c> {
         self.steps.iter().flat_map(|step| names(&step.body)).collect()
     }
 
-    /// The tensors that are read, then those that are stored.
-    pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
-        self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
-    }
-
     /// Computes all steps for a run of sums and stores their results. `extent`: that of the
     /// innermost axis along the run. `buffers`: those of the operands, then those of the stored
     /// tensors.

@@ -1,12 +1,14 @@
 //! Kernels as IREE's executables: their text around a kernel's body, and the attributes of a call.
 
-use super::code::Written;
+use super::Buffer;
+use super::code::{Code, Ssa};
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, body_text};
 use std::fmt::{self, Write as _};
 
-/// Writes the body of a kernel.
-pub(super) type Body<'c> = Box<dyn FnOnce() -> Written + 'c>;
+/// Writes the body of a kernel with these buffers, those that are read first. Returns the number of
+/// its workgroups. The lane and the workgroup are the kernel's other arguments.
+pub(super) type Body<'c> = Box<dyn FnOnce(&Code<'c>, &[Ssa<'c>]) -> i64 + 'c>;
 
 /// A kernel as IREE's executable. Its text is written when a module needs it: plans, workspace
 /// bounds and lists of candidates do without.
@@ -63,22 +65,25 @@ pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'st
 pub(super) fn executable<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, WorkgroupSize),
-    (buffers, read): (Vec<String>, usize),
+    (buffers, read): (Vec<Buffer<'c>>, usize),
     body: Body<'c>,
 ) -> Executable<'c> {
     let (symbol, name) = (symbol.to_owned(), name.to_owned());
     Executable(Box::new(move || {
-        text(context, (&symbol, &name, lanes), (&buffers, read), body())
+        text(context, (&symbol, &name, lanes), (&buffers, read), body)
     }))
 }
 
-fn text(
-    context: &Context,
+fn text<'c>(
+    context: &'c Context,
     (symbol, name, lanes): (&str, &str, WorkgroupSize),
-    (buffers, read): (&[String], usize),
-    written: Written,
+    (buffers, read): (&[Buffer<'c>], usize),
+    body: Body<'c>,
 ) -> Result<String, EmitError> {
-    let block = written.block?;
+    let code = Code::kernel(context, buffers);
+    let values: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
+    let workgroups = body(&code, &values);
+    let block = code.finish()?;
     let binding = |number: usize| {
         let flags = if number < read { ", ReadOnly" } else { "" };
         format!("#hal.pipeline.binding<storage_buffer{flags}>")
@@ -101,13 +106,13 @@ fn text(
          hal.return %x, %one, %one : index, index, index\n    }}\n    builtin.module {{\n      func.func @{name}() attributes {{\
          translation_info = #iree_codegen.translation_info<pipeline = {translation}>}} {{\n        %zero = arith.constant 0 : \
          index\n        %0 = {lane}\n        %1 = hal.interface.workgroup.id[0] : index\n",
-        written.workgroups,
+        workgroups,
     );
-    for (number, r#type) in buffers.iter().enumerate() {
+    for (number, buffer) in buffers.iter().enumerate() {
         let flags = if number < read { " flags(ReadOnly)" } else { "" };
         writeln!(
             text,
-            "        %{} = hal.interface.binding.subspan layout({layout}) binding({number}) alignment(64) offset(%zero){flags} : {type}",
+            "        %{} = hal.interface.binding.subspan layout({layout}) binding({number}) alignment(64) offset(%zero){flags} : {buffer}",
             number + 2,
         )?;
     }

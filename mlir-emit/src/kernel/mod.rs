@@ -73,13 +73,14 @@ use crate::counts::exactly;
 use crate::ir::first;
 use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Role, Type, Value};
 use crate::target::Target;
-use code::{DISPATCH, Written};
+use code::{Code, DISPATCH, Ssa};
 use epilogue::{Epilogue, Source, Tensor};
 use executable::{Body, Executable, Fusable, WorkgroupSize, dispatched, executable};
 use fusion::Fused;
 use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 
 /// The complete kernels of a graph: nothing is fused with them.
@@ -119,7 +120,7 @@ impl<'c> Kernels<'c> {
             stored: vec![(written, element.tensor(shape))],
             body: {
                 let transpose = *transpose;
-                Box::new(move || transpose.write(context))
+                Box::new(move |code, _| transpose.write(code))
             },
         };
         first(self.append_whole(context, kernel))
@@ -146,7 +147,7 @@ impl<'c> Kernels<'c> {
             stored: vec![(stored, span.r#type())],
             body: {
                 let scatter = scatter.clone();
-                Box::new(move || scatter.write(context))
+                Box::new(move |code, _| scatter.write(code))
             },
         };
         first(self.append_updating(context, kernel, Some(span.id())))
@@ -168,7 +169,7 @@ impl<'c> Kernels<'c> {
             stored: vec![(out, element.tensor(shape))],
             body: {
                 let matmul = *matmul;
-                Box::new(move || matmul.write(context))
+                Box::new(move |code, _| matmul.write(code))
             },
         };
         first(self.append_whole(context, kernel))
@@ -196,7 +197,7 @@ impl<'c> Kernels<'c> {
             stored: vec![(out, element.tensor(shape))],
             body: {
                 let kernel = kernel.clone();
-                Box::new(move || kernel.write(context))
+                Box::new(move |code, _| kernel.write(code))
             },
         };
         first(self.append_whole(context, kernel))
@@ -214,11 +215,8 @@ impl<'c> Kernels<'c> {
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
         let name = format!("{}_{}", kernel.name, complete.len());
-        let read = kernel.read.iter().map(|(_, buffer)| buffer);
-        let buffers = read.chain(kernel.stored.iter().map(|(buffer, _)| buffer));
-        let buffers: Vec<String> = buffers
-            .map(|Buffer { count, element }| format!("memref<{count}x{element}>"))
-            .collect();
+        let read = kernel.read.iter().map(|(_, buffer)| *buffer);
+        let buffers = read.chain(kernel.stored.iter().map(|(buffer, _)| *buffer)).collect();
         complete.push(executable(
             context,
             (&symbol, &name, kernel.lanes),
@@ -265,11 +263,11 @@ impl CpuKernel {
         }
     }
 
-    fn write(&self, context: &Context) -> Written {
+    fn write(&self, code: &Code<'_>) -> i64 {
         match self {
-            CpuKernel::Panels(panels) => panels.write(context),
-            CpuKernel::Pool(pool) => pool.write(context),
-            CpuKernel::Taps(taps) => taps.write(context),
+            CpuKernel::Panels(panels) => panels.write(code),
+            CpuKernel::Pool(pool) => pool.write(code),
+            CpuKernel::Taps(taps) => taps.write(code),
         }
     }
 }
@@ -279,6 +277,21 @@ impl CpuKernel {
 struct Buffer<'c> {
     count: i64,
     element: Type<'c>,
+}
+
+impl<'c> Buffer<'c> {
+    fn of(tensor: &Tensor<'c>) -> Self {
+        Buffer {
+            count: tensor.elements(),
+            element: tensor.element,
+        }
+    }
+}
+
+impl fmt::Display for Buffer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memref<{}x{}>", self.count, self.element)
+    }
 }
 
 /// A kernel that is complete: nothing is fused with it.
@@ -295,7 +308,7 @@ struct Whole<'c> {
 }
 
 /// Writes the body of a product and its epilogue.
-type WriteProduct<'c> = fn(&'c Context, (&Product, &Axes), &[Factor; 2], &Epilogue<'c>) -> Written;
+type WriteProduct<'c> = fn(&Code<'c>, &[Ssa<'c>], (&Product, &Axes), &[Factor; 2], &Epilogue<'c>) -> i64;
 
 /// The first operation that stands for a product, and the product.
 fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
@@ -361,10 +374,10 @@ pub(crate) fn place_kernels<'c>(
                 fused: epilogue.names(),
                 body: {
                     let (product, epilogue) = (Rc::clone(&product), Rc::clone(&epilogue));
-                    Box::new(move || split_k::write(context, &product, &epilogue))
+                    Box::new(move |code, buffers| split_k::write(code, buffers, &product, &epilogue))
                 },
             };
-            let read = (vec![value], vec![memref(&parts)]);
+            let read = (vec![value], vec![Buffer::of(&parts)]);
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
             calls.push(call(context, kernel, read, tensors, &mut executables));
         } else {
@@ -409,12 +422,15 @@ fn multiply<'c>(
         .map(|factor| factor.tensor)
         .chain(product.chosen)
         .collect();
-    let buffers = factors
-        .iter()
-        .zip(product.element_names())
-        .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
-    let count: i64 = product.batch.iter().product();
-    let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
+    let buffers = factors.iter().map(|factor| Buffer {
+        count: factor.elements,
+        element: gemm::element(context, factor.dtype),
+    });
+    let matrices = product.chosen.map(|_| Buffer {
+        count: product.batch.iter().product(),
+        element: Type::integer(context, 32),
+    });
+    let buffers = buffers.chain(matrices);
     let read = (values, buffers.collect());
     let epilogue = Rc::new(epilogue);
     let kernel = Fusable {
@@ -424,7 +440,7 @@ fn multiply<'c>(
         fused: epilogue.names(),
         body: {
             let (product, epilogue) = (Rc::clone(product), Rc::clone(&epilogue));
-            Box::new(move || write(context, (&product, &axes), &factors, &epilogue))
+            Box::new(move |code, buffers| write(code, buffers, (&product, &axes), &factors, &epilogue))
         },
     };
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
@@ -436,13 +452,13 @@ fn multiply<'c>(
 fn call<'c>(
     context: &'c Context,
     kernel: Fusable<'c>,
-    (mut values, mut buffers): (Vec<usize>, Vec<String>),
+    (mut values, mut buffers): (Vec<usize>, Vec<Buffer<'c>>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
     executables: &mut Vec<Executable<'c>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
-    buffers.extend(operands.iter().map(memref));
-    buffers.extend(stored.iter().map(|(_, tensor)| memref(tensor)));
+    buffers.extend(operands.iter().map(Buffer::of));
+    buffers.extend(stored.iter().map(|(_, tensor)| Buffer::of(tensor)));
     let stored = stored.iter().map(|(_, tensor)| tensor.value).collect();
     let (symbol, name) = (kernel.symbol.as_str(), kernel.name.as_str());
     let attributes = dispatched(symbol, name, values.len());
@@ -453,8 +469,4 @@ fn call<'c>(
         fused: kernel.fused,
     };
     Operation::new((DISPATCH, Role::Call(Rc::new(callee))), values, attributes, stored)
-}
-
-fn memref(tensor: &Tensor<'_>) -> String {
-    format!("memref<{}x{}>", tensor.elements(), tensor.element)
 }

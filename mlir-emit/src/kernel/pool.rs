@@ -5,10 +5,10 @@
 //! one instruction. NaN is the result only if it is the first element of a window, as no comparison
 //! with NaN is true.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
 use crate::ir::FloatPredicate;
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Most elements of a window: each is an instruction.
 const MOST: i64 = 64;
@@ -80,13 +80,11 @@ impl Pool {
         [self.input, self.output].map(|[height, width]| all * height * width)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
-    /// buffers.
-    pub(super) fn write(&self, context: &Context) -> Written {
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
+        let float = Type::float(code.context(), Float::F32);
         let writer = Writer {
-            code: &code,
+            code,
             of: self,
             vector: float.vector(&[self.registers.lanes]),
             x: code.buffer(0),
@@ -103,7 +101,7 @@ impl Pool {
             code.each([first, end, 1.into()], |plane| writer.plane(plane));
             (planes + each - 1) / each
         };
-        code.finish(workgroups)
+        workgroups
     }
 }
 

@@ -199,12 +199,6 @@ impl Product {
             .all(|bytes| bytes.is_some_and(|bytes| bytes < MOST))
     }
 
-    /// The factors' types as MLIR spells them.
-    pub(crate) fn element_names(&self) -> [&'static str; 2] {
-        let [a, b] = &self.factors;
-        [a, b].map(|factor| factor.dtype.storage().mlir())
-    }
-
     /// The result's extents in the order of its memory.
     pub(crate) fn shape(&self) -> Vec<i64> {
         self.order.iter().map(|&axis| self.extent(axis)).collect()

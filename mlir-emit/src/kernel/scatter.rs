@@ -5,7 +5,7 @@
 //! Elements are copied as integers of their width. On GPUs each lane stores elements. On CPUs a
 //! workgroup stores some rows, in vectors where the elements of a row are neighbours.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use crate::mlir::{Context, Name, Type};
 
 /// Lanes of a workgroup on GPUs.
@@ -63,16 +63,14 @@ impl Scatter {
         merged
     }
 
-    /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write(&self, context: &Context) -> Written {
-        let element = self.element(context);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, element)));
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let workgroups = if self.is_on_gpu {
-            self.by_lanes(&code)
+            self.by_lanes(code)
         } else {
-            self.by_rows(&code)
+            self.by_rows(code)
         };
-        code.finish(workgroups)
+        workgroups
     }
 
     /// Returns the place in the span of an element, by its number among those of these axes.

@@ -4,7 +4,7 @@
 //! another in memory, each in the memory order of the result. If there are many parts, four lanes
 //! of a subgroup share a run: each adds a quarter of the parts.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
@@ -22,19 +22,12 @@ const SHARES: i64 = 4;
 /// Bytes of a sum.
 const BYTES: i64 = 4;
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
-/// what is stored.
-pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epilogue<'c>) -> Written {
+/// Writes the body, and returns the number of workgroups. The buffers are parts, operands, what is
+/// stored.
+pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product, epilogue: &Epilogue<'c>) -> i64 {
     let run = product.run_axis().expect("parts along a batch");
     let parts = product.schedule.parts.cast_signed();
     let results: i64 = product.shape().iter().product();
-    let float = Type::float(context, Float::F32);
-    let mut buffers = vec![(parts * results, float)];
-    for tensor in epilogue.tensors() {
-        buffers.push((tensor.elements(), tensor.element));
-    }
-    let code = Code::kernel(context, &buffers);
-    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
     let (&source, buffers) = buffers.split_first().expect("no parts");
 
     let extent = product.extent(run);
@@ -90,10 +83,10 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     let own = parts / shares;
     let place = line * extent + first;
     let place = place + share * (own * results);
-    let mut sums = sums(&code, source, (place, &exists), (own, results, extent));
+    let mut sums = sums(code, source, (place, &exists), (own, results, extent));
     for distance in [together, 2 * together] {
         if distance < LANES {
-            sums = with_others(&code, sums, distance);
+            sums = with_others(code, sums, distance);
         }
     }
     // The first of the lanes that share a run stores it.
@@ -112,8 +105,8 @@ pub(super) fn write<'c>(context: &'c Context, product: &Product, epilogue: &Epil
     } else {
         product.rows.last()
     };
-    epilogue.write(&code, (sums, *last.expect("a side has no axes")), &spot, buffers);
-    code.finish((lines * runs + together - 1) / together)
+    epilogue.write(code, (sums, *last.expect("a side has no axes")), &spot, buffers);
+    (lines * runs + together - 1) / together
 }
 
 /// Adds the sums of this lane's run and those of the lane at `distance`.

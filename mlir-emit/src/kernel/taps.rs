@@ -10,10 +10,10 @@
 //! Masked loads read zeros outside the image. Sums within an image are in f32; the images' sums are
 //! added in f64.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
 use crate::ir::IntegerPredicate;
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Most taps of a row: each has a register.
 const MOST: i64 = 16;
@@ -79,16 +79,14 @@ impl Taps {
         ]
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
-    /// buffers.
-    pub(super) fn write(&self, context: &Context) -> Written {
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         if self.is_last {
-            return self.write_channels_last(context);
+            return self.write_channels_last(code);
         }
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
+        let float = Type::float(code.context(), Float::F32);
         let writer = Writer {
-            code: &code,
+            code,
             of: self,
             float,
             vector: float.vector(&[self.registers.lanes]),
@@ -105,7 +103,7 @@ impl Taps {
                 code.write(sum, out, place);
             }
         });
-        code.finish(self.channels)
+        self.channels
     }
 }
 

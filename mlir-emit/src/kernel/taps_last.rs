@@ -10,9 +10,9 @@
 //! Outside the image, dy is multiplied by zero. Sums within an image are in f32; the images' sums
 //! are added in f64.
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::taps::Taps;
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Registers for an element of dy, one of x, and addresses.
 const OTHERS: i64 = 4;
@@ -46,14 +46,13 @@ struct Segment {
 }
 
 impl Taps {
-    /// Writes the kernel. Its buffers are x, dy and the filter.
-    pub(super) fn write_channels_last(&self, context: &Context) -> Written {
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
+    /// Writes the body, and returns the number of workgroups. The buffers are x, dy and the filter.
+    pub(super) fn write_channels_last<'c>(&self, code: &Code<'c>) -> i64 {
+        let float = Type::float(code.context(), Float::F32);
         let block = Block::of(self);
         let channels = block.vectors * self.registers.lanes;
         let writer = Writer {
-            code: &code,
+            code,
             of: self,
             block,
             vector: float.vector(&[self.registers.lanes]),
@@ -71,7 +70,7 @@ impl Taps {
             let channel = channel.min(self.channels - channels);
             writer.block(channel, group * block.rows);
         });
-        code.finish(blocks * groups)
+        blocks * groups
     }
 
     /// The pixels of a row, cut where a tap enters or leaves the image.

@@ -5,10 +5,10 @@
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
 //! enough channels to fill the cache lines that it writes.
 
-use super::code::{Code, Int, Ssa, Written, gathered};
+use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::element;
 use super::places::BEYOND;
-use crate::mlir::{Context, Type};
+use crate::mlir::Type;
 use rotini_graph::DataType;
 
 /// Lanes of a workgroup.
@@ -82,16 +82,15 @@ impl Transpose {
             && self.padded == self.moved
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
-    pub(super) fn write(&self, context: &Context) -> Written {
-        let float = element(context, self.dtype);
-        let code = Code::kernel(context, &self.elements().map(|count| (count, float)));
+    /// Writes the body, and returns the number of workgroups.
+    pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
+        let float = element(code.context(), self.dtype);
         let workgroups = if self.is_ragged() {
-            self.through_lds(&code, float)
+            self.through_lds(code, float)
         } else {
-            self.in_registers(&code, float)
+            self.in_registers(code, float)
         };
-        code.finish(workgroups)
+        workgroups
     }
 
     /// Copies rows to LDS in memory order, and reads columns from there.

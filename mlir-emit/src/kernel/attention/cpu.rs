@@ -15,9 +15,8 @@
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Ssa, Written};
+use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
-use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest queries that are worth a vector.
@@ -124,27 +123,13 @@ impl OnCpu {
         format!("attention_{heads}x{queries}x{keys}x{of_key}x{of_value}_f32")
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
-    /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, mask and
+    /// lengths if there are any, the output, the greatest scores and the sums of exponentials.
+    pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let of = &self.of;
-        let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
-        let mut buffers = Vec::new();
-        for elements in [of.q, of.k, of.v].map(|operand| operand.elements) {
-            buffers.push((elements, float));
-        }
-        if let Some(mask) = of.mask {
-            buffers.push((mask.elements, float));
-        }
-        let lengths = buffers.len();
-        for _ in of.visible.lengths.iter().flatten() {
-            buffers.push((of.batch, word));
-        }
-        let stored = buffers.len();
-        let rows = of.rows();
-        buffers.push((rows * of.columns[1], float));
-        buffers.extend([(rows, float); 2]);
-        let code = Code::kernel(context, &buffers);
+        // Behind q, k, v and the mask.
+        let lengths = 3 + usize::from(of.mask.is_some());
+        let stored = lengths + of.visible.lengths.iter().flatten().count();
         let tiling = self.tiling().expect(MISSING);
         let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
@@ -179,7 +164,7 @@ impl OnCpu {
         }
         let outputs = [stored, stored + 1, stored + 2].map(|number| code.buffer(number));
         tile.store(&sums, outputs, number);
-        code.finish(of.batch * heads * tiles)
+        of.batch * heads * tiles
     }
 }
 

@@ -20,9 +20,8 @@ use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
 use crate::counts::unsigned;
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Ssa, Written};
+use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
-use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 
 /// Fewest rows of a side that are worth a vector.
@@ -66,25 +65,13 @@ impl GradientsOnCpu {
         self.problem.name()
     }
 
-    /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
-    /// both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, dO, both
+    /// numbers of each query, lengths if there are any, and the gradients.
+    pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let Backward { of, d_o, side, .. } = &self.problem;
-        let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
-        let mut buffers = Vec::new();
-        for operand in [&of.q, &of.k, &of.v, d_o] {
-            buffers.push((operand.elements, float));
-        }
-        buffers.extend([(of.rows(), float); 2]);
-        let lengths = buffers.len();
-        for _ in self.problem.lengths().iter().flatten() {
-            buffers.push((of.batch, word));
-        }
-        let stored = buffers.len();
-        for (_, _, elements) in self.problem.stored() {
-            buffers.push((elements, float));
-        }
-        let code = Code::kernel(context, &buffers);
+        // Behind q, k, v, dO and two numbers of each query.
+        let lengths = 6;
+        let stored = lengths + self.problem.lengths().iter().flatten().count();
         let tiling = self.tiling().expect(MISSING);
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
@@ -158,7 +145,7 @@ impl GradientsOnCpu {
                 });
             }
         }
-        code.finish(of.batch * heads * tiles)
+        of.batch * heads * tiles
     }
 }
 

@@ -21,9 +21,9 @@ use super::gradient_steps::{Lanes, Numbers};
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{SIXTEEN, is_within, lengths_of};
-use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::element;
-use crate::mlir::{Attribute, Context, Float, Type};
+use crate::mlir::{Attribute, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
 
@@ -73,27 +73,15 @@ impl Gradients {
         format!("{}_{subgroups}x{blocks}", self.problem.name())
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
-    /// output, both numbers of each query, lengths if there are any, and the gradients.
-    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, the gradient
+    /// of the output, both numbers of each query, lengths if there are any, and the gradients.
+    pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
+        let context = code.context();
         let half = element(context, of.dtype);
         let float = Type::float(context, Float::F32);
-        let word = Type::integer(context, 32);
-        let mut buffers = Vec::new();
-        for operand in [of.q, of.k, of.v, *of_d_o] {
-            buffers.push((operand.elements, half));
-        }
-        buffers.extend([(of.rows(), float); 2]);
         let lengths = self.problem.lengths().map_or(0, |lengths| lengths.len());
-        for _ in 0..lengths {
-            buffers.push((of.batch, word));
-        }
-        for (dtype, _, elements) in self.problem.stored() {
-            buffers.push((elements, element(context, dtype)));
-        }
-        let code = Code::kernel(context, &buffers);
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let of_keys = of.batch * of.heads;
         let group = match side {
@@ -190,7 +178,7 @@ impl Gradients {
                 });
             }
         }
-        code.finish(own.tiles() * of_keys * group)
+        own.tiles() * of_keys * group
     }
 }
 

@@ -4,35 +4,24 @@ use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
 use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
 use crate::counts::unsigned;
-use crate::kernel::code::{Code, Int, Ssa, Written, gathered};
+use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 use std::f64::consts::LOG2_E;
 
 /// Keys of one turn of the loop, in blocks of one matrix instruction.
 const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
-    /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
-    /// if there are any, and what is [stored](Self::between).
-    pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Written {
+    /// Writes the body of the kernel of the parts, and returns the number of workgroups. The
+    /// buffers are q, k, v, lengths if there are any, and what is [stored](Self::between).
+    pub(in crate::kernel) fn write_parts<'c>(&self, code: &Code<'c>) -> i64 {
+        let context = code.context();
         let half = element(context, self.of.dtype);
         let float = Type::float(context, Float::F32);
-        let index = Type::index(context);
-        let mut buffers = Vec::new();
-        for operand in [self.of.q, self.of.k, self.of.v] {
-            buffers.push((operand.elements, half));
-        }
-        let word = Type::integer(context, 32);
+        let (index, word) = (Type::index(context), Type::integer(context, 32));
         let count = self.of.visible.lengths.map_or(0, |lengths| lengths.len());
-        for _ in 0..count {
-            buffers.push((self.of.batch, word));
-        }
-        for count in self.between() {
-            buffers.push((count, float));
-        }
-        let code = Code::kernel(context, &buffers);
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let part = workgroup % self.parts;
         let of_keys = workgroup / self.parts;
@@ -96,7 +85,7 @@ impl Decode {
         };
         let sums = Sums { weighted, ..sums };
         lanes.store(&sums, workgroup, [code.buffer(3 + count), code.buffer(4 + count)]);
-        code.finish(self.all())
+        self.all()
     }
 }
 

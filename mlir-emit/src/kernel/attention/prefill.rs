@@ -20,9 +20,8 @@ use super::steps::Lanes;
 use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{Operand, Problem, lengths_of};
-use crate::kernel::code::{Code, Written};
+use crate::kernel::code::Code;
 use crate::kernel::gemm::element;
-use crate::mlir::{Context, Float, Type};
 use rotini_schedule::attention::Prefill as Schedule;
 
 /// An attention whose queries are cut into workgroups.
@@ -66,31 +65,15 @@ impl Prefill {
         )
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
-    /// there are any, the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write(&self, context: &Context) -> Written {
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, mask and
+    /// lengths if there are any, the output, the greatest scores and the sums of exponentials.
+    pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let of = &self.of;
+        let context = code.context();
         let half = element(context, of.dtype);
-        let out = element(context, of.out.0);
-        let float = Type::float(context, Float::F32);
-        let word = Type::integer(context, 32);
-        let mut buffers = Vec::new();
-        for operand in [of.q, of.k, of.v] {
-            buffers.push((operand.elements, half));
-        }
-        if let Some(mask) = of.mask {
-            let element = element(context, mask.dtype);
-            buffers.push((mask.elements, element));
-        }
-        let first_length = buffers.len();
+        // Behind q, k, v and the mask.
+        let first_length = 3 + usize::from(of.mask.is_some());
         let lengths = of.visible.lengths.map_or(0, |lengths| lengths.len());
-        for _ in 0..lengths {
-            buffers.push((of.batch, word));
-        }
-        let rows = of.rows();
-        buffers.push((rows * of.columns[1], out));
-        buffers.extend([(rows, float); 2]);
-        let code = Code::kernel(context, &buffers);
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let own = self.own();
         let of_keys = of.batch * of.heads;
@@ -134,6 +117,6 @@ impl Prefill {
         let stored = [stored, stored + 1, stored + 2].map(|number| code.buffer(number));
         let [o, greatest, total] = stored;
         lanes.store(&sums, o, [greatest, total], [batch, head]);
-        code.finish(own.tiles() * heads)
+        own.tiles() * heads
     }
 }

@@ -2,32 +2,23 @@
 
 use super::decode::{Decode, FOUND, LANES};
 use crate::ir::FloatPredicate;
-use crate::kernel::code::{Code, Int, Written};
+use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
 use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
-use crate::mlir::{Context, Float, Type};
+use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 
 impl Decode {
-    /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, the
-    /// buffers of the parts, and the output, the greatest scores and the sums of exponentials.
-    pub(in crate::kernel) fn write_sum(&self, context: &Context) -> Written {
+    /// Writes the body of the kernel that adds the parts, and returns the number of workgroups. The
+    /// buffers are those of the parts, and the output, the greatest scores and the sums of
+    /// exponentials.
+    pub(in crate::kernel) fn write_sum<'c>(&self, code: &Code<'c>) -> i64 {
+        let context = code.context();
         let float = Type::float(context, Float::F32);
         let (out, strides) = (element(context, self.of.out.0), self.of.out.1);
         let (rows, of_value) = (self.of.rows(), self.of.columns[1]);
-        let [sums, found] = self.between();
-        let code = Code::kernel(
-            context,
-            &[
-                (sums, float),
-                (found, float),
-                (rows * of_value, out),
-                (rows, float),
-                (rows, float),
-            ],
-        );
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let lanes_of_row = of_value / RUN;
         let rows_at_once = LANES / lanes_of_row;
@@ -84,6 +75,6 @@ impl Decode {
         let place = is_first.select(row, BEYOND / 4);
         code.store(most, code.buffer(3), place);
         code.store(total, code.buffer(4), place);
-        code.finish((rows + rows_at_once - 1) / rows_at_once)
+        (rows + rows_at_once - 1) / rows_at_once
     }
 }

@@ -2,7 +2,7 @@
 
 mod sums;
 
-use super::code::{Code, Int, Ssa, Written};
+use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::merged::Axes;
 use super::places::coordinates;
@@ -42,39 +42,16 @@ pub(super) fn element(context: &Context, dtype: DataType) -> Type<'_> {
     }
 }
 
-/// A kernel with its arguments, and its buffers.
-pub(super) fn arguments<'c>(
-    context: &'c Context,
-    (product, axes): (&Product, &Axes),
-    factors: &[Factor; 2],
-    epilogue: &Epilogue<'c>,
-) -> (Code<'c>, Vec<Ssa<'c>>) {
-    let mut buffers = Vec::new();
-    for factor in factors {
-        let element = element(context, factor.dtype);
-        buffers.push((factor.elements, element));
-    }
-    if product.chosen.is_some() {
-        let batches: i64 = axes.batch.iter().product();
-        buffers.push((batches, Type::integer(context, 32)));
-    }
-    for tensor in epilogue.tensors() {
-        buffers.push((tensor.elements(), tensor.element));
-    }
-    let code = Code::kernel(context, &buffers);
-    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
-    (code, buffers)
-}
-
-/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers:
-/// factors, the list of chosen matrices if there is one, operands, what is stored.
+/// Writes the body of the kernel of a product, and returns the number of workgroups. The buffers
+/// are factors, the list of chosen matrices if there is one, operands, what is stored.
 pub(super) fn write<'c>(
-    context: &'c Context,
+    code: &Code<'c>,
+    buffers: &[Ssa<'c>],
     (product, axes): (&Product, &Axes),
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
-) -> Written {
-    let (code, buffers) = arguments(context, (product, axes), factors, epilogue);
+) -> i64 {
+    let context = code.context();
     let batches: i64 = axes.batch.iter().product();
     let read = factors.len() + usize::from(product.chosen.is_some());
     let schedule = product.schedule;
@@ -99,7 +76,7 @@ pub(super) fn write<'c>(
     let across_subgroups = schedule.subgroups[1].cast_signed();
     let subgroup = lane / LANES.cast_signed();
     let kernel = Kernel {
-        code: &code,
+        code,
         axes,
         schedule,
         corner: [row * rows, column * columns],
@@ -144,7 +121,7 @@ pub(super) fn write<'c>(
     let [first, second] = factors;
     let sums = kernel.sums([a, b], [first, second], &memories, (part, count));
     kernel.store(product, epilogue, (&batch, part), &sums, &buffers[read..]);
-    code.finish(workgroups)
+    workgroups
 }
 
 /// How many terms the product with this number has, if not all do.

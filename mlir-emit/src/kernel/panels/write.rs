@@ -3,17 +3,15 @@
 use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
 use crate::counts::signed;
-use crate::kernel::code::{Code, Int, Ssa, Written};
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::mlir::{Attribute, Float, Name, Type};
 
 const OVERFLOW: &str = "a sum of products that cannot be counted";
 
 impl Panels {
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
-    /// buffers.
-    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Written {
-        let float = Type::float(context, Float::F32);
-        let code = Code::kernel(context, &self.elements.map(|count| (count, float)));
+    /// Writes the body, and returns the number of workgroups.
+    pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
+        let float = Type::float(code.context(), Float::F32);
         let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
         let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
         let tilings: Vec<Tiling> = tilings.collect::<Option<_>>().expect(OVERFLOW);
@@ -29,7 +27,7 @@ impl Panels {
         };
         let panel = memory(panel, float);
         let table = if tilings.iter().any(|tiling| tiling.has_table) {
-            Some(memory(most(&|tiling| tiling.block), Type::integer(context, 64)))
+            Some(memory(most(&|tiling| tiling.block), Type::integer(code.context(), 64)))
         } else {
             None
         };
@@ -45,13 +43,10 @@ impl Panels {
                 own.is_below(count)
             };
             let writer = Writer {
-                code: &code,
+                code,
                 part,
                 tiling,
-                lanes: Lanes {
-                    code: &code,
-                    count: lanes,
-                },
+                lanes: Lanes { code, count: lanes },
                 buffers,
                 panel,
                 table,
@@ -61,7 +56,7 @@ impl Panels {
             });
             first += count;
         }
-        code.finish(first)
+        first
     }
 }
 

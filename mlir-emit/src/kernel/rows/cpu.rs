@@ -17,10 +17,10 @@
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
 use crate::counts::{exactly, unsigned};
-use crate::kernel::code::{Code, Int, Ssa, Written};
+use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{Source, Tensor, written};
 use crate::kernel::places::{coordinates, offset};
-use crate::mlir::{Attribute, Context, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Name, Type};
 use std::collections::HashMap;
 
 const MISSING: &str = "a value that a kernel of rows lacks";
@@ -62,22 +62,16 @@ struct Row<'c> {
     is_kept: bool,
 }
 
-/// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers:
-/// operands, what is stored.
-pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Written {
-    let mut buffers = Vec::new();
-    for tensor in rows.tensors() {
-        buffers.push((tensor.elements(), tensor.element));
-    }
-    let code = Code::kernel(context, &buffers);
-    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
+/// Writes the body, and returns the number of workgroups. The buffers are operands and what is
+/// stored.
+pub(super) fn write<'c>((code, buffers): (&Code<'c>, &[Ssa<'c>]), rows: &Rows<'c>, lanes: i64) -> i64 {
     let workgroup = code.workgroup();
     let count = rows.rows.iter().product::<i64>();
     let each = (ENOUGH / rows.length().max(1)).clamp(1, count.max(1));
     let writer = Writer {
-        code,
+        code: *code,
         rows,
-        buffers,
+        buffers: buffers.to_vec(),
         lanes,
         kept: kept(rows),
     };
@@ -87,7 +81,7 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, lanes: i64) -> Wr
     code.each([first, end, 1.into()], |number| {
         writer.row(number);
     });
-    writer.code.finish((count + each - 1) / each)
+    (count + each - 1) / each
 }
 
 /// The last step of elements with a function of the `math` dialect that a reduction reads, and a

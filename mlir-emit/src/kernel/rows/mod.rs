@@ -119,7 +119,7 @@ pub(super) fn place<'c>(
                 fused: rows.names(),
                 body: {
                     let (rows, divisions) = (Rc::clone(&rows), Rc::clone(&divisions));
-                    Box::new(move || write::write(context, (&rows, &divisions), &cut, &schedule))
+                    Box::new(move |code, buffers| write::write((code, buffers), (&rows, &divisions), &cut, &schedule))
                 },
             };
             calls.push(call(kernel, &rows));
@@ -148,7 +148,7 @@ fn place_on_cpus<'c>(
             fused: rows.names(),
             body: {
                 let rows = Rc::clone(&rows);
-                Box::new(move || cpu::write(context, &rows, lanes))
+                Box::new(move |code, buffers| cpu::write((code, buffers), &rows, lanes))
             },
         };
         let calls = vec![call(kernel, &rows)];

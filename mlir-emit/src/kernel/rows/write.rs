@@ -14,10 +14,10 @@ use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
 use crate::counts::exactly;
-use crate::kernel::code::{Code, Int, Ssa, Written};
+use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
 use crate::kernel::places::{BEYOND, coordinates, offset};
-use crate::mlir::{Attribute, Context};
+use crate::mlir::Attribute;
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
 
@@ -85,20 +85,14 @@ impl Row<'_> {
     }
 }
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is
+/// Writes the body, and returns the number of workgroups. The buffers are operands and what is
 /// stored.
 pub(super) fn write<'c>(
-    context: &'c Context,
+    (code, buffers): (&Code<'c>, &[Ssa<'c>]),
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
     cut: &Cut,
     schedule: &Schedule,
-) -> Written {
-    let mut buffers = Vec::new();
-    for tensor in rows.tensors() {
-        buffers.push((tensor.elements(), tensor.element));
-    }
-    let code = Code::kernel(context, &buffers);
-    let buffers: Vec<_> = (0..buffers.len()).map(|number| code.buffer(number)).collect();
+) -> i64 {
     let (lane, workgroup) = (code.lane(), code.workgroup());
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
@@ -132,12 +126,12 @@ pub(super) fn write<'c>(
         Pairs::of(rows, schedule)
     };
     let mut writer = Writer {
-        code,
+        code: *code,
         rows,
         divisions,
         cut,
         schedule,
-        buffers,
+        buffers: buffers.to_vec(),
         within,
         extent,
         pairs,
@@ -145,7 +139,7 @@ pub(super) fn write<'c>(
     };
     writer.rows(lane, &places);
     let of_group = together * each;
-    writer.code.finish((count + of_group - 1) / of_group)
+    (count + of_group - 1) / of_group
 }
 
 impl<'c> Writer<'_, 'c> {
