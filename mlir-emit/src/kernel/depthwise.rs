@@ -267,11 +267,11 @@ pub(super) fn write<'c>(
         .collect()
     };
     let mut readers = [
-        Elements::new(&code, first, a, &moved(first, true)),
-        Elements::new(&code, second, b, &moved(second, false)),
+        Elements::new(code, first, a, &moved(first, true)),
+        Elements::new(code, second, b, &moved(second, false)),
     ];
     let lines = blocks.line.map_or(1, |line| blocks.step(line));
-    let sums = sums(&code, product, &blocks, lines, &mut readers);
+    let sums = sums(code, product, &blocks, lines, &mut readers);
 
     let place = |axis: Axis| {
         let at = blocks.sides.iter().zip(&firsts).find(|(side, _)| side.axis == axis);
@@ -317,7 +317,7 @@ pub(super) fn write<'c>(
             goes_along_columns: along,
             exists: &exists,
         };
-        epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest);
+        epilogue.write(code, (sum, product.extent(blocks.run)), &spot, rest);
     }
     drop(readers);
     workgroups

@@ -163,8 +163,8 @@ pub(super) fn write<'c>(
             [of_column].into_iter().chain(of_sum).collect::<Vec<_>>()
         };
         let [of_a, of_b] = [&first.strides.other, &second.strides.own].map(|strides| strides[strides.len() - 1]);
-        let mut x = Elements::new(&code, first, a, &moved(first, of_a));
-        let mut dy = Elements::new(&code, second, b, &moved(second, of_b));
+        let mut x = Elements::new(code, first, a, &moved(first, of_a));
+        let mut dy = Elements::new(code, second, b, &moved(second, of_b));
         let mut sums = sums.to_vec();
         let along_last = |factor: &Factor| factor.strides.sum[last];
         for term in 0..cell {

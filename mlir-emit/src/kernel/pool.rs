@@ -91,7 +91,7 @@ impl Pool {
             y: code.buffer(1),
         };
         let workgroup = code.workgroup();
-        let workgroups = if self.is_last {
+        if self.is_last {
             writer.row_of_pixels(workgroup);
             self.batch[0] * self.output[0]
         } else {
@@ -100,8 +100,7 @@ impl Pool {
             let end = (first + each).min(planes);
             code.each([first, end, 1.into()], |plane| writer.plane(plane));
             (planes + each - 1) / each
-        };
-        workgroups
+        }
     }
 }
 
@@ -329,7 +328,7 @@ mod tests {
             pre: [0, 0],
             stride: [1, stride],
             is_last: false,
-            registers: registers.clone().expect("there are registers"),
+            registers: registers.expect("there are registers"),
         };
         assert!(pool(3).is_possible());
         assert!(!pool(1 << 29).is_possible());

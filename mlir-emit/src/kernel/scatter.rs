@@ -65,12 +65,11 @@ impl Scatter {
 
     /// Writes the body, and returns the number of workgroups.
     pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
-        let workgroups = if self.is_on_gpu {
+        if self.is_on_gpu {
             self.by_lanes(code)
         } else {
             self.by_rows(code)
-        };
-        workgroups
+        }
     }
 
     /// Returns the place in the span of an element, by its number among those of these axes.

@@ -85,12 +85,11 @@ impl Transpose {
     /// Writes the body, and returns the number of workgroups.
     pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let float = element(code.context(), self.dtype);
-        let workgroups = if self.is_ragged() {
+        if self.is_ragged() {
             self.through_lds(code, float)
         } else {
             self.in_registers(code, float)
-        };
-        workgroups
+        }
     }
 
     /// Copies rows to LDS in memory order, and reads columns from there.

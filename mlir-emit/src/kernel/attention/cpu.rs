@@ -140,7 +140,7 @@ impl OnCpu {
         let heads = of.heads * of.group;
         let (batch, head) = (number / heads, number % heads);
         let places = [batch, head, head / of.group];
-        let lanes = Lanes::new(&code, tiling, (first, of.queries));
+        let lanes = Lanes::new(code, tiling, (first, of.queries));
         let memory = [of.columns[0], BLOCK, of.columns[1]].map(|columns| lanes.memory(columns));
         let [queries, scores, sums] = memory;
         let tile = Tile {
@@ -152,7 +152,7 @@ impl OnCpu {
             buffers: (0..lengths).map(|number| code.buffer(number)).collect(),
         };
         let mut ends = (lengths..stored)
-            .map(|number| length(&code, code.buffer(number), batch))
+            .map(|number| length(code, code.buffer(number), batch))
             .collect::<Vec<_>>();
         if let Some(queries) = ends.first_mut() {
             *queries = *queries * self.heads_in_rows;

@@ -85,7 +85,7 @@ impl GradientsOnCpu {
             Side::Keys(_) => of.heads,
         };
         let (batch, head) = (number / heads, number % heads);
-        let lanes = Lanes::new(&code, tiling, (first, rows));
+        let lanes = Lanes::new(code, tiling, (first, rows));
         let tensor = |number: usize, strides: Strides| (code.buffer(number), strides);
         let of_queries = [tensor(0, of.q.strides), tensor(3, d_o.strides)];
         let of_keys = [tensor(1, of.k.strides), tensor(2, of.v.strides)];
@@ -108,7 +108,7 @@ impl GradientsOnCpu {
             });
         }
         let ends = (lengths..stored)
-            .map(|number| length(&code, code.buffer(number), batch))
+            .map(|number| length(code, code.buffer(number), batch))
             .collect::<Vec<_>>();
         let owned = (rows - first).min(lanes.each());
         let real = match ends.first() {

@@ -99,7 +99,7 @@ impl Gradients {
         let sides = [[(of.q, q), (*of_d_o, d_o)], [(of.k, k), (of.v, v)]];
         let numbers = [code.buffer(4), code.buffer(5)];
         let stored = 6 + lengths;
-        let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 6, lengths, batch));
+        let tile = Tile::new(code, own, half, [lane, tile], lengths_of(code, 6, lengths, batch));
         let (owned, streamed, own_head) = match side {
             Side::Queries => (sides[0], sides[1], first_head + among),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),

@@ -64,7 +64,7 @@ impl Decode {
             own[1] = query.is_below(queries).select(own[1], 0);
         }
         let lanes = Lanes {
-            code: &code,
+            code,
             decode: self,
             half,
             float,

@@ -85,9 +85,9 @@ impl Prefill {
         let (among, number) = (number / of_keys, number % of_keys);
         let (batch, head_of_keys) = (number / of.heads, number % of.heads);
         let head = head_of_keys * of.group + among;
-        let lengths = lengths_of(&code, first_length, lengths, batch);
+        let lengths = lengths_of(code, first_length, lengths, batch);
         let stored = first_length + lengths.len();
-        let tile = Tile::new(&code, own, half, [lane, tile], lengths);
+        let tile = Tile::new(code, own, half, [lane, tile], lengths);
         let copied = |operand: Operand, number, columns, is_exchanged| Copied {
             operand,
             columns,
