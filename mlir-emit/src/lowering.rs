@@ -375,8 +375,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Ordered::new(ssa, order, dtype, value.dims.clone())
     }
 
-    /// Converts a value to the type in which it is carried, in its own order; nothing if it has that
-    /// type.
+    /// Converts a value to the type in which it is carried, in its own order; nothing if it has
+    /// that type.
     pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
             return value;

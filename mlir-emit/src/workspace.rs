@@ -18,9 +18,10 @@
 //! combined with the results. Operations that are there twice become one, whose result is copied to
 //! the second output.
 //!
-//! IREE often fuses more than that. So the sum of all temporaries is a bound. So is twice the
-//! size of their packing by lifetimes ([`reuse`]); the smaller of both is taken. Conversions stay apart: IREE moves a conversion to a wider
-//! type to whoever reads it, and one to a narrower type to whoever makes it.
+//! IREE often fuses more than that. So the sum of all temporaries is a bound. So is twice the size
+//! of their packing by lifetimes ([`reuse`]); the smaller of both is taken. Conversions stay apart:
+//! IREE moves a conversion to a wider type to whoever reads it, and one to a narrower type to
+//! whoever makes it.
 
 mod grouping;
 mod reuse;

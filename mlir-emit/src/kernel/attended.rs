@@ -1,8 +1,9 @@
 //! Calls of the kernels of attention: what they read, and what they store.
 
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
+use super::code::Buffer;
 use super::gemm;
-use super::{Buffer, Kernels, Whole, WorkgroupSize};
+use super::{Kernels, Whole, WorkgroupSize};
 use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type, Value};
 

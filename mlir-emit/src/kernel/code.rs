@@ -1,7 +1,6 @@
 //! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
 //! exchanges between lanes.
 
-use super::Buffer;
 use crate::EmitError;
 use crate::counts::{exactly, signed};
 use crate::ir::FloatPredicate;
@@ -9,6 +8,7 @@ use crate::ir::first;
 pub(super) use crate::ir::{Code, Int};
 use crate::mlir::{Attribute, Block, Context, Name, Type, Value, verified};
 use rotini_schedule::gemm::{INTRINSIC, LANES};
+use std::fmt;
 
 /// The operation that calls a kernel.
 pub(super) const DISPATCH: Name = Name::FlowDispatch;
@@ -18,6 +18,21 @@ pub(super) type Ssa<'c> = Value<'c>;
 
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
+
+/// A buffer of a kernel, dense and with one axis.
+#[derive(Clone, Copy)]
+pub(super) struct Buffer<'c> {
+    /// Its elements.
+    pub(super) count: i64,
+    /// The type of one.
+    pub(super) element: Type<'c>,
+}
+
+impl fmt::Display for Buffer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memref<{}x{}>", self.count, self.element)
+    }
+}
 
 impl<'c> Code<'c> {
     /// Begins a kernel with these buffers. Operations are appended to it until it is

@@ -1,5 +1,5 @@
-//! A [depthwise](super::depthwise) product of few rows and long sums, as the gradient of a depthwise
-//! convolution with respect to its filter.
+//! A [depthwise](super::depthwise) product of few rows and long sums, as the gradient of a
+//! depthwise convolution with respect to its filter.
 //!
 //! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A
 //! lane has some channels, and a share of the positions: for each it adds to all taps. Then the

@@ -3,7 +3,7 @@
 //! The steps are bodies of structured operations on single elements. They are written here for
 //! vectors of four neighbouring elements.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Buffer, Code, Int, Ssa};
 use super::places::{BEYOND, offset};
 use crate::counts::exactly;
 use crate::mlir::{Name, Operation, Type};
@@ -77,6 +77,16 @@ pub(super) struct Spot<'a, 'c> {
     pub(super) goes_along_columns: bool,
     /// Whether the first element is in the result, and each of the others.
     pub(super) exists: &'a [Int<'c>],
+}
+
+impl<'c> Tensor<'c> {
+    /// Returns the tensor's memory as a buffer of a kernel.
+    pub(super) fn buffer(&self) -> Buffer<'c> {
+        Buffer {
+            count: self.elements(),
+            element: self.element,
+        }
+    }
 }
 
 impl Tensor<'_> {

@@ -1,7 +1,6 @@
 //! Kernels as IREE's executables: their text around a kernel's body, and the attributes of a call.
 
-use super::Buffer;
-use super::code::{Code, Ssa};
+use super::code::{Buffer, Code, Ssa};
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, body_text};
 use std::fmt::{self, Write as _};

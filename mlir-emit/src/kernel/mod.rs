@@ -73,14 +73,13 @@ use crate::counts::exactly;
 use crate::ir::first;
 use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Role, Type, Value};
 use crate::target::Target;
-use code::{Code, DISPATCH, Ssa};
+use code::{Buffer, Code, DISPATCH, Ssa};
 use epilogue::{Epilogue, Source, Tensor};
 use executable::{Body, Executable, Fusable, WorkgroupSize, dispatched, executable};
 use fusion::Fused;
 use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 /// The complete kernels of a graph: nothing is fused with them.
@@ -272,28 +271,6 @@ impl CpuKernel {
     }
 }
 
-/// A buffer of a kernel.
-#[derive(Clone, Copy)]
-struct Buffer<'c> {
-    count: i64,
-    element: Type<'c>,
-}
-
-impl<'c> Buffer<'c> {
-    fn of(tensor: &Tensor<'c>) -> Self {
-        Buffer {
-            count: tensor.elements(),
-            element: tensor.element,
-        }
-    }
-}
-
-impl fmt::Display for Buffer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "memref<{}x{}>", self.count, self.element)
-    }
-}
-
 /// A kernel that is complete: nothing is fused with it.
 struct Whole<'c> {
     /// What its symbol begins with.
@@ -377,7 +354,7 @@ pub(crate) fn place_kernels<'c>(
                     Box::new(move |code, buffers| split_k::write(code, buffers, &product, &epilogue))
                 },
             };
-            let read = (vec![value], vec![Buffer::of(&parts)]);
+            let read = (vec![value], vec![parts.buffer()]);
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
             calls.push(call(context, kernel, read, tensors, &mut executables));
         } else {
@@ -457,8 +434,8 @@ fn call<'c>(
     executables: &mut Vec<Executable<'c>>,
 ) -> Operation {
     values.extend(operands.iter().map(|tensor| tensor.value));
-    buffers.extend(operands.iter().map(Buffer::of));
-    buffers.extend(stored.iter().map(|(_, tensor)| Buffer::of(tensor)));
+    buffers.extend(operands.iter().map(Tensor::buffer));
+    buffers.extend(stored.iter().map(|(_, tensor)| tensor.buffer()));
     let stored = stored.iter().map(|(_, tensor)| tensor.value).collect();
     let (symbol, name) = (kernel.symbol.as_str(), kernel.name.as_str());
     let attributes = dispatched(symbol, name, values.len());

@@ -127,8 +127,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         self.padded.as_ref().is_some_and(|padded| padded.ssa != self.x.ssa)
     }
 
-    /// Returns x as the compiler's pooling on CPUs needs it, which it recognises only if the body is
-    /// one operation on two operands: in the compute type, padded, and for a maximum with -∞ in
+    /// Returns x as the compiler's pooling on CPUs needs it, which it recognises only if the body
+    /// is one operation on two operands: in the compute type, padded, and for a maximum with -∞ in
     /// place of NaN.
     fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());

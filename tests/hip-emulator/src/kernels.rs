@@ -5,7 +5,6 @@ use crate::config;
 use crate::device::Device;
 use crate::memory::{Allocation, Table, Use};
 use crate::runtime::Runtime;
-use crate::scheduler;
 use crate::sys;
 use crate::work::{Failed, Launch};
 use rotini_gfx::report::Class;
@@ -39,6 +38,18 @@ impl Memory for View {
     }
 }
 
+/// The seed of the order in which the workgroups of launches begin, if there is one.
+static ORDER: Mutex<Option<u64>> = Mutex::new(None);
+
+/// Sets the seed of the order in which workgroups begin; without one they begin by their numbers.
+pub(crate) fn set_order(seed: Option<u64>) {
+    *ORDER.lock().unwrap_or_else(PoisonError::into_inner) = seed;
+}
+
+fn order() -> Option<u64> {
+    *ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Executes a launch.
 pub(crate) fn run(runtime: &Runtime, device: &Device, launch: &Launch) -> Result<(), Failed> {
     let kernel = &launch.function.kernel;
@@ -66,7 +77,7 @@ pub(crate) fn run(runtime: &Runtime, device: &Device, launch: &Launch) -> Result
         memory: &view,
         strict: config.strict,
         threads: config.threads,
-        order: scheduler::get().seed(),
+        order: order(),
         limit: config.limit,
         sample: config.sample,
     };

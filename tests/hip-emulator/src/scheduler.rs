@@ -18,13 +18,14 @@
 use crate::config;
 use crate::device::{Device, Submitter};
 use crate::execute;
+use crate::kernels;
 use crate::stream::{Point, Stream};
 use crate::work::Work;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -101,8 +102,6 @@ pub(crate) struct Scheduler {
     /// Wakes the thread of the seeded mode.
     central: Condvar,
     seeded: AtomicBool,
-    /// The seed, in the seeded mode.
-    seed: AtomicU64,
 }
 
 static SCHEDULER: OnceLock<&'static Scheduler> = OnceLock::new();
@@ -126,7 +125,6 @@ impl Scheduler {
             hosts: Condvar::new(),
             central: Condvar::new(),
             seeded: AtomicBool::new(false),
-            seed: AtomicU64::new(0),
         }
     }
 
@@ -141,11 +139,6 @@ impl Scheduler {
     #[inline]
     pub(crate) fn is_seeded(&self) -> bool {
         self.seeded.load(Ordering::Relaxed)
-    }
-
-    /// Returns the seed, in the seeded mode. It also gives the order of a launch's workgroups.
-    pub(crate) fn seed(&self) -> Option<u64> {
-        self.is_seeded().then(|| self.seed.load(Ordering::Relaxed))
     }
 
     /// Appends work to a stream, after what the stream holds and the points.
@@ -345,7 +338,7 @@ impl Scheduler {
             order: 0xcbf2_9ce4_8422_2325,
             names: HashMap::new(),
         });
-        self.seed.store(seed.unwrap_or(0), Ordering::Relaxed);
+        kernels::set_order(seed);
         self.seeded.store(seed.is_some(), Ordering::Relaxed);
         if seed.is_some() && !state.central {
             let thread = std::thread::Builder::new().name("hipemu-seeded".to_owned());
