@@ -18,10 +18,10 @@
 //! combined with the results. Operations that are there twice become one, whose result is copied to
 //! the second output.
 //!
-//! IREE often fuses more than that. So the sum of all temporaries is a bound. So is twice the size
-//! of their packing by lifetimes ([`reuse`]); the smaller of both is taken. Conversions stay apart:
-//! IREE moves a conversion to a wider type to whoever reads it, and one to a narrower type to
-//! whoever makes it.
+//! IREE often fuses more than that, so the sum of all temporaries is a bound. Twice the size of the
+//! temporaries packed by their lifetimes ([`reuse`]) is another one; the smaller is reported.
+//! Operations are not grouped across a conversion: IREE moves a conversion to a wider type into its
+//! consumer, and one to a narrower type into its producer, so either side may be stored.
 
 mod grouping;
 mod reuse;

@@ -48,8 +48,8 @@ fn is_once(&times: &u32) -> bool {
 /// table names a device of before production, and MIOpen's database has kernels of any quality.
 const WITHOUT_PEER: [&str; 2] = ["hipBLASLt NN", "miopen"];
 
-/// Returns the published time of a row, if it is one to compare with: of the same layout, and not
-/// of MIOpen's events where ours is below what they show.
+/// Returns the published time of a row, or `None` if it is not comparable: another layout, no peer,
+/// or a time of MIOpen where ours is shorter than the shortest that its events show.
 fn peer(row: &Row) -> Option<f64> {
     let is_alone = WITHOUT_PEER.contains(&row.suite.as_str()) || row.suite.contains("NHWC");
     let is_below = !row.suite.starts_with("hipBLASLt") && row.predicted_us < FLOOR;

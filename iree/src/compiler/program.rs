@@ -178,14 +178,16 @@ impl Running {
         if let Some(mut stderr) = self.0.stderr.take() {
             let mut buffer = [0; 1 << 12];
             while is_ready(&stderr, deadline)? {
-                match stderr.read(&mut buffer)? {
-                    0 => break,
-                    count => diagnostics.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                match stderr.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => diagnostics.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
                 }
             }
         }
-        // It may have closed its standard error, and run on.
-        // Kernels before 5.3 have no such descriptors.
+        // It may have closed its standard error, and run on. Linux before 5.3 has no descriptors of
+        // processes: there, such a program has no time limit.
         if let Ok(process) = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())
             && !is_ready(&process, deadline)?
         {

@@ -168,11 +168,11 @@ fn has_panels(shape: &Shape<'_>, (dims, order): (&[i64], &[usize]), is_bare: boo
     is_faster || is_single || staged::has_large_patches(shape)
 }
 
-/// Whether dgrad by the panels kernel is faster than rotating the filter and convolving with it:
-/// with vectors along the pixels, with many channels, or where that convolution would be a matmul
-/// of patches. Measured on one core (f32, AVX-512): the copy of a
-/// filter of 512→512 3×3 takes 50 ms, the gradient by panels at 7×7 2.1 ms. With 32 channels,
-/// channels last, the convolution is faster.
+/// Returns whether dgrad by the panels kernel is faster than a convolution with the rotated filter:
+/// pixels are innermost, there are many channels, or the convolution would be a matmul of patches.
+///
+/// Measured on one core (f32, AVX-512): copying a 512→512 3×3 filter takes 50 ms, dgrad by panels
+/// at 7×7 takes 2.1 ms. With 32 channels, channels last, the convolution is faster.
 fn needs_no_turned_filter(forward: &Shape<'_>, is_last: bool, is_bare: bool) -> bool {
     const FEW: i64 = 32;
     let has_taps = forward.window.iter().any(|&extent| extent > 1);

@@ -65,8 +65,8 @@ impl GradientsOnCpu {
         self.problem.name()
     }
 
-    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, dO, both
-    /// numbers of each query, lengths if there are any, and the gradients.
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, dO, two
+    /// statistics per query, the sequence lengths if given, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let Backward { of, d_o, side, .. } = &self.problem;
         // Behind q, k, v, dO and two numbers of each query.

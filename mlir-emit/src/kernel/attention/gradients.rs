@@ -73,8 +73,8 @@ impl Gradients {
         format!("{}_{subgroups}x{blocks}", self.problem.name())
     }
 
-    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, the gradient
-    /// of the output, both numbers of each query, lengths if there are any, and the gradients.
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, dO, two
+    /// statistics per query, the sequence lengths if given, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;

@@ -17,7 +17,11 @@ pub(super) struct Predicted {
     pub(super) is_extrapolated: bool,
 }
 
-/// Returns the predicted time of a graph with these choices, or why there is none.
+/// Returns the predicted time of a graph with these choices.
+///
+/// # Errors
+///
+/// The reason, as text, if the graph does not compile or the emulator does not count it.
 pub(super) fn time(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted, String> {
     predicted(setup, graph, choices).map_err(|error| format!("{error:#}"))
 }
