@@ -37,8 +37,9 @@ const SMALL_BYTES: usize = 1 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// The whole test, compiling included.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
-/// Bytes by which the heaps may grow when half of the rounds come again: caches of threads.
-const GROWTH_LIMIT: usize = 128 << 10;
+/// Bytes by which the heaps may grow when half of the rounds come again: caches of threads, 54 KiB
+/// of two.
+const GROWTH_LIMIT: usize = 256 << 10;
 
 const BAD_PARAM: i32 = 1;
 const INVALID_VALUE: i32 = 2;
