@@ -1,8 +1,10 @@
-//! The accumulation type of long sums on CPUs.
+//! The accumulation type of long sums.
 //!
 //! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many
-//! roundings as it has terms: a sum of ones stops at 2^24. GPUs spread the terms over many lanes.
-//! On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is the bottleneck.
+//! roundings as it has terms: a sum of ones stops at 2^24. On CPUs, a sum in f32 is accumulated in
+//! f64, which costs nothing where memory is the bottleneck. GPUs spread the terms over many lanes:
+//! AMD GPUs by rotini's own kernels, NVIDIA GPUs by IREE's, unless the number of terms is no
+//! multiple of the lanes of a subgroup. Such long sums are accumulated in f64 there too.
 //! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::convert::convert;
@@ -16,6 +18,11 @@ use rotini_graph::DataType;
 
 /// Sums of at most this many terms stay in the compute type: their error is small.
 const SHORT: i64 = 16;
+/// On NVIDIA GPUs, sums of at most this many terms stay in the compute type, and so do those of a
+/// multiple of [`LANES`] terms.
+const SHORT_ON_CUDA: i64 = 8192;
+/// Lanes of a subgroup of NVIDIA GPUs.
+const LANES: i64 = 32;
 /// Products of matrices with no more terms than this are summed at once: matrix products are fast
 /// in f32 alone.
 pub(crate) const LONG: i64 = 512;
@@ -31,7 +38,12 @@ const MOST_PARTIAL: i64 = 1 << 25;
 /// The type in which terms of the compute type are combined.
 pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType, terms: i64) -> DataType {
     let adds_up = matches!(combiner, Combiner::Sum | Combiner::Product);
-    if target.is_cpu() && compute == DataType::F32 && adds_up && terms > SHORT {
+    let is_long = match target {
+        Target::Cuda { .. } => terms > SHORT_ON_CUDA && terms % LANES != 0,
+        Target::Rocm { .. } => false,
+        Target::Cpu | Target::X86(_) => terms > SHORT,
+    };
+    if compute == DataType::F32 && adds_up && is_long {
         DataType::F64
     } else {
         compute
@@ -203,9 +215,24 @@ pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize,
 
 #[cfg(test)]
 mod tests {
-    use super::{Summation, partial_elements};
+    use super::{Summation, accumulator, partial_elements};
+    use crate::step::Combiner;
     use crate::target::Target;
-    use rotini_graph::DataType::F32;
+    use rotini_graph::DataType::{F32, F64};
+
+    #[test]
+    fn long_sums_are_wide_where_lanes_do_not_share_them() {
+        let of = |target: &str, terms| {
+            let target = Target::parse(target).unwrap();
+            [Combiner::Sum, Combiner::Greatest].map(|combiner| accumulator(&target, combiner, F32, terms))
+        };
+        assert_eq!(of("cpu", 16), [F32, F32]);
+        assert_eq!(of("cpu", 17), [F64, F32]);
+        assert_eq!(of("gfx942", 50_257), [F32, F32]);
+        assert_eq!(of("sm_80", 8191), [F32, F32]);
+        assert_eq!(of("sm_80", 41_000), [F64, F32]);
+        assert_eq!(of("sm_80", 40_000), [F32, F32]);
+    }
 
     /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and
     /// [737, 1234]: eleven sums of blocks.
