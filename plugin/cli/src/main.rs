@@ -14,6 +14,7 @@
 //! code as a library, because the ABI has no words for what they show.
 
 mod args;
+mod calibration;
 mod commands;
 mod execution;
 mod failure;

@@ -28,6 +28,11 @@ pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) plugin: PluginArgs,
 
+    /// Predicts with the constants of a file that `rotini tune --calibrate --json` wrote [default:
+    /// those of this machine's GPU, if it was calibrated, else published ones]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+
     /// Writes one page in HTML
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,

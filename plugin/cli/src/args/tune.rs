@@ -41,6 +41,11 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
+    /// Measures this GPU for ten minutes first, and keeps the constants from which `rotini inspect`
+    /// predicts times: rates and clocks of products, bandwidths, the gap between launches
+    #[arg(long)]
+    pub(crate) calibrate: bool,
+
     /// Writes one page in HTML to a file: the candidates of each graph by time, and the choice
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,

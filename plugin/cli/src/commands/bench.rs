@@ -5,7 +5,7 @@ mod within;
 
 #[cfg(test)]
 pub(super) use constants::tests::of_a_device;
-pub(super) use constants::{COLUMNS, Constant, constants, table};
+pub(super) use constants::{COLUMNS, Constant, constants, measured, show, table};
 pub(super) use within::{measure_constants, quick};
 
 use super::answer::Answer;
@@ -151,6 +151,16 @@ pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -
         cores,
         patience: Duration::from_secs(patience),
     })
+}
+
+/// rotini, with the usual settings.
+pub(super) fn own(plugin: PathBuf) -> EngineSpec {
+    EngineSpec {
+        label: "rotini".to_owned(),
+        plugin,
+        settings: Vec::new(),
+        knobs: Vec::new(),
+    }
 }
 
 /// The engines that were asked for, or rotini and those of the installed ROCm.

@@ -45,12 +45,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     let started = Instant::now();
     let limit = Duration::from_secs(u64::from(args.minutes) * 60);
     std::fs::create_dir_all(&args.output).with_context(|| format!("{} cannot be made", args.output.display()))?;
-    let spec = EngineSpec {
-        label: "rotini".to_owned(),
-        plugin: plugin::locate(args.plugin.plugin.as_deref())?,
-        settings: Vec::new(),
-        knobs: Vec::new(),
-    };
+    let spec = bench::own(plugin::locate(args.plugin.plugin.as_deref())?);
     let launch = bench::launch(args.device, Vec::new(), 180)?;
     let homes = tempfile::tempdir().context("no temporary directory")?;
     let about = introduce(&launch, &spec, homes.path().join("first"))?;
@@ -91,7 +86,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         None
     } else {
         let limit = limit.mul_f64(ON_GPUS[1]);
-        Some(bench::measure_constants(&launch, &spec, limit, args.seed)?)
+        Some(bench::measure_constants(&launch, &spec, limit, args.seed, None)?)
     };
     let speed = if args.no_bench {
         Speed::NotAsked
@@ -122,7 +117,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
 
 /// Loads the plugin and asks it for the simplest graph there is: who it is, or what this machine
 /// lacks, so that nobody reads the same reason a thousand times.
-fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About> {
+pub(super) fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About> {
     let lacks = |outcome: Outcome| {
         let reason = outcome.reason().unwrap_or("it does not say why").to_owned();
         Failure::Environment(format!("{}: {reason}", spec.plugin.display()))

@@ -3,12 +3,14 @@
 //! | Module | What it owns |
 //! |---|---|
 //! | `contest` | the tuning of one graph, from candidates to a record |
+//! | `calibrate` | constants of the GPU, for predictions |
 //! | `predicted` | times on an emulated GPU: predictions |
 //! | `exchange` | export and import of records |
 //! | `report` | text and JSON output |
 //! | `page` | HTML output |
 //! | `setup` | the device, the plugin and the cache of a run |
 
+mod calibrate;
 mod contest;
 mod exchange;
 mod page;
@@ -28,10 +30,21 @@ use setup::Setup;
 
 pub(super) fn tune(args: &Tune, output: &Output) -> Result<Answer> {
     let workloads = workloads(&args.workloads, output)?;
-    if workloads.is_empty() && args.imports.is_empty() && args.export.is_none() {
+    if workloads.is_empty() && args.imports.is_empty() && args.export.is_none() && !args.calibrate {
         bail!(Failure::Usage("there is nothing to tune".to_owned()));
     }
+    if args.calibrate && output.json && !workloads.is_empty() {
+        bail!(Failure::Usage(
+            "--json writes one document: calibrate and tune in two runs".to_owned()
+        ));
+    }
     let setup = Setup::new(args)?;
+    if args.calibrate {
+        calibrate::calibrate(&setup, args, output)?;
+        if workloads.is_empty() {
+            return Ok(Answer::Yes);
+        }
+    }
     for file in &args.imports {
         exchange::import(&setup, file, output)?;
     }

@@ -210,6 +210,26 @@ fn what_is_emulated_is_counted_and_predicted() {
     let time = launch["time"]["predicted_us"].as_f64().unwrap();
     assert!(time > document["least"]["least_us"].as_f64().unwrap(), "{time}");
 
+    // A device whose memory is a thousand times as slow, and one of another kind.
+    for (file, machine) in [("slow.json", "mi300x"), ("other.json", "mi325x")] {
+        let calibration = serde_json::json!({
+            "format": 1, "device": "a slow one", "machine": machine, "rotini": "0", "measured_unix": 0,
+            "constants": {"memory": 4.1},
+        });
+        std::fs::write(bench.path(file), calibration.to_string()).unwrap();
+    }
+    let slow = run(&["--json", "--emulate=sample", "product.fb", "--calibration", "slow.json"]).json(OK);
+    let slower = slow["time"]["predicted_us"].as_f64().unwrap();
+    assert!(slower > 3.0 * time, "{slower} {time}");
+    assert_eq!(slow["calibrated"]["device"], "a slow one");
+    assert_eq!(document.get("calibrated"), None);
+    let refused = run(&["--emulate=sample", "product.fb", "--calibration", "other.json"]);
+    assert!(
+        refused.code != OK && refused.stderr.contains("another device"),
+        "{}",
+        refused.stderr
+    );
+
     let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
     let text = run(&["--emulate=sample", "product.fb"]);
     assert_eq!(text.code, OK, "{}", text.stderr);

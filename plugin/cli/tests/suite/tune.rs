@@ -1,7 +1,7 @@
 //! `rotini tune`: measured once, used by later processes, moved between machines, cut off anywhere;
 //! and a candidate that computes wrong results.
 
-use super::bench::{Bench, Finished, OK, WRONG, has_worker, plugin};
+use super::bench::{Bench, Finished, OK, WRONG, built_library, has_worker, plugin};
 use rotini_cache::NewEntry;
 use rotini_emit::Choices;
 use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode};
@@ -231,4 +231,25 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     fine(&bench.run(&arguments(&plugin, &["conv.fb", "other.fb"])));
     are_whole(&bench.path("cache"));
     assert!(kept(&bench, "cache").0.unwrap().winner.is_some());
+}
+
+/// The CPU has no model, and an emulated GPU no times.
+#[test]
+fn what_has_no_times_or_no_model_is_not_calibrated() {
+    let Some((bench, plugin)) = ready() else { return };
+    let mut cases = vec![("cpu", None, "for GPUs alone")];
+    if let Some(emulator) = built_library("libamdhip64.so") {
+        cases.push(("hip", Some(emulator), "emulated GPU"));
+    }
+    for (device, emulator, reason) in cases {
+        let mut command = bench.command(["tune", "--plugin", &plugin, "--calibrate", "--device", device]);
+        command.envs(emulator.map(|emulator| ("ROTINI_HIP_LIBRARY", emulator)));
+        let refused = Finished::new(command.output().unwrap());
+        assert!(
+            refused.code != OK && refused.stderr.contains(reason),
+            "{}",
+            refused.stderr
+        );
+        assert_eq!(refused.stdout, "");
+    }
 }

@@ -6,6 +6,7 @@
 //! | `record`, `step`, `path`, `error` | what the emulator counted of a launch, and its text form |
 //! | [`clocks`], `residence` | what an instruction occupies; how many workgroups a compute unit holds |
 //! | [`machine`] | the machines |
+//! | `calibration` | constants measured on one device |
 //! | `parameters` | what was fitted |
 //! | `unit` | one compute unit, event by event |
 //! | `balance` | workgroups with different work on all compute units |
@@ -15,6 +16,7 @@
 //! The test `model` holds it against kernels that others measured on an MI300X.
 
 mod balance;
+mod calibration;
 pub mod clocks;
 mod error;
 pub mod machine;
@@ -27,6 +29,7 @@ mod step;
 mod traffic;
 mod unit;
 
+pub use calibration::{Calibration, Measured, Sustained};
 pub use error::RecordError;
 pub use machine::{MACHINES, MI300X, Machine};
 pub use parameters::{Half, Parameters};

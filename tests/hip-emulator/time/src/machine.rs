@@ -30,8 +30,12 @@ pub struct Machine {
     pub sustained: [f64; 3],
     /// Clocks in GHz at which they do
     pub sustained_clocks: [f64; 3],
+    /// The share of the sustained rates that other kernels reach at most
+    pub reached: [f64; 3],
     /// Limit of the power that is drawn, in watts, where it was looked up
     pub watts: Option<f64>,
+    /// Microseconds between the end of a launch and the start of the next one, which depends on it
+    pub gap: f64,
 }
 
 /// The power that a machine draws grows with this power of its clock. The MI325X has the dies of
@@ -50,9 +54,13 @@ const POWER: f64 = 1.58;
 /// [`Machine::stretch`] gives these for shares of 0.46, 0.51, 1.01 and 0.74. This is their mean.
 const VECTOR: f64 = 0.68;
 
-/// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of
-/// hand-written kernels, tuned for the one size at which it was measured.
+/// [`Machine::reached`] of published rates: the maximum is that of hand-written kernels, tuned for
+/// the one size at which it was measured.
 const REACHED: f64 = 0.85;
+
+/// [`Machine::gap`] of all machines. An assumption: events around dependent launches on an MI300X
+/// show 1 to 3.
+const GAP: f64 = 1.25;
 
 /// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight
 /// dies (published: 15 read, 17 in Origami's tables). [`crate::Parameters::bandwidth`] is the share
@@ -78,7 +86,9 @@ pub const MI300X: Machine = Machine {
     peak_f16: 1307.4,
     sustained: [708.0, 654.0, 1273.0],
     sustained_clocks: [1.207, 1.115, 1.230],
+    reached: [REACHED; 3],
     watts: Some(750.0),
+    gap: GAP,
 };
 
 /// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".
@@ -125,6 +135,17 @@ const fn scaled(share: f64) -> [f64; 3] {
     [share * bf16, share * f16, share * byte]
 }
 
+/// The place of a type in [`Machine::sustained`]; `None` for f32 and f64, which power does not
+/// limit.
+pub(crate) const fn index(operands: Operands) -> Option<usize> {
+    match operands {
+        Operands::Bf16 => Some(0),
+        Operands::F16 => Some(1),
+        Operands::Byte => Some(2),
+        Operands::Wide => None,
+    }
+}
+
 /// All machines.
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
@@ -133,12 +154,9 @@ impl Machine {
     /// f32 and f64 draw less power: theirs is the data sheet's rate.
     #[must_use]
     pub fn ceiling(&self, operands: Operands) -> f64 {
-        let [bf16, f16, byte] = self.sustained;
-        match operands {
-            Operands::Bf16 => REACHED * bf16,
-            Operands::F16 => REACHED * f16,
-            Operands::Byte => REACHED * byte,
-            Operands::Wide => self.peak(32),
+        match index(operands) {
+            Some(index) => self.reached[index] * self.sustained[index],
+            None => self.peak(32),
         }
     }
 
@@ -146,12 +164,8 @@ impl Machine {
     /// of a type and nothing else that draws power. Above it the clock falls.
     #[must_use]
     pub fn allowance(&self, operands: Operands) -> f64 {
-        let (index, bits) = match operands {
-            Operands::Bf16 => (0, 16),
-            Operands::F16 => (1, 16),
-            Operands::Byte => (2, 8),
-            Operands::Wide => return 1.0,
-        };
+        let Some(index) = index(operands) else { return 1.0 };
+        let bits = if operands == Operands::Byte { 8 } else { 16 };
         let slowed = self.sustained_clocks[index] / self.clock;
         self.sustained[index] / (self.peak(bits) * slowed) * slowed.powf(POWER)
     }
@@ -165,14 +179,8 @@ impl Machine {
 
     /// Clock in GHz at which the vendor's best kernels sustain their rate; `None` for f32 and f64.
     #[must_use]
-    pub const fn sustained_clock(&self, operands: Operands) -> Option<f64> {
-        let [bf16, f16, byte] = self.sustained_clocks;
-        match operands {
-            Operands::Bf16 => Some(bf16),
-            Operands::F16 => Some(f16),
-            Operands::Byte => Some(byte),
-            Operands::Wide => None,
-        }
+    pub fn sustained_clock(&self, operands: Operands) -> Option<f64> {
+        index(operands).map(|index| self.sustained_clocks[index])
     }
 
     /// How much longer a clock takes if units would draw this multiple of the machine's limit at

@@ -4,16 +4,19 @@ use crate::output::Output;
 use crate::report;
 use anyhow::Result;
 use comfy_table::Table;
-use rotini_bench::results::{Clock, Results, Row, Times};
-use rotini_time::{MI300X, Operands};
+use rotini_bench::results::{Clock, Load, Results, Row};
+use rotini_time::{MI300X, Measured, Operands, Sustained};
 use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
 use serde::Serialize;
 
 /// The suite whose graphs are looked at.
 pub(super) const SUITE: &str = "constants";
 
+/// Its graph that memory bounds.
+const ROWS: &str = "layernorm_8192x4096";
+
 /// Shows the constants, if the run has any.
-pub(super) fn show(results: &Results, output: &Output) -> Result<()> {
+pub(in crate::commands) fn show(results: &Results, output: &Output) -> Result<()> {
     match table(&constants(results)) {
         Some(table) => output.line(&format!("\n{table}")),
         None => Ok(()),
@@ -57,15 +60,76 @@ impl Constant {
     }
 }
 
+/// The graphs of a run, by name, with the times of the first engine.
+#[derive(Clone, Copy)]
+struct Run<'a>(&'a Results);
+
+impl<'a> Run<'a> {
+    fn row(self, name: &str) -> Option<&'a Row> {
+        self.0.rows.iter().find(|row| row.graph == name)
+    }
+
+    /// Microseconds with the operands in the caches.
+    fn warm(self, name: &str) -> Option<f64> {
+        Some(self.row(name)?.measurements.first()?.hot.as_ref()?.median)
+    }
+
+    /// Microseconds with the operands in memory.
+    fn cold(self, name: &str) -> Option<f64> {
+        Some(self.row(name)?.measurements.first()?.rotating.as_ref()?.median)
+    }
+
+    /// Operations a picosecond (TFLOP/s).
+    fn rate(self, name: &str) -> Option<f64> {
+        Some(self.row(name)?.flops? / self.warm(name)? / 1e6)
+    }
+
+    /// Clock and power under this graph.
+    fn load(self, name: &str) -> Option<Load> {
+        self.row(name)?.measurements.first()?.load
+    }
+
+    /// Microseconds that one more dependent launch takes, with its kernel.
+    fn launch(self) -> Option<f64> {
+        let many = self.warm(&format!("launches_{LAUNCHES}"))?;
+        Some((many - self.warm("launches_1")?) / (LAUNCHES - 1) as f64)
+    }
+}
+
+/// Returns the measurements that the model's constants follow from.
+pub(in crate::commands) fn measured(results: &Results) -> Measured {
+    if results.machine.clock != Clock::Gpu {
+        return Measured::default();
+    }
+    let run = Run(results);
+    let of_products = |dtype: &str| {
+        let names = PRODUCTS.iter().rev().map(|extent| format!("product_{extent}_{dtype}"));
+        names.into_iter().find_map(|name| {
+            let gigahertz = run.load(&name)?.megahertz / 1e3;
+            Some(Sustained {
+                tflops: run.rate(&name)?,
+                gigahertz,
+            })
+        })
+    };
+    let bytes = |name: &str| run.row(name).map(|row| row.bytes as f64);
+    Measured {
+        bf16: of_products("bf16"),
+        f16: of_products("f16"),
+        cold: bytes(ROWS).zip(run.cold(ROWS)),
+        warm: bytes(ROWS).zip(run.warm(ROWS)),
+        launch: run.launch().zip(bytes("launches_1")),
+    }
+}
+
 /// Returns the constants that a run on a GPU measured with its first engine.
 pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     if results.machine.clock != Clock::Gpu {
         return Vec::new();
     }
-    let row = |name: &str| results.rows.iter().find(|row| row.graph == name);
-    let times = |name: &str, of: fn(&Row) -> Option<&Times>| row(name).and_then(of).map(|times| times.median);
-    let warm = |name: &str| times(name, hot);
-    let cold = |name: &str| times(name, rotating);
+    let run = Run(results);
+    let warm = |name: &str| run.warm(name);
+    let cold = |name: &str| run.cold(name);
     let mut all = Vec::new();
     let mut add = |name: String, measured: Option<f64>, model: Option<f64>, unit| {
         all.extend(measured.filter(|value| value.is_finite()).map(|measured| Constant {
@@ -78,8 +142,7 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     for extent in PRODUCTS {
         for (dtype, operands) in [("f16", Operands::F16), ("bf16", Operands::Bf16)] {
             let name = format!("product_{extent}_{dtype}");
-            let flops = row(&name).and_then(|row| row.flops);
-            let rate = warm(&name).zip(flops).map(|(time, flops)| flops / time / 1e6);
+            let rate = run.rate(&name);
             let most = MI300X.ceiling(operands);
             // The clock at which matrix units that never wait would have this rate.
             let clock = rate.map(|rate| rate * 1e3 * MI300X.clock / MI300X.peak(16));
@@ -91,7 +154,7 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
                 Some(at_most),
                 "MHz",
             );
-            let load = row(&name).and_then(|row| row.measurements.first()?.load);
+            let load = run.load(&name);
             let limited = MI300X.sustained_clock(operands).map(|clock| clock * 1e3);
             let clock = load.map(|load| load.megahertz);
             add(format!("{extent}³ in {dtype}, clock"), clock, limited, "MHz");
@@ -106,10 +169,10 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
         None,
         "",
     );
-    let bytes = row("layernorm_8192x4096").map(|row| row.bytes as f64);
+    let bytes = run.row(ROWS).map(|row| row.bytes as f64);
     let rate = |time: Option<f64>| bytes.zip(time).map(|(bytes, time)| bytes / time / 1e6);
-    let near = rate(warm("layernorm_8192x4096"));
-    let far = rate(cold("layernorm_8192x4096"));
+    let near = rate(warm(ROWS));
+    let far = rate(cold(ROWS));
     add(
         "layernorm 8192×4096, warm".to_owned(),
         near,
@@ -122,13 +185,10 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
         Some(MI300X.memory / 1e3),
         "TB/s",
     );
-    let one = warm("launches_1");
-    let many = warm(&format!("launches_{LAUNCHES}"));
-    add("a graph of one launch".to_owned(), one, None, "µs");
-    let next = one.zip(many).map(|(one, many)| (many - one) / (LAUNCHES - 1) as f64);
+    add("a graph of one launch".to_owned(), warm("launches_1"), None, "µs");
     add(
         "one more dependent launch, with its kernel".to_owned(),
-        next,
+        run.launch(),
         None,
         "µs",
     );
@@ -143,19 +203,12 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     all
 }
 
-fn hot(row: &Row) -> Option<&Times> {
-    row.measurements.first()?.hot.as_ref()
-}
-
-fn rotating(row: &Row) -> Option<&Times> {
-    row.measurements.first()?.rotating.as_ref()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use rotini_bench::Values;
-    use rotini_bench::results::{Load, Machine, Measurement, Outcome, VERSION};
+    use rotini_bench::results::{Machine, Measurement, Outcome, Times, VERSION};
+    use rotini_time::Calibration;
 
     fn row(graph: &str, flops: Option<f64>, bytes: u64, hot: f64, rotating: f64) -> Row {
         let times = |median: f64| Times {
@@ -235,10 +288,18 @@ pub(crate) mod tests {
         assert_eq!(of("one more dependent launch, with its kernel"), Some(4.0));
         assert_eq!(of("rows 4096 apart : dense rows"), Some(2.0));
         assert_eq!(of("rows 576 apart : dense rows"), None);
+        let (found, reasons) = Calibration::of(&measured(&results), &MI300X);
+        assert_eq!(reasons, [""; 0]);
+        // 134 MB in 33.5 µs less the shortest kernel, 26.8 µs for warm operands.
+        assert_eq!(found.memory.map(f64::round), Some(4238.0));
+        assert_eq!(found.cached.map(f64::round), Some(5377.0));
+        assert_eq!(found.f16.map(|one| one.gigahertz), Some(1.18));
+        assert_eq!(found.bf16, None);
         // The emulator's times say nothing.
         let mut emulated = results;
         emulated.machine.clock = Clock::Emulated;
         assert_eq!(constants(&emulated), []);
+        assert_eq!(measured(&emulated), Measured::default());
     }
 
     /// What a run of the suite is to hold for the constants to follow from it.

@@ -1,6 +1,7 @@
-//! Runs that have to end in time: what `rotini selftest` measures.
+//! Runs that have to end in time: what `rotini selftest` and `rotini tune --calibrate` measure.
 
-use super::{Turns, installed, labelled};
+use super::{Turns, Watcher, installed, labelled};
+use crate::output::Output;
 use anyhow::Result;
 use rotini_bench::results::{Results, Row};
 use rotini_bench::{EngineSpec, Launch, Observer, Plan};
@@ -8,15 +9,42 @@ use rotini_workloads::suites::{SuiteOptions, suite};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Ends in time, and says nothing.
-struct Until(Instant);
+/// Ends in time, and shows the run if somebody watches.
+struct Until<'a> {
+    end: Instant,
+    watcher: Option<Watcher<'a>>,
+}
 
-impl Observer for Until {
-    fn begins(&mut self, _: &Results) {}
-    fn stage(&mut self, _: &str, _: &str, _: f64) {}
-    fn row(&mut self, _: &Row) {}
+impl Until<'_> {
+    fn silent(limit: Duration) -> Self {
+        Until {
+            end: Instant::now() + limit,
+            watcher: None,
+        }
+    }
+}
+
+impl Observer for Until<'_> {
+    fn begins(&mut self, results: &Results) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.begins(results);
+        }
+    }
+
+    fn stage(&mut self, graph: &str, what: &str, done: f64) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.stage(graph, what, done);
+        }
+    }
+
+    fn row(&mut self, row: &Row) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.row(row);
+        }
+    }
+
     fn stops(&self) -> bool {
-        Instant::now() >= self.0
+        Instant::now() >= self.end
     }
 }
 
@@ -46,11 +74,18 @@ pub(crate) fn quick(
         most_judged: 20e9,
         command: std::env::args().collect(),
     };
-    Ok(rotini_bench::run(&plan, &mut Until(Instant::now() + limit))?)
+    Ok(rotini_bench::run(&plan, &mut Until::silent(limit))?)
 }
 
 /// The suite `constants` on rotini, within about this time. Results of large graphs are not judged.
-pub(crate) fn measure_constants(launch: &Launch, own: &EngineSpec, limit: Duration, seed: u64) -> Result<Results> {
+/// `output`: where the run is shown, if anywhere.
+pub(crate) fn measure_constants(
+    launch: &Launch,
+    own: &EngineSpec,
+    limit: Duration,
+    seed: u64,
+    output: Option<&Output>,
+) -> Result<Results> {
     let turns = Turns::CONSTANTS;
     let plan = Plan {
         workloads: suite(super::constants::SUITE, &SuiteOptions::default())?,
@@ -65,5 +100,9 @@ pub(crate) fn measure_constants(launch: &Launch, own: &EngineSpec, limit: Durati
         most_judged: 0.0,
         command: std::env::args().collect(),
     };
-    Ok(rotini_bench::run(&plan, &mut Until(Instant::now() + limit))?)
+    let mut until = Until {
+        watcher: output.map(|output| Watcher::new(&plan, output)).transpose()?,
+        ..Until::silent(limit)
+    };
+    Ok(rotini_bench::run(&plan, &mut until)?)
 }

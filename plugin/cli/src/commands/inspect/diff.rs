@@ -102,7 +102,7 @@ fn of_graph(document: &Document) -> Facts {
     if let Some(launches) = &document.launches {
         facts.insert("launches".to_owned(), launches.len().to_string());
     }
-    if let Some(time) = document.time() {
+    if let Some(time) = document.time {
         facts.insert("time".to_owned(), time.to_string());
     }
     if let Some(bytes) = document.bytes() {

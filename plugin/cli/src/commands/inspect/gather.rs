@@ -4,6 +4,7 @@
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
 use crate::args::{Emulate, Inspect};
+use crate::calibration::{Calibrated, modelled};
 use crate::commands::target_choice::chosen;
 use crate::failure::Failure;
 use crate::input::GraphFile;
@@ -16,7 +17,7 @@ use rotini_plugin::attempts::{call, compile_graph};
 use rotini_plugin::config::Config;
 use rotini_plugin::prepared::check;
 use rotini_plugin::runtime::Runtime;
-use rotini_time::{MI300X, Machine, Parameters, predict};
+use rotini_time::{Machine, Parameters, Predicted, predict};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -30,7 +31,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let plain = target.unscheduled().filter(|_| is_compilers_choice);
     let target = plain.unwrap_or(target);
-    let machine = machine(&target)?;
+    let (machine, calibrated) = machine(&runtime, &target, args)?;
     let file = GraphFile::read(path);
     let bytes = file.bytes?;
     let plan = check(&bytes, &target).with_context(|| file.path.clone())?;
@@ -57,7 +58,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
         None => None,
         Some(how) => {
             let executed = execute(&bytes, &target, how == Emulate::All, args)?;
-            Some(launches(executed, &kernels, machine, &graph)?)
+            Some(launches(executed, &kernels, &machine, &graph)?)
         }
     };
     Ok(Document {
@@ -78,25 +79,40 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
             .map(|product| Product::new(&target, product))
             .collect(),
         kernels,
+        time: launches.as_ref().map(|launches: &Vec<Launch>| {
+            let times = launches.iter().map(|launch| launch.time);
+            Predicted::in_sequence(times, &machine)
+        }),
         launches,
+        calibrated,
     })
 }
 
-/// The machine of a target. gfx942 alone is taken to be the product with the most units.
-fn machine(target: &Target) -> Result<&'static Machine> {
-    let name = target.to_string();
-    let machine = match Target::device(&name) {
-        "gfx942" => Some(&MI300X),
-        device => Machine::named(device),
-    };
+/// The machine of a target, with the constants of a calibration if there is one, which comes second.
+fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machine, Option<Calibrated>)> {
     let known = || {
         let names: Vec<_> = rotini_time::MACHINES.iter().map(|machine| machine.name).collect();
         Failure::Usage(format!(
-            "kernels for {name} cannot be inspected: --target has to be gfx942, {}",
+            "kernels for {target} cannot be inspected: --target has to be gfx942, {}",
             names.join(", ")
         ))
     };
-    Ok(machine.ok_or_else(known)?)
+    let published = modelled(target).ok_or_else(known)?;
+    if let Some(path) = &args.calibration {
+        let calibrated = Calibrated::read(path)?;
+        return Ok((calibrated.machine(published)?, Some(calibrated)));
+    }
+    // Of the GPU that is here, if it is such a machine.
+    let here = runtime.default_device().ok();
+    let found = match here {
+        Some(device) => Calibrated::of(runtime, device.as_ref())?,
+        None => None,
+    };
+    let found = found.filter(|calibrated| calibrated.machine == published.name);
+    Ok(match found {
+        Some(calibrated) => (calibrated.machine(published)?, Some(calibrated)),
+        None => (*published, None),
+    })
 }
 
 /// The kernels of a dump, in the order of the compiler's numbers.

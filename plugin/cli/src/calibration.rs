@@ -1,0 +1,136 @@
+//! Calibrations of devices: what `rotini tune --calibrate` keeps in the cache, and predictions use.
+
+use anyhow::{Context as _, Result, ensure};
+use rotini_cache::{Key, KeyInputs};
+use rotini_emit::Target;
+use rotini_plugin::device::Device;
+use rotini_plugin::runtime::Runtime;
+use rotini_time::{Calibration, MI300X, Machine};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// The form of calibrations.
+const FORMAT: u32 = 1;
+
+/// Constants of one device, and where they come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Calibrated {
+    /// [`FORMAT`].
+    pub(crate) format: u32,
+    /// The device, as [`Device::measured_on`] says it.
+    pub(crate) device: String,
+    /// The model's machine whose constants they replace.
+    pub(crate) machine: String,
+    /// rotini's version.
+    pub(crate) rotini: String,
+    /// Seconds since 1970 at which they were measured.
+    pub(crate) measured_unix: u64,
+    /// The constants.
+    pub(crate) constants: Calibration,
+    /// Why others are not usable.
+    #[serde(default)]
+    pub(crate) unusable: Vec<String>,
+}
+
+impl Calibrated {
+    pub(crate) fn new(device: &dyn Device, machine: &Machine, constants: Calibration, unusable: Vec<String>) -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            format: FORMAT,
+            device: device.measured_on(),
+            machine: machine.name.to_owned(),
+            rotini: env!("CARGO_PKG_VERSION").to_owned(),
+            measured_unix: since.map_or(0, |since| since.as_secs()),
+            constants,
+            unusable,
+        }
+    }
+
+    /// Stores it; whether the next process will find it.
+    pub(crate) fn store(&self, runtime: &Runtime, device: &dyn Device) -> Result<bool> {
+        Ok(runtime.cache.keep_note(&key(device), &serde_json::to_vec(self)?))
+    }
+
+    /// Reads the calibration of a device, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is one that cannot be used.
+    pub(crate) fn of(runtime: &Runtime, device: &dyn Device) -> Result<Option<Self>> {
+        let Some(note) = runtime.cache.note(&key(device)) else {
+            return Ok(None);
+        };
+        let about = || format!("the calibration of {}", device.measured_on());
+        Self::parse(&note).with_context(about).map(Some)
+    }
+
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("{} is not what `rotini tune --calibrate` writes", path.display()))
+    }
+
+    fn parse(text: &[u8]) -> Result<Self> {
+        let own: Self = serde_json::from_slice(text)?;
+        ensure!(
+            own.format == FORMAT,
+            "it is of form {}, and this program reads {FORMAT}",
+            own.format
+        );
+        Ok(own)
+    }
+
+    /// The machine with these constants.
+    ///
+    /// # Errors
+    ///
+    /// If they were measured on another kind of device.
+    pub(crate) fn machine(&self, published: &Machine) -> Result<Machine> {
+        ensure!(
+            self.machine == published.name,
+            "the constants of {} are of another device than {}",
+            self.machine,
+            published.name
+        );
+        Ok(published.calibrated(&self.constants))
+    }
+}
+
+/// The key of a device's calibration. Its driver is part of its name.
+fn key(device: &dyn Device) -> Key {
+    Key::of(&KeyInputs {
+        graph: b"",
+        compiled_for: &device.compiled_for().to_text(),
+        emitter: "calibration",
+        flags: &[format!("measured on: {}", device.measured_on())],
+        compiler: "",
+    })
+}
+
+/// The machine that the model has for a target. gfx942 alone is taken to be the product with the
+/// most units.
+pub(crate) fn modelled(target: &Target) -> Option<&'static Machine> {
+    match Target::device(&target.to_string()) {
+        "gfx942" => Some(&MI300X),
+        device => Machine::named(device),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_of_another_product_are_refused() {
+        let text = |format: u32, machine: &str| {
+            format!(
+                r#"{{"format": {format}, "device": "d", "machine": "{machine}", "rotini": "1", "measured_unix": 1, "constants": {{"memory": 4000.0}}}}"#
+            )
+        };
+        let own = Calibrated::parse(text(FORMAT, "mi300x").as_bytes()).unwrap();
+        assert_eq!(own.machine(&MI300X).unwrap().memory, 4000.0);
+        assert!(own.machine(&rotini_time::machine::MI325X).is_err());
+        assert!(Calibrated::parse(text(FORMAT + 1, "mi300x").as_bytes()).is_err());
+    }
+}
