@@ -2,6 +2,7 @@
 
 use crate::buffer::{Buffer, Place, pack};
 use crate::gaussian;
+use crate::inputs;
 use crate::protocol::{Answer, Values, Way, contents, split};
 use crate::sensors;
 use crate::server::{Engine, Result, ServerError};
@@ -101,7 +102,7 @@ impl Job {
     ) -> Result<Answer> {
         let inputs = match inputs {
             Some(file) => split(&self.graph, &std::fs::read(file)?),
-            None => rotini_reference::fill_all(&self.graph, seed)?,
+            None => inputs::fill(&self.graph, seed)?,
         };
         let started = Instant::now();
         let bytes = if way == Way::Threads {
@@ -231,7 +232,7 @@ impl Job {
         microseconds: f64,
     ) -> Result<Answer> {
         let inputs = match values {
-            Values::Exact => rotini_reference::fill_all(&self.graph, seed)?,
+            Values::Exact => inputs::fill(&self.graph, seed)?,
             Values::Gaussian => gaussian::fill(&self.graph, seed)?,
         };
         let mut memory = self.memory_of(engine, &inputs, rotate)?;
@@ -273,7 +274,7 @@ impl Job {
     pub(crate) fn calls(&mut self, engine: &Engine, seed: u64, calls: u32) -> Result<Answer> {
         /// Fewer than a queue of a GPU takes before calls wait.
         const BETWEEN_WAITS: u32 = 25;
-        let mut memory = self.memory_of(engine, &rotini_reference::fill_all(&self.graph, seed)?, 0)?;
+        let mut memory = self.memory_of(engine, &inputs::fill(&self.graph, seed)?, 0)?;
         let workspace = memory.workspace.pointer();
         let Some(set) = memory.sets.first() else {
             return Err(ServerError::Order("an execution"));

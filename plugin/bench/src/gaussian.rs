@@ -1,11 +1,12 @@
 //! Normally distributed inputs, for executions that are timed and not judged: with all bits of the
 //! significands in use, a GPU draws the power that it does in a network.
 
+use crate::inputs;
 use half::{bf16, f16};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::{DataType, Graph, TensorId, TensorKind};
-use rotini_reference::{Buffers, Profile, ReferenceError, fill_all, profile};
+use rotini_reference::{Buffers, Profile, ReferenceError, profile};
 use std::collections::HashSet;
 use std::f64::consts::TAU;
 
@@ -13,7 +14,7 @@ use std::f64::consts::TAU;
 /// numbers of variance 1 in inputs of floats of 16 bits and more, gaps included. What is above 0 by
 /// its meaning stays as it is.
 pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_all(graph, seed)?;
+    let mut buffers = inputs::fill(graph, seed)?;
     let mut written = HashSet::new();
     for node in &graph.nodes {
         node.op.for_each_output(&mut |_, id| {
@@ -79,7 +80,7 @@ mod tests {
         let mut graph = builder.build();
         graph.validate().unwrap();
         let bytes = |all: &Buffers, id: TensorId| all[&graph.tensor(id).unwrap().uid].clone();
-        let [judged, all] = [fill_all(&graph, 3).unwrap(), fill(&graph, 3).unwrap()];
+        let [judged, all] = [inputs::fill(&graph, 3).unwrap(), fill(&graph, 3).unwrap()];
         for id in [a, b] {
             let bytes = bytes(&all, id);
             let elements = bytes.chunks_exact(2).map(|two| [two[0], two[1]]);
