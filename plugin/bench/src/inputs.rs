@@ -5,7 +5,7 @@ use rotini_reference::{Buffers, ReferenceError, fill_all, span_bytes};
 
 /// Bytes of a tensor from which on nothing is hidden from attention: finding what is takes longer
 /// than to judge the rest.
-const LARGE: usize = 16 << 20;
+const LARGE: usize = 1 << 20;
 
 /// Bytes for every buffer and runtime scalar of a graph, by uid: those of [`fill_all`], which has
 /// NaN in what an attention must not read, unless a tensor is large.
