@@ -208,6 +208,11 @@ pub(super) fn forward(cases: &mut Cases) {
         // Windows of nothing but padding.
         let beyond = Pool::new(&[1, 2, 3, 3], 2, 1, 2, modes);
         cases.add(format!("pool_{mode}_padding_only"), beyond.forward(None));
+        // One window: the next would be beyond what 32 bits count.
+        for step in [1 << 28, 1 << 31] {
+            let far = Pool::new(&[1, 9, 5, 5], 1, step, 3, modes);
+            cases.add(format!("pool_{mode}_step_of_{step}"), far.forward(None));
+        }
         let wide = Pool::new(&[1, 2, 9, 8], 3, 1, 7, modes);
         cases.add(format!("pool_{mode}_wide"), wide.forward(None));
         let mut double = Pool::new(&[1, 3, 6, 6], 1, 2, 3, modes).of(DataType::F64, Order::First);

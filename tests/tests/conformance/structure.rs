@@ -423,3 +423,24 @@ fn the_list_of_quirks_is_that_of_the_register() {
         "docs/quirks.md is stale: scripts/quirks writes it"
     );
 }
+
+/// Files that the map of the tree names exist: from the root, or below the emitter's sources.
+#[test]
+fn the_map_names_files_that_exist() {
+    let root = root();
+    let map = fs::read_to_string(root.join("docs/architecture.md")).expect("there is no map");
+    let is_path = |text: &&str| {
+        let is_named = |one: char| one.is_ascii_alphanumeric() || "_-./".contains(one);
+        (text.ends_with(".rs") || text.ends_with(".toml")) && text.chars().all(is_named)
+    };
+    // Every second piece is between two backticks.
+    let paths: Vec<&str> = map.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(paths.len() > 30, "the map names {} files", paths.len());
+    let exists = |path: &&&str| {
+        ["", "mlir-emit/src"]
+            .iter()
+            .any(|base| root.join(base).join(path).exists())
+    };
+    let missing: Vec<&&str> = paths.iter().filter(|path| !exists(path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

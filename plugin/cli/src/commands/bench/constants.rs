@@ -16,7 +16,7 @@ pub(super) const SUITE: &str = "constants";
 const ROWS: &str = "layernorm_8192x4096";
 
 /// Shows the constants, if the run has any.
-pub(in crate::commands) fn show(results: &Results, output: &Output) -> Result<()> {
+pub(crate) fn show(results: &Results, output: &Output) -> Result<()> {
     match table(&constants(results)) {
         Some(table) => output.line(&format!("\n{table}")),
         None => Ok(()),
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
 }
 
 /// Returns the measurements that the model's constants follow from.
-pub(in crate::commands) fn measured(results: &Results) -> Measured {
+pub(crate) fn measured(results: &Results) -> Measured {
     if results.machine.clock != Clock::Gpu {
         return Measured::default();
     }

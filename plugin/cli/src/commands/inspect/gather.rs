@@ -88,7 +88,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     })
 }
 
-/// The machine of a target, with the constants of a calibration if there is one, which comes second.
+/// The machine of a target, and the calibration whose constants it has, if there is one.
 fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machine, Option<Calibrated>)> {
     let known = || {
         let names: Vec<_> = rotini_time::MACHINES.iter().map(|machine| machine.name).collect();
@@ -102,7 +102,7 @@ fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machin
         let calibrated = Calibrated::read(path)?;
         return Ok((calibrated.machine(published)?, Some(calibrated)));
     }
-    // Of the GPU that is here, if it is such a machine.
+    // This machine's GPU may be of another kind than the target.
     let here = runtime.default_device().ok();
     let found = match here {
         Some(device) => Calibrated::of(runtime, device.as_ref())?,

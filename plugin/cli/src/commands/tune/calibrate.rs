@@ -3,7 +3,7 @@
 use super::setup::Setup;
 use crate::args::Tune;
 use crate::calibration::{Calibrated, modelled};
-use crate::commands::bench::{self, measure_constants, measured};
+use crate::commands::bench::{measure_constants, measured, own, show};
 use crate::commands::selftest::introduce;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -25,14 +25,14 @@ pub(super) fn calibrate(setup: &Setup, args: &Tune, output: &Output) -> Result<(
     if setup.launch.device == Device::Cpu {
         bail!(unfit("times are predicted for GPUs alone"));
     }
-    let own = bench::own(setup.plugin.clone());
+    let engine = own(setup.plugin.clone());
     let home = tempfile::tempdir().context("no temporary directory")?;
-    if introduce(&setup.launch, &own, home.path().join("first"))?.emulated {
+    if introduce(&setup.launch, &engine, home.path().join("first"))?.emulated {
         bail!(unfit("an emulated GPU has no times of its own"));
     }
-    let results = measure_constants(&setup.launch, &own, LIMIT, args.seed, Some(output))?;
+    let results = measure_constants(&setup.launch, &engine, LIMIT, args.seed, Some(output))?;
     if !output.json {
-        bench::show(&results, output)?;
+        show(&results, output)?;
     }
     let Some(machine) = modelled(&setup.device.compiled_for().target) else {
         bail!(unfit(&format!("the model has no {}", setup.measured_on())));
