@@ -12,20 +12,20 @@ const ALIGNMENT: usize = 256;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
-/// Whose memory kernels work on.
+/// The memory that kernels access.
 pub enum Place {
-    /// This process's.
+    /// Memory of this process.
     Host,
-    /// A GPU's.
+    /// Memory of a GPU.
     Gpu(Gpu),
 }
 
 impl Place {
-    /// A buffer with these bytes.
+    /// Returns a buffer with these bytes.
     ///
     /// # Errors
     ///
-    /// The GPU's, for instance without enough memory.
+    /// An error of the GPU, such as too little memory.
     pub fn buffer(&self, bytes: &[u8]) -> Result<Buffer, GpuError> {
         match self {
             Place::Host => Ok(Buffer::new(bytes)),
@@ -33,12 +33,12 @@ impl Place {
         }
     }
 
-    /// A buffer with its bytes for each tensor of the graph that is in one. Scalars lie in this
-    /// process's memory, whatever the place is: they are read on the host.
+    /// Returns a filled buffer for each tensor and each scalar of the graph. Scalars are always in
+    /// this process's memory: they are read on the host.
     ///
     /// # Errors
     ///
-    /// The GPU's.
+    /// An error of the GPU.
     pub fn tensors(&self, graph: &Graph, inputs: &Buffers) -> Result<Vec<(i64, Buffer)>, GpuError> {
         let is_scalar = |uid: i64| {
             let mut tensors = graph.tensors.iter();
@@ -51,11 +51,11 @@ impl Place {
         inputs.iter().map(buffer).collect()
     }
 
-    /// Returns when everything is done that was started.
+    /// Waits for all work that was started.
     ///
     /// # Errors
     ///
-    /// The GPU's, also for work that failed.
+    /// An error of the GPU, also for work that failed.
     pub fn finish(&self) -> Result<(), GpuError> {
         match self {
             // Executions return when they are done.
@@ -65,29 +65,29 @@ impl Place {
     }
 }
 
-/// The bytes of a buffer that are not there yet.
+/// The bytes of a buffer that a stream will copy into it.
 pub struct Held<'a> {
     from: Allocation,
     to: &'a Allocation,
 }
 
 impl Held<'_> {
-    /// Enqueues the copy that brings them.
+    /// Enqueues the copy.
     ///
     /// # Errors
     ///
-    /// The GPU's.
+    /// An error of the GPU.
     ///
     /// # Safety
     ///
-    /// This, and the buffer, live until the stream's work is done.
+    /// This and the buffer must live until the stream's work is done.
     pub unsafe fn release(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: by this function's contract.
         unsafe { stream.copy(self.to, &self.from, self.from.bytes()) }
     }
 }
 
-/// The buffers as an execution takes them.
+/// Returns the buffers in the form that an execution takes.
 pub fn pack(tensors: &mut [(i64, Buffer)]) -> Vec<DeviceBuffer> {
     let one = |(uid, buffer): &mut (i64, Buffer)| DeviceBuffer {
         uid: *uid,
@@ -96,17 +96,17 @@ pub fn pack(tensors: &mut [(i64, Buffer)]) -> Vec<DeviceBuffer> {
     tensors.iter_mut().map(one).collect()
 }
 
-/// Bytes that a kernel reads and writes, with others around them that it must not touch.
+/// Bytes that a kernel reads and writes, between guard zones that it must not touch.
 pub struct Buffer {
     storage: Vec<u8>,
     start: usize,
     length: usize,
-    /// Where kernels find the bytes, if not in the storage, which is a copy then.
+    /// The memory that kernels access, if it is not the storage. The storage is then a copy.
     device: Option<Allocation>,
 }
 
 impl Buffer {
-    /// A buffer in this process's memory.
+    /// Returns a buffer in this process's memory.
     pub fn new(bytes: &[u8]) -> Self {
         // The storage is never resized, so its address stays.
         let storage = vec![GUARD_BYTE; Self::size(bytes)];
@@ -142,7 +142,7 @@ impl Buffer {
         }
     }
 
-    /// Where kernels find the bytes; valid for reads and writes of all of them.
+    /// Returns the address for kernels, valid for reads and writes of all bytes.
     pub fn pointer(&mut self) -> *mut c_void {
         let base = match &self.device {
             Some(device) => device.pointer().cast(),
@@ -151,12 +151,12 @@ impl Buffer {
         base.wrapping_add(self.start).cast()
     }
 
-    /// Puts other bytes in place of these on the GPU, and returns memory with these, to be copied
-    /// back by a stream. `None` for memory of this process.
+    /// Overwrites the buffer on the GPU, and returns memory with its former bytes, which a stream
+    /// copies back. Returns `None` for memory of this process.
     ///
     /// # Errors
     ///
-    /// The GPU's.
+    /// An error of the GPU.
     pub fn hold_back(&self, gpu: &Gpu) -> Result<Option<Held<'_>>, GpuError> {
         let Some(to) = &self.device else { return Ok(None) };
         let from = gpu.allocate(self.storage.len())?;
@@ -165,11 +165,11 @@ impl Buffer {
         Ok(Some(Held { from, to }))
     }
 
-    /// Brings what kernels have written here. They are done.
+    /// Copies what kernels wrote into the storage. Their work must be done.
     ///
     /// # Errors
     ///
-    /// The GPU's.
+    /// An error of the GPU.
     pub fn fetch(&mut self) -> Result<(), GpuError> {
         match &self.device {
             Some(device) => device.read(0, &mut self.storage),
@@ -182,7 +182,7 @@ impl Buffer {
         self.storage.get(self.start..self.end()).unwrap_or_default()
     }
 
-    /// Whether nobody wrote around the bytes.
+    /// Returns true if the guard zones are unchanged.
     pub fn is_intact(&self) -> bool {
         let before = self.storage.get(..self.start).unwrap_or_default();
         let after = self.storage.get(self.end()..).unwrap_or_default();

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// An engine as the user asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineSpec {
-    /// How it is called in tables.
+    /// Its name in tables.
     pub label: String,
     /// The plugin's shared library.
     pub plugin: PathBuf,
@@ -50,7 +50,7 @@ pub(crate) struct Process {
     patience: Duration,
 }
 
-/// What an engine without its process gets to hear.
+/// Why the process of an engine cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("the process of an engine cannot be started: {0}")]
 pub struct LaunchError(#[from] std::io::Error);
@@ -61,7 +61,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If there can be no process.
+    /// If the process cannot be started.
     pub(crate) fn start(launch: &Launch, spec: &EngineSpec, home: &std::path::Path) -> Result<Self, LaunchError> {
         let messages = tempfile::tempfile()?;
         let [program, arguments @ ..] = launch.command.as_slice() else {

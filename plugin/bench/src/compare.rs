@@ -65,15 +65,15 @@ pub enum Kind {
 pub struct Change {
     /// What happened.
     pub kind: Kind,
-    /// To which graph; none if to the whole engine.
+    /// The graph; none if it concerns the whole engine.
     pub graph: Option<String>,
-    /// With which engine; none if to the graph with all of them.
+    /// The engine; none if it concerns the graph with all engines.
     pub engine: Option<String>,
-    /// What tells it: the times, the outcomes.
+    /// The evidence: times or outcomes.
     pub detail: String,
     /// The time after divided by the time before.
     pub ratio: Option<f64>,
-    /// Whether it is for the worse: the exit code is 1.
+    /// Whether it is a regression, which makes the exit code 1.
     pub regression: bool,
 }
 
@@ -178,7 +178,7 @@ fn warnings(before: &Results, after: &Results) -> Vec<String> {
 }
 
 impl Changes {
-    /// Whether something is worse than before, and the exit code has to be 1.
+    /// Returns true if there is a regression, which makes the exit code 1.
     #[must_use]
     pub fn is_regression(&self) -> bool {
         self.changes.iter().any(|change| change.regression)
@@ -329,7 +329,7 @@ fn kind(outcome: &Outcome) -> (Kind, u8) {
     }
 }
 
-/// What differs in an engine of the same label. That may be just what was to be compared.
+/// Returns the differences of engines with the same label. They may be what the user compares.
 fn difference(old: &Engine, new: &Engine) -> Option<String> {
     let settings = |engine: &Engine| {
         let settings: Vec<String> = engine

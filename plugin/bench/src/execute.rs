@@ -28,7 +28,7 @@ const MOST_SETS: usize = 2048;
 pub(crate) struct Job {
     context: Context,
     graph: Graph,
-    /// What makes such a context.
+    /// The serialized graph.
     bytes: Vec<u8>,
     /// The engine config that it was created with.
     config: Vec<u8>,
@@ -56,7 +56,8 @@ struct Memory {
 }
 
 impl Job {
-    /// A graph, which `bytes` are, and a context of it that was created with `config`.
+    /// Returns a job for a graph, its serialized `bytes`, and a context that was created with
+    /// `config`.
     pub(crate) fn new(context: Context, graph: Graph, bytes: Vec<u8>, config: Vec<u8>) -> Result<Self> {
         Ok(Job {
             workspace: context.workspace()?,
@@ -67,12 +68,13 @@ impl Job {
         })
     }
 
-    /// Bytes.
+    /// Returns the size of the workspace in bytes.
     pub(crate) fn workspace(&self) -> usize {
         self.workspace
     }
 
-    /// As many sets of buffers as have `rotate` bytes together, but at least one.
+    /// Returns the smallest number of sets of buffers with at least `rotate` bytes in total: one
+    /// for 0, else at least two.
     fn memory_of(&self, engine: &Engine, inputs: &Buffers, rotate: u64) -> Result<Memory> {
         let bytes: u64 = inputs.values().map(|bytes| bytes.len() as u64).sum();
         let wanted = rotate.div_ceil(bytes.max(1)).max(if rotate == 0 { 1 } else { 2 });
@@ -135,8 +137,7 @@ impl Job {
 
     /// Executes with inputs that the stream brings, after work that takes longer than a call.
     fn late(&self, stream: &Stream, gpu: &Gpu, workspace: *mut c_void, set: &Set) -> Result<()> {
-        /// What is copied before, and how often: some milliseconds on a GPU. An emulated one takes
-        /// longer for less.
+        /// Size and number of the copies before the call: milliseconds on a GPU.
         const DELAY: usize = 32 << 20;
         const COPIES: usize = 100;
         let [from, to] = [gpu.allocate(DELAY)?, gpu.allocate(DELAY)?];
@@ -156,8 +157,8 @@ impl Job {
         Ok(called?)
     }
 
-    /// Makes a context on each of some threads and executes it several times: what the first one
-    /// left, if the others left the same.
+    /// Creates a context on each of several threads and executes it several times. Returns the
+    /// results of the first thread, if those of the others are equal.
     fn on_threads(&self, engine: &Engine, inputs: &Buffers) -> Result<Vec<u8>> {
         const THREADS: usize = 4;
         const EXECUTIONS: usize = 3;
@@ -205,7 +206,7 @@ impl Job {
         Ok(first)
     }
 
-    /// The bytes of all buffers when the work is done, if nothing around them was written.
+    /// Returns the bytes of all buffers, if their guard zones are unchanged. The work must be done.
     fn left(&self, set: &mut Set, workspace: &mut Buffer) -> Result<Vec<u8>> {
         workspace.fetch()?;
         if !workspace.is_intact() {
@@ -318,9 +319,9 @@ fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
     }
 }
 
-/// The time of one execution in a captured graph of turns of `sets` executions, by events around
-/// its launches: nothing of the host is in it. Where the engine cannot be captured, by events
-/// around its calls. Also returns which of the two was used.
+/// Returns the time of one execution, by events around the launches of a captured graph of turns of
+/// `sets` executions, which excludes the host's work. An engine that cannot be captured is timed by
+/// events around its calls. Also returns whether it was captured.
 fn on_stream(
     stream: &Stream,
     [start, end]: &[Event; 2],

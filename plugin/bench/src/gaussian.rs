@@ -10,9 +10,9 @@ use rotini_reference::{Buffers, Profile, ReferenceError, profile};
 use std::collections::HashSet;
 use std::f64::consts::TAU;
 
-/// Bytes for every buffer of a graph as the reference makes them, but with normally distributed
-/// numbers of variance 1 in inputs of floats of 16 bits and more, gaps included. What is above 0 by
-/// its meaning stays as it is.
+/// Returns bytes for every buffer of a graph: those of the reference, but with normally distributed
+/// numbers of variance 1 in inputs of floats of at least 16 bits, gaps included. Inputs that must
+/// be positive stay as the reference fills them.
 pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     let mut buffers = inputs::fill(graph, seed)?;
     let mut written = HashSet::new();
@@ -35,8 +35,8 @@ pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> 
     Ok(buffers)
 }
 
-/// Draws elements from normally distributed ones of the type: a logarithm for each of millions
-/// takes longer than to use them.
+/// Draws elements from a table of normally distributed ones: a logarithm for each of millions of
+/// elements would take longer than the executions.
 fn overwrite(bytes: &mut [u8], dtype: DataType, source: &mut ChaCha8Rng) {
     match dtype {
         DataType::F16 => draw(bytes, source, |number| f16::from_f64(number).to_le_bytes()),

@@ -1,14 +1,14 @@
-//! Inputs of what is executed and judged.
+//! Inputs of executions whose results are judged.
 
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_reference::{Buffers, ReferenceError, fill_all, span_bytes};
 
-/// Bytes of a tensor from which on nothing is hidden from attention: finding what is takes longer
-/// than to judge the rest.
+/// Bytes of a tensor above which rows that attention must not read are not poisoned: finding them
+/// would take longer than the executions.
 const LARGE: usize = 1 << 20;
 
-/// Bytes for every buffer and runtime scalar of a graph, by uid: those of [`fill_all`], which has
-/// NaN in what an attention must not read, unless a tensor is large.
+/// Returns bytes for every buffer and runtime scalar of a graph, by uid: those of [`fill_all`],
+/// which poisons rows that attention must not read. Without poison if a tensor is large.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The machine, for people who read results later: what ran them, and the most that it can do.
+//! The machine that a run was measured on: facts for readers of the results, and its peak rates.
 
 use crate::protocol::Device;
 use crate::results::{Clock, Machine, Peak};
@@ -10,7 +10,7 @@ use std::time::Instant;
 /// What data sheets say of a GPU. Dense matrix operations per second of f16, bf16, f32, fp8; bytes
 /// per second; bytes of the last cache.
 struct Sheet {
-    /// What its name contains.
+    /// A part of its name.
     name: &'static str,
     half: f64,
     single: f64,
@@ -128,8 +128,8 @@ pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize
     machine
 }
 
-/// What is known of a GPU of this name. NVL and PCIe cards have the names of the modules in theirs,
-/// and are others.
+/// Returns the peak rates of a GPU by its name. NVL and PCIe cards contain the names of the SXM
+/// modules, but are other products.
 fn sheet(name: &str) -> Option<&'static Sheet> {
     let is_module = !["NVL", "PCIe"].iter().any(|other| name.contains(other));
     SHEETS.iter().find(|sheet| is_module && name.contains(sheet.name))
@@ -240,7 +240,7 @@ pub(crate) fn last_cache() -> Option<u64> {
         .map(|kibibytes| kibibytes << 10)
 }
 
-/// The sum of what each of some threads does per second.
+/// Returns the sum of the rates of several threads.
 fn on_all(threads: usize, work: fn() -> f64) -> f64 {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();

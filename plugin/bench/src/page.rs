@@ -160,13 +160,13 @@ fn figure(verdict: &Verdict) -> Markup {
     html! { p.figure { (glued(&figure)) " " small { (word) } } }
 }
 
-/// Whether an engine did what it never should.
+/// Returns true if an engine crashed, hung, failed or computed wrong results.
 fn has_alarm(verdict: &Verdict) -> bool {
     let [_right, _unjudged, wrong, _declined, failed, crashed, hung] = verdict.outcomes;
     wrong + failed + crashed + hung > 0
 }
 
-/// A text whose numbers stay on one line with their signs.
+/// Returns a text whose numbers are not separated from their signs by a line break.
 fn glued(text: &str) -> String {
     text.replace(" ×", "\u{a0}×").replace(" %", "\u{a0}%")
 }

@@ -1,11 +1,11 @@
-//! What is to be run, who watches, and what keeps it from beginning.
+//! The plan of a run, its observer, and the errors that prevent it.
 
 use crate::client::{EngineSpec, Launch, LaunchError};
 use crate::protocol::Values;
 use crate::results::{Results, Row};
 use rotini_workloads::Workload;
 
-/// What is to be run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The graphs.
@@ -37,7 +37,7 @@ pub struct Plan {
 pub trait Observer {
     /// The machine and the engines are known.
     fn begins(&mut self, results: &Results);
-    /// Something is done with a graph; `done` is the share of the run that lies behind.
+    /// A stage of a graph begins; `done` is the share of the run that is complete.
     fn stage(&mut self, graph: &str, what: &str, done: f64);
     /// A row is complete.
     fn row(&mut self, row: &Row);
@@ -47,17 +47,17 @@ pub trait Observer {
     }
 }
 
-/// What kept a run from beginning.
+/// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// No process of an engine.
+    /// The process of an engine cannot be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The temporary directory.
     #[error("the temporary directory of the run: {0}")]
     Io(#[from] std::io::Error),
-    /// A graph that is none.
+    /// The bytes are not a graph.
     #[error("{name}: {source}")]
     Graph {
         /// The graph.

@@ -1,4 +1,4 @@
-//! What the bench and the process of an engine say to each other: one JSON document a line.
+//! The protocol between the bench and the process of an engine: one JSON document a line.
 //!
 //! Buffers do not travel: both sides make the same inputs from the seed, and results come back in a
 //! file that has the bytes of all tensors that are in buffers, one after the other, by ascending
@@ -10,7 +10,7 @@ use rotini_reference::Buffers;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Whose memory the engines work on.
+/// The device whose memory the engines use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
@@ -41,7 +41,7 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
-    /// Numbers of few bits, as results are judged with.
+    /// Numbers with few significant bits, for which results are judged.
     #[default]
     Exact,
     /// Normally distributed numbers: a GPU at its power limit is slower with them.
@@ -89,10 +89,10 @@ pub(crate) enum Request {
         seed: u64,
         /// What they hold.
         values: Values,
-        /// How many bytes the buffers have together at least: more than the last cache, so that
-        /// none of them stays in it. 0: the same buffers each time.
+        /// The least total size of the buffers in bytes: more than the last cache, so that no
+        /// operand stays in it. 0: the same buffers each time.
         rotate: u64,
-        /// How long it should take, in microseconds.
+        /// The intended duration in microseconds.
         microseconds: f64,
     },
     /// Times single calls.
@@ -126,7 +126,7 @@ pub(crate) enum Answer {
         /// How many GPUs there are.
         gpus: usize,
     },
-    /// The engine does not take the graph.
+    /// The engine declines the graph.
     Declined {
         /// What the plugin said about it.
         reason: String,
@@ -162,7 +162,7 @@ pub(crate) enum Answer {
     },
     /// The context is gone.
     Dropped,
-    /// It did something that it must not do, such as writing around a buffer.
+    /// The engine did something forbidden, such as writing outside a buffer.
     Wrong {
         /// What.
         reason: String,

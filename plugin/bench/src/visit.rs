@@ -209,8 +209,8 @@ impl Visit<'_, '_> {
         Ok(executed.map(|(_, bytes)| bytes))
     }
 
-    /// Holds what engines have left in their buffers against the reference, or against the first
-    /// results of one of them where that takes too long.
+    /// Compares the results of engines with the reference, or with the first results of one engine
+    /// where the reference would take too long.
     fn judge(&mut self, engines: &[usize], results: &[Vec<u8>]) {
         if engines.is_empty() {
             return;
