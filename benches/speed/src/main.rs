@@ -228,8 +228,8 @@ fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
 /// A graph's row, and as it is printed.
 fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, String)> {
     let dispatches = machine.predict(&workload.graph)?;
-    let total = Predicted::in_sequence(dispatches.iter().map(|one| one.time), &MI300X);
-    let warm = Predicted::in_sequence(dispatches.iter().map(|one| one.warm), &MI300X);
+    let total = Predicted::in_sequence(dispatches.iter().map(|one| one.time));
+    let warm = Predicted::in_sequence(dispatches.iter().map(|one| one.warm));
     let slowest = dispatches
         .iter()
         .max_by(|a, b| a.time.microseconds().total_cmp(&b.time.microseconds()));

@@ -13,7 +13,7 @@ const LARGE: usize = 1 << 20;
 /// # Errors
 ///
 /// Those of [`fill_all`].
-pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+pub fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     let is_bound = |kind| matches!(kind, TensorKind::Buffer | TensorKind::RuntimeScalar);
     let mut is_large = false;
     for tensor in graph.tensors.iter().filter(|tensor| is_bound(tensor.kind)) {

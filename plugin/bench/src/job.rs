@@ -1,4 +1,4 @@
-//! A graph of a run: what was measured until now, and the row that comes of it.
+//! A graph of a run: its measurements so far, and its row of results.
 
 use crate::plan::RunError;
 use crate::results::{Comparison, Measurement, Outcome, Row};
@@ -8,7 +8,7 @@ use rotini_graph::Graph;
 use rotini_workloads::Workload;
 use std::path::PathBuf;
 
-/// A graph of a run, and what was measured until now.
+/// A graph of a run, and its measurements so far.
 pub(crate) struct Job<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) file: PathBuf,
@@ -18,10 +18,10 @@ pub(crate) struct Job<'a> {
     /// By engine and visit.
     pub(crate) hot: Vec<Vec<Vec<f64>>>,
     pub(crate) rotating: Vec<Vec<Vec<f64>>>,
-    /// The bytes that came of the first execution, by engine.
+    /// The results of the first execution, by engine.
     pub(crate) first: Vec<Vec<u8>>,
-    /// The engine whose first results take the reference's place, where the reference would take
-    /// too long.
+    /// The engine whose first results serve as the reference where computing it would take too
+    /// long.
     pub(crate) peer: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// What was measured, as it is reported.
+    /// Returns the row of results.
     pub(crate) fn row(&self) -> Row {
         let mut measurements = self.measurements.clone();
         for (index, measurement) in measurements.iter_mut().enumerate() {

@@ -1,5 +1,4 @@
-//! Whether an execution left what it had to: every output within what is allowed, every input as it
-//! was.
+//! Judges executions: every output must be within the tolerance, and every input unchanged.
 
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_reference::{Buffers, Mismatch, ReferenceError, Report};
@@ -12,22 +11,22 @@ pub struct OutputError {
     pub tensor: String,
     /// The largest difference.
     pub max_absolute: f64,
-    /// The largest difference as a share of what is allowed; above 1 is wrong.
+    /// The largest difference divided by the tolerance; above 1 is wrong.
     pub ratio: f64,
 }
 
-/// What an execution left.
+/// The judgement of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
-    /// What it had to.
+    /// Right results.
     Right,
-    /// Something else.
+    /// Wrong results.
     Wrong(String),
-    /// The reference does not know an operation or a type.
+    /// Not judged: the reference lacks an operation or a type.
     Unchecked(String),
 }
 
-/// A graph's inputs and what must come of them. Made once; judges any number of executions.
+/// A graph's inputs and expected results, for any number of judgements.
 pub struct Reference<'a> {
     graph: &'a Graph,
     inputs: &'a Buffers,
@@ -36,7 +35,7 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Executes the graph in the reference.
+    /// Returns the results of the reference.
     #[must_use]
     pub fn new(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         let mut wanted = inputs.clone();
@@ -47,8 +46,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Creates the check that is left where the reference is not asked: inputs must still be
-    /// unchanged.
+    /// Returns a judge without expected results: it checks that inputs are unchanged.
     #[must_use]
     pub fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         Reference {
@@ -59,7 +57,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Takes what another engine has made for what must come of the inputs.
+    /// Returns a judge that expects the results of another engine.
     #[must_use]
     pub fn of_results(graph: &'a Graph, inputs: &'a Buffers, results: Buffers) -> Self {
         Reference {
@@ -68,11 +66,11 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Holds what an execution left in the buffers, by uid, against what must be there.
+    /// Compares the buffers after an execution, by uid, with the expected ones.
     ///
     /// # Errors
     ///
-    /// A reference that fails for another reason than not knowing an operation.
+    /// If the reference fails for another reason than a missing operation.
     pub fn judge<'b>(
         &self,
         got: impl Fn(i64) -> Option<&'b [u8]>,
@@ -131,8 +129,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Holds results against the sharpest bounds that the reference knows: what a right kernel can make
-/// of the inputs, and nothing else.
+/// Compares results with the sharpest bounds of the reference: every element must be a value that
+/// some right kernel can compute.
 #[must_use]
 pub fn judge_sharply(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Judgement {
     let evaluation = match rotini_reference::evaluate(graph, inputs) {

@@ -5,14 +5,14 @@
 
 use crate::results::{Machine, Measurement, Peak, Row, Times};
 
-/// What an engine reached on a graph.
+/// The rates of an engine on a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Operations per second, where they are counted.
     pub flops: Option<f64>,
     /// Bytes per second: the least that the graph must move, whatever the engine moved.
     pub bytes: f64,
-    /// The share of what the device's roofline allows for this graph; 1 is all of it.
+    /// The share of the device's roofline for this graph; at most 1.
     pub share: Option<f64>,
 }
 
@@ -23,7 +23,7 @@ pub fn time(measurement: &Measurement) -> Option<&Times> {
     times.filter(|times| measurement.outcome.times_count() && is_positive(times.median))
 }
 
-/// What an engine reached; absent where nothing was measured, or the results are wrong.
+/// Returns the rates of an engine. `None` where nothing was measured, or the results are wrong.
 #[must_use]
 pub fn rate(machine: &Machine, row: &Row, measurement: &Measurement) -> Option<Rate> {
     let seconds = time(measurement)?.median * 1e-6;
@@ -51,7 +51,8 @@ pub fn peak<'a>(machine: &'a Machine, dtype: &str) -> Option<&'a Peak> {
     known.max_by(|a, b| a.flops.total_cmp(&b.flops))
 }
 
-/// The least time that the device needs for a graph: the longer of moving and of computing.
+/// Returns the least time that the device needs for a graph: the longer one of memory traffic and
+/// arithmetic.
 fn least_seconds(machine: &Machine, row: &Row) -> Option<f64> {
     let moving = as_float(row.bytes) / machine.memory_bandwidth.filter(|bandwidth| is_positive(*bandwidth))?;
     let computing = match row.flops {
@@ -62,7 +63,7 @@ fn least_seconds(machine: &Machine, row: &Row) -> Option<f64> {
     is_positive(least).then_some(least)
 }
 
-/// Whether a figure can be divided by, and be shown on a logarithmic axis.
+/// Returns true if a figure is positive and finite.
 #[must_use]
 pub fn is_positive(value: f64) -> bool {
     value.is_finite() && value > 0.0

@@ -79,7 +79,7 @@ pub struct Peak {
 /// One engine of one plugin with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Engine {
-    /// How it is called in tables: unique in a run.
+    /// Its name in tables, unique in a run.
     pub label: String,
     /// The plugin's file name.
     pub plugin: String,
@@ -93,11 +93,11 @@ pub struct Engine {
     pub engine: String,
     /// Settings that were given: environment variables.
     pub settings: Vec<(String, String)>,
-    /// Why it takes no part, if it could not be loaded or asked.
+    /// Why it takes no part, if it could not be loaded.
     pub unusable: Option<String>,
 }
 
-/// One graph and what each engine did with it.
+/// One graph with the measurements of each engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The graph's name.
@@ -122,7 +122,7 @@ pub struct Row {
     pub comparisons: Vec<Comparison>,
 }
 
-/// How an engine did.
+/// The outcome of a graph on an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "reason", rename_all = "lowercase")]
 pub enum Outcome {
@@ -132,7 +132,7 @@ pub enum Outcome {
     Unjudged(String),
     /// Executed, with wrong results. Its times do not count.
     Wrong(String),
-    /// Not applicable, with the reason where the plugin tells one.
+    /// Not applicable, with the plugin's reason if it gave one.
     Declined(String),
     /// A call failed.
     Failed(String),
@@ -143,14 +143,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether times belong to results that may be relied on, or at least are not known to be
-    /// wrong.
+    /// Returns true if the results are right, or not known to be wrong.
     #[must_use]
     pub fn times_count(&self) -> bool {
         matches!(self, Self::Right | Self::Unjudged(_))
     }
 
-    /// Why, where there is more to say than the outcome itself.
+    /// Returns the reason, if the outcome has one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -168,18 +167,18 @@ impl Outcome {
 /// What was measured of one engine on one graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// How it did.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// Creating the context with nothing kept from before.
+    /// Time to create the context with an empty cache.
     pub create_cold: Option<f64>,
-    /// Creating it again in a new process, with what the first left on disk.
+    /// Time to create it again in a new process, from the cache on disk.
     pub create_warm: Option<f64>,
     /// The first execution, until its work is done.
     pub first: Option<f64>,
     /// The steady state with the same buffers each time.
     pub hot: Option<Times>,
-    /// The steady state with buffers that take turns and do not fit into the last cache together.
+    /// The steady state with rotating buffers that exceed the last cache in total.
     pub rotating: Option<Times>,
     /// The host's time of one call: median.
     pub host_p50: Option<f64>,
@@ -191,15 +190,15 @@ pub struct Measurement {
     /// host's calls in them.
     #[serde(default)]
     pub captured: Option<bool>,
-    /// What the GPU's sensors said in the last of its turns with the same buffers, if turns were
-    /// long enough.
+    /// Readings of the GPU's sensors in the last turn with the same buffers, if turns were long
+    /// enough.
     #[serde(default)]
     pub load: Option<Load>,
     /// How far the results are from the reference.
     pub error: Option<Error>,
 }
 
-/// What the sensors of a GPU say while it works.
+/// Readings of a GPU's sensors while it works.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// The clock of its compute units, in MHz: the median.
@@ -209,7 +208,7 @@ pub struct Load {
 }
 
 impl Measurement {
-    /// An outcome, and nothing measured.
+    /// Returns an outcome without measurements.
     #[must_use]
     pub fn of(outcome: Outcome) -> Self {
         Measurement {
@@ -249,11 +248,11 @@ pub struct Error {
     pub tensor: String,
     /// The largest difference.
     pub max_absolute: f64,
-    /// The largest difference as a share of what is allowed; above 1 is wrong.
+    /// The largest difference divided by the tolerance; above 1 is wrong.
     pub ratio: f64,
 }
 
-/// An engine against the first engine of the run.
+/// The comparison of an engine with the first engine of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The index of the other engine.
@@ -267,7 +266,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether there is a difference at all: the interval does not hold 1.
+    /// Returns true if the interval excludes 1.
     #[must_use]
     pub fn is_difference(&self) -> bool {
         self.low > 1.0 || self.high < 1.0

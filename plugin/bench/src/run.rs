@@ -1,8 +1,8 @@
 //! A run: every graph on every engine, in turns.
 //!
-//! Each graph is visited several times, so that its samples lie all over the run: what a machine
-//! does in one minute and not in the next is in the intervals. In a visit, each engine makes its
-//! context anew, and the engines take turns in an order that chance decides.
+//! Each graph is visited several times, so that its samples are spread over the run: load that
+//! comes and goes widens the intervals. In a visit, each engine creates its context anew, and the
+//! engines take turns in random order.
 //!
 //! | Visit | What happens besides |
 //! |---|---|
@@ -23,7 +23,7 @@ use std::time::Instant;
 ///
 /// # Errors
 ///
-/// [`RunError`], before anything is measured. What goes wrong with an engine is in the results.
+/// [`RunError`], before anything is measured. Failures of an engine are in the results.
 pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError> {
     let started = Instant::now();
     let directory = tempfile::tempdir()?;
@@ -95,7 +95,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
     Ok(results)
 }
 
-/// Now, as RFC 3339 has it, in UTC.
+/// Returns the present moment in RFC 3339, in UTC.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

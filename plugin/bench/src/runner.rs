@@ -1,5 +1,5 @@
-//! An engine of a run with its processes: one that executes, and one that finds what the other has
-//! left on disk.
+//! An engine of a run with its two processes: one executes, the other times the creation of
+//! contexts from the cache on disk.
 
 use crate::client::EngineSpec;
 use crate::plan::{Plan, RunError};
@@ -13,12 +13,11 @@ pub(crate) struct Runner<'a> {
     plan: &'a Plan,
     spec: &'a EngineSpec,
     home: PathBuf,
-    /// What is reported of it.
+    /// Its entry in the results.
     pub(crate) facts: Engine,
-    /// What executes; none if the engine takes no part.
+    /// The process that executes; `None` if the engine takes no part.
     pub(crate) session: Option<Session<'a>>,
-    /// What has never made the contexts that it is asked for: they come from what the other has
-    /// left on disk.
+    /// The process that creates contexts from the cache on disk.
     second: Option<Session<'a>>,
 }
 
@@ -53,7 +52,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// A new process in place of the one that executes. What it left on disk stays.
+    /// Replaces the process that executes. Its cache on disk stays.
     pub(crate) fn renew(&mut self) -> Result<(), RunError> {
         if self.session.take().is_some() {
             match Session::start(&self.plan.launch, self.spec, self.home.clone())? {
@@ -64,13 +63,13 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The process that executes, or why the engine takes no part.
+    /// Returns the process that executes, or why the engine takes no part.
     pub(crate) fn session(&mut self) -> Result<&mut Session<'a>, Outcome> {
         let reason = self.facts.unusable.clone().unwrap_or_default();
         self.session.as_mut().ok_or(Outcome::Failed(reason))
     }
 
-    /// How long another process takes to make a context that this engine has made before.
+    /// Returns the time in which another process creates a context from the cache on disk.
     pub(crate) fn create_warm(&mut self, graph: &Path) -> Result<Option<f64>, RunError> {
         if self.second.is_none() {
             self.second = Session::start(&self.plan.launch, self.spec, self.home.clone())?.ok();

@@ -1,5 +1,4 @@
-//! What the sensors of AMD GPUs say while one of them works: clock and power, from the driver's
-//! files.
+//! Clock and power of AMD GPUs under load, from the driver's files.
 
 use crate::results::Load;
 use std::path::{Path, PathBuf};
@@ -11,8 +10,8 @@ pub(crate) const CARDS: &str = "/sys/class/drm";
 /// Time between two readings.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// Does something, and tells the medians of what the sensors of the card said meanwhile that drew
-/// the most power. `None` where there is no such card.
+/// Calls a function, and returns its result with the medians of the sensors of the card that drew
+/// the most power meanwhile. `None` without such a card.
 pub(crate) fn during<T>(cards: &Path, work: impl FnOnce() -> T) -> (T, Option<Load>) {
     let cards = sensors(cards);
     if cards.is_empty() {
@@ -56,7 +55,7 @@ fn number(file: &Path) -> Option<f64> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// The sensors of all cards that tell their clock.
+/// Returns the sensors of all cards that report their clock.
 fn sensors(cards: &Path) -> Vec<Sensors> {
     let inside = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten();

@@ -30,7 +30,7 @@ pub(crate) enum ServerError {
     Reference(#[from] rotini_reference::ReferenceError),
     #[error(transparent)]
     Wire(#[from] rotini_wire::DecodeError),
-    /// What the engine must not do.
+    /// A forbidden act of the engine.
     #[error("{0}")]
     Wrong(String),
     #[error("{0} was asked for too early")]
@@ -203,7 +203,7 @@ impl Engine {
         ))
     }
 
-    /// Returns when what was started is done.
+    /// Waits for all work that was started.
     pub(crate) fn finish(&self) -> Result<()> {
         if let Some(stream) = &self.stream {
             stream.synchronize()?;
@@ -220,7 +220,7 @@ impl Drop for Engine {
     }
 }
 
-/// What the plugin has said since the last question.
+/// Returns the plugin's messages since the last request.
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn messages() -> std::sync::MutexGuard<'static, Vec<String>> {

@@ -10,10 +10,10 @@ use rotini_graph::Graph;
 use rotini_reference::Buffers;
 use std::path::{Path, PathBuf};
 
-/// What an engine did: the answer, or why there is none. The outer error is this machine's.
+/// The answer of an engine, or why there is none. The outer error is one of this machine.
 pub(crate) type Asked<T> = Result<Result<T, Outcome>, LaunchError>;
 
-/// Who an engine is.
+/// Name, version and device of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// What the plugin calls itself.
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
         Ok(session.load()?.map(|()| session))
     }
 
-    /// Who the engine is.
+    /// Returns name, version and device of the engine.
     #[must_use]
     pub fn about(&self) -> &About {
         &self.about
@@ -146,7 +146,8 @@ impl<'a> Session<'a> {
         self.send(request)
     }
 
-    /// Makes the context of a graph: microseconds, and bytes of workspace.
+    /// Creates the context of a graph. Returns the time in microseconds, and the bytes of
+    /// workspace.
     pub(crate) fn create(&mut self, graph: &Path) -> Asked<(f64, u64)> {
         let request = Request::Create {
             graph: graph.to_owned(),
@@ -163,7 +164,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Executes the graph of the context once: microseconds, and the bytes of all buffers.
+    /// Executes the graph of the context once. Returns the time in microseconds, and the bytes of
+    /// all buffers.
     pub(crate) fn execute_once(&mut self, seed: u64, inputs: Option<PathBuf>, way: Way) -> Asked<(f64, Vec<u8>)> {
         let results = self.home.join("results");
         let request = Request::Execute {
@@ -179,7 +181,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Executes a graph on these inputs: what is in all buffers afterwards.
+    /// Executes a graph on these inputs. Returns the bytes of all buffers.
     ///
     /// # Errors
     ///
@@ -206,7 +208,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What an engine did whose process does not keep to the protocol.
+/// Returns the outcome of an engine whose process violates the protocol.
 pub(crate) fn unexpected() -> Outcome {
     Outcome::Failed("its process answers something else".to_owned())
 }

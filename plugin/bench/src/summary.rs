@@ -2,7 +2,7 @@
 
 use rotini_graph::{DataType, Graph, Op, Tensor, TensorId, TensorKind};
 
-/// What is said of a graph before anything runs.
+/// The description of a graph before anything runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// What it does in a few words: `convolution fprop + add + relu_fwd`.
@@ -18,10 +18,10 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// Looks at a graph.
+/// Returns the description of a graph.
 #[must_use]
 pub fn summarise(graph: &Graph) -> Summary {
-    /// Words beyond this say nothing to people.
+    /// The most words of a description.
     const MOST_WORDS: usize = 6;
     let mut words: Vec<String> = graph.nodes.iter().map(|node| word(&node.op)).collect();
     if words.len() > MOST_WORDS {

@@ -10,7 +10,7 @@ use crate::results::{Clock, Comparison, Outcome, Results, Row};
 /// The names of the outcomes, in the order of [`Verdict::outcomes`].
 pub const OUTCOMES: [&str; 7] = ["right", "not judged", "wrong", "declined", "failed", "crashed", "hung"];
 
-/// How an engine did on all graphs.
+/// The outcomes of an engine on all graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The graphs with each outcome, in the order of [`OUTCOMES`].
@@ -48,7 +48,7 @@ pub struct Mean {
 /// The standard normal distribution has 95 % within this distance.
 const WITHIN: f64 = 1.96;
 
-/// How an engine did, by its index.
+/// Returns the outcomes of an engine, by its index.
 #[must_use]
 pub fn verdict(results: &Results, engine: usize) -> Verdict {
     let mut outcomes = [0; 7];

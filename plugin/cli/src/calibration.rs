@@ -1,6 +1,7 @@
 //! Calibrations of devices: what `rotini tune --calibrate` keeps in the cache, and predictions use.
 
-use anyhow::{Context as _, Result, ensure};
+use crate::failure::Failure;
+use anyhow::{Context as _, Result, bail, ensure};
 use rotini_cache::{Key, KeyInputs};
 use rotini_emit::Target;
 use rotini_plugin::device::Device;
@@ -28,13 +29,13 @@ pub(crate) struct Calibrated {
     pub(crate) measured_unix: u64,
     /// The constants.
     pub(crate) constants: Calibration,
-    /// Why others are not usable.
+    /// Why others are missing.
     #[serde(default)]
-    pub(crate) unusable: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
 impl Calibrated {
-    pub(crate) fn new(device: &dyn Device, machine: &Machine, constants: Calibration, unusable: Vec<String>) -> Self {
+    pub(crate) fn new(device: &dyn Device, machine: &Machine, constants: Calibration, missing: Vec<String>) -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
             format: FORMAT,
@@ -43,26 +44,21 @@ impl Calibrated {
             rotini: env!("CARGO_PKG_VERSION").to_owned(),
             measured_unix: since.map_or(0, |since| since.as_secs()),
             constants,
-            unusable,
+            missing,
         }
     }
 
-    /// Stores it; whether the next process will find it.
+    /// Stores the calibration. Returns true if a later process will find it.
     pub(crate) fn store(&self, runtime: &Runtime, device: &dyn Device) -> Result<bool> {
         Ok(runtime.cache.keep_note(&key(device), &serde_json::to_vec(self)?))
     }
 
-    /// Reads the calibration of a device, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// If there is one that cannot be used.
-    pub(crate) fn of(runtime: &Runtime, device: &dyn Device) -> Result<Option<Self>> {
-        let Some(note) = runtime.cache.note(&key(device)) else {
-            return Ok(None);
-        };
-        let about = || format!("the calibration of {}", device.measured_on());
-        Self::parse(&note).with_context(about).map(Some)
+    /// Returns the calibration of a device. One that cannot be read is as good as none.
+    pub(crate) fn of(runtime: &Runtime, device: &dyn Device) -> Option<Self> {
+        let note = runtime.cache.note(&key(device))?;
+        Self::parse(&note)
+            .inspect_err(|error| tracing::warn!("the calibration of {} is not used: {error}", device.measured_on()))
+            .ok()
     }
 
     /// Reads a file.
@@ -81,35 +77,40 @@ impl Calibrated {
         Ok(own)
     }
 
-    /// The machine with these constants.
+    /// Returns the machine with these constants.
     ///
     /// # Errors
     ///
-    /// If they were measured on another kind of device.
+    /// If they were measured on another product, or are impossible.
     pub(crate) fn machine(&self, published: &Machine) -> Result<Machine> {
-        ensure!(
-            self.machine == published.name,
-            "the constants of {} are of another device than {}",
-            self.machine,
-            published.name
-        );
+        if self.machine != published.name {
+            bail!(Failure::Usage(format!(
+                "the constants were measured on another device: {}, not {}",
+                self.machine, published.name
+            )));
+        }
+        if !self.constants.is_possible(published) {
+            bail!(Failure::Usage(format!(
+                "the constants of {} are impossible for {}",
+                self.device, published.name
+            )));
+        }
         Ok(published.calibrated(&self.constants))
     }
 }
 
-/// The key of a device's calibration. Its driver is part of its name.
+/// Returns the key of a calibration: one for each product and driver.
 fn key(device: &dyn Device) -> Key {
     Key::of(&KeyInputs {
         graph: b"",
         compiled_for: &device.compiled_for().to_text(),
-        emitter: "calibration",
+        emitter: &format!("calibration {FORMAT}"),
         flags: &[format!("measured on: {}", device.measured_on())],
         compiler: "",
     })
 }
 
-/// The machine that the model has for a target. gfx942 alone is taken to be the product with the
-/// most units.
+/// Returns the model's machine for a target. Plain `gfx942` is treated as an MI300X.
 pub(crate) fn modelled(target: &Target) -> Option<&'static Machine> {
     match Target::device(&target.to_string()) {
         "gfx942" => Some(&MI300X),
@@ -123,14 +124,16 @@ mod tests {
 
     #[test]
     fn constants_of_another_product_are_refused() {
-        let text = |format: u32, machine: &str| {
+        let text = |format: u32, machine: &str, memory: f64| {
             format!(
-                r#"{{"format": {format}, "device": "d", "machine": "{machine}", "rotini": "1", "measured_unix": 1, "constants": {{"memory": 4000.0}}}}"#
+                r#"{{"format": {format}, "device": "d", "machine": "{machine}", "rotini": "1", "measured_unix": 1, "constants": {{"memory": {memory}}}}}"#
             )
         };
-        let own = Calibrated::parse(text(FORMAT, "mi300x").as_bytes()).unwrap();
+        let own = Calibrated::parse(text(FORMAT, "mi300x", 4000.0).as_bytes()).unwrap();
         assert_eq!(own.machine(&MI300X).unwrap().memory, 4000.0);
         assert!(own.machine(&rotini_time::machine::MI325X).is_err());
-        assert!(Calibrated::parse(text(FORMAT + 1, "mi300x").as_bytes()).is_err());
+        let impossible = Calibrated::parse(text(FORMAT, "mi300x", -1.0).as_bytes()).unwrap();
+        assert!(impossible.machine(&MI300X).is_err());
+        assert!(Calibrated::parse(text(FORMAT + 1, "mi300x", 4000.0).as_bytes()).is_err());
     }
 }

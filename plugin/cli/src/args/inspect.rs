@@ -28,9 +28,9 @@ pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) plugin: PluginArgs,
 
-    /// Predicts with the constants of a file that `rotini tune --calibrate --json` wrote [default:
+    /// Predicts with the constants in a file that `rotini tune --calibrate --json` wrote [default:
     /// those of this machine's GPU, if it was calibrated, else published ones]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "emulate")]
     pub(crate) calibration: Option<PathBuf>,
 
     /// Writes one page in HTML

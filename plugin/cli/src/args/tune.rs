@@ -41,8 +41,8 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Measures this GPU for ten minutes first, and keeps the constants from which `rotini inspect`
-    /// predicts times: rates and clocks of products, bandwidths, the gap between launches
+    /// Measures constants of this GPU first, for at most about ten minutes, and keeps those that
+    /// `rotini inspect` predicts times with: rates of products, and the bandwidth of memory
     #[arg(long)]
     pub(crate) calibrate: bool,
 

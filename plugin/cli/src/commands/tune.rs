@@ -30,18 +30,19 @@ use setup::Setup;
 
 pub(super) fn tune(args: &Tune, output: &Output) -> Result<Answer> {
     let workloads = workloads(&args.workloads, output)?;
-    if workloads.is_empty() && args.imports.is_empty() && args.export.is_none() && !args.calibrate {
+    let is_more = !workloads.is_empty() || !args.imports.is_empty() || args.export.is_some();
+    if !is_more && !args.calibrate {
         bail!(Failure::Usage("there is nothing to tune".to_owned()));
     }
-    if args.calibrate && output.json && !workloads.is_empty() {
+    if args.calibrate && (output.json && is_more || args.page.is_some()) {
         bail!(Failure::Usage(
-            "--json writes one document: calibrate and tune in two runs".to_owned()
+            "calibrate and tune in two runs: --json writes one document, and --page shows graphs".to_owned()
         ));
     }
     let setup = Setup::new(args)?;
     if args.calibrate {
         calibrate::calibrate(&setup, args, output)?;
-        if workloads.is_empty() {
+        if !is_more {
             return Ok(Answer::Yes);
         }
     }

@@ -219,10 +219,10 @@ fn what_is_emulated_is_counted_and_predicted() {
         std::fs::write(bench.path(file), calibration.to_string()).unwrap();
     }
     let slow = run(&["--json", "--emulate=sample", "product.fb", "--calibration", "slow.json"]).json(OK);
-    let slower = slow["time"]["predicted_us"].as_f64().unwrap();
+    let slower = slow["launches"][0]["time"]["predicted_us"].as_f64().unwrap();
     assert!(slower > 3.0 * time, "{slower} {time}");
-    assert_eq!(slow["calibrated"]["device"], "a slow one");
-    assert_eq!(document.get("calibrated"), None);
+    assert_eq!(slow["constants_of"], "a slow one");
+    assert_eq!(document.get("constants_of"), None);
     let refused = run(&["--emulate=sample", "product.fb", "--calibration", "other.json"]);
     assert!(
         refused.code != OK && refused.stderr.contains("another device"),

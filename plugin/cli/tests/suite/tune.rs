@@ -10,6 +10,7 @@ use rotini_plugin::config::Config;
 use rotini_plugin::prepared::{Prepared, decode};
 use rotini_plugin::runtime::Runtime;
 use rotini_plugin::tuned::{self, Outcome, Record};
+use rotini_workloads::blocks::attention;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -231,6 +232,20 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     fine(&bench.run(&arguments(&plugin, &["conv.fb", "other.fb"])));
     are_whole(&bench.path("cache"));
     assert!(kept(&bench, "cache").0.unwrap().winner.is_some());
+}
+
+/// Keys that no query sees are poisoned in small inputs alone: candidates and the reference have to
+/// agree on the inputs.
+#[test]
+fn large_attention_is_judged_with_its_own_inputs() {
+    let Some((bench, plugin)) = ready() else { return };
+    let graph = attention("attention", [1, 2, 4, 64], [2, 8192], true, DataType::F32);
+    std::fs::write(bench.path("attention.fb"), rotini_wire::encode(&graph)).unwrap();
+    let tuned = bench.run(&arguments(&plugin, &["--json", "attention.fb"]));
+    fine(&tuned);
+    let document: Value = serde_json::from_str(&tuned.stdout).unwrap();
+    let record = Record::read(document["records"][0].to_string().as_bytes()).unwrap();
+    assert!(record.winner.is_some(), "{record:?}");
 }
 
 /// The CPU has no model, and an emulated GPU no times.

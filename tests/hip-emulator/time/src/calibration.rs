@@ -8,25 +8,19 @@ use crate::{Operands, Parameters};
 /// Constants of one device that replace published ones. Absent: not measured, or not usable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// bf16 products
+    /// TFLOP/s of bf16 products at the device's power limit
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bf16: Option<Sustained>,
-    /// f16 products
+    pub bf16: Option<f64>,
+    /// TFLOP/s of f16 products at the device's power limit
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub f16: Option<Sustained>,
-    /// Bytes a nanosecond from memory
+    pub f16: Option<f64>,
+    /// Bytes a nanosecond from and to memory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<f64>,
-    /// Bytes a nanosecond from Infinity Cache
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached: Option<f64>,
-    /// Microseconds between dependent launches
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gap: Option<f64>,
 }
 
-/// What products sustain at the device's power limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The rate of a product under sustained load.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sustained {
     /// Operations a picosecond (TFLOP/s)
     pub tflops: f64,
@@ -34,88 +28,94 @@ pub struct Sustained {
     pub gigahertz: f64,
 }
 
-/// Times on a device from which constants follow, in microseconds.
+/// Measurements that constants are derived from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Rate of the largest bf16 product, and the clock by the sensors
+    /// The largest bf16 product
     pub bf16: Option<Sustained>,
-    /// Rate of the largest f16 product, and the clock by the sensors
+    /// The largest f16 product
     pub f16: Option<Sustained>,
-    /// Bytes of a kernel that memory bounds, and its time with its operands in memory
+    /// Bytes and microseconds of a kernel that is limited by memory and whose operands are in no
+    /// cache
     pub cold: Option<(f64, f64)>,
-    /// The same with its operands in Infinity Cache
-    pub warm: Option<(f64, f64)>,
-    /// Time that one more dependent launch adds, and the bytes that its kernel moves, which are in
-    /// Infinity Cache
-    pub launch: Option<(f64, f64)>,
 }
 
 /// A clock below this share of the highest shows that power limits it.
 const LIMITED: f64 = 0.97;
 
 impl Calibration {
-    /// Derives the constants of a machine from times, with the reason for each that is not usable.
+    /// Derives the constants of a machine. Also returns the reason for each one that is missing.
     ///
-    /// Rates of products count only where the clock fell: else the kernel, and not the device, is
-    /// the limit. A rate above the data sheet's is an error of the measurement.
+    /// Rates of products count only where the clock fell: else the kernel is the limit, and not the
+    /// device. A rate above what the clock or the data sheet allows is an error of the measurement.
     #[must_use]
     pub fn of(measured: &Measured, machine: &Machine) -> (Self, Vec<String>) {
-        let floor = Parameters::default().floor;
         let mut reasons = Vec::new();
-        let mut usable = |name: &str, value: f64, most: f64| {
-            let is_usable = value.is_finite() && value > 0.0 && value <= most;
-            if !is_usable {
-                reasons.push(format!("{name}: {value:.3} is not between 0 and {most:.2}"));
+        let mut product = |name: &str, found: Option<Sustained>| {
+            let reason = match found {
+                None => "rate or clock were not measured".to_owned(),
+                Some(Sustained { gigahertz, .. }) if !is_within(gigahertz, LIMITED * machine.clock) => {
+                    format!("{gigahertz:.2} GHz: the clock did not fall, so power is not the limit")
+                }
+                Some(Sustained { tflops, gigahertz }) => {
+                    let most = machine.peak(16) * gigahertz / machine.clock;
+                    if is_within(tflops, most) {
+                        return Some(tflops);
+                    }
+                    format!("{tflops:.0} TFLOP/s, where the clock allows {most:.0}")
+                }
+            };
+            reasons.push(format!("{name} products: {reason}"));
+            None
+        };
+        let bf16 = product("bf16", measured.bf16);
+        let f16 = product("f16", measured.f16);
+        let floor = Parameters::default().floor;
+        let memory = measured.cold.map(|(bytes, time)| bytes / (time - floor) / 1e3);
+        let memory = match memory {
+            None => {
+                reasons.push("memory: not measured".to_owned());
+                None
             }
-            is_usable
+            Some(rate) if is_within(rate, machine.peak_memory) => Some(rate),
+            Some(rate) => {
+                let most = machine.peak_memory;
+                reasons.push(format!("memory: {rate:.0} GB/s, where the data sheet has {most:.0}"));
+                None
+            }
         };
-        let mut sustained = |name: &str, found: Option<Sustained>| {
-            let found = found?;
-            let is_rate = usable(&format!("TFLOP/s of {name} products"), found.tflops, machine.peak(16));
-            let most = LIMITED * machine.clock;
-            let is_limited = usable(&format!("GHz under {name} products"), found.gigahertz, most);
-            (is_rate && is_limited).then_some(found)
-        };
-        let bf16 = sustained("bf16", measured.bf16);
-        let f16 = sustained("f16", measured.f16);
-        let rate = |(bytes, time): (f64, f64)| bytes / (time - floor) / 1e3;
-        let memory = measured.cold.map(rate);
-        let memory = memory.filter(|&rate| usable("bytes a nanosecond from memory", rate, machine.peak_memory));
-        let cached = measured.warm.map(rate);
-        let cached = cached.filter(|&rate| usable("bytes a nanosecond from Infinity Cache", rate, machine.near));
-        let work = |bytes: f64| bytes / cached.unwrap_or(machine.cached) / 1e3;
-        let launch = measured.launch;
-        let launch = launch.filter(|&(time, _)| usable("microseconds of one more launch", time, 100.0));
-        // A gap of nothing is one that hides behind the end of the kernel before.
-        let gap = launch.map(|(time, bytes)| (time - floor - work(bytes)).max(0.0));
-        let calibration = Self {
-            bf16,
-            f16,
-            memory,
-            cached,
-            gap,
-        };
-        (calibration, reasons)
+        (Self { bf16, f16, memory }, reasons)
+    }
+
+    /// Returns true if there are constants, and all of them are possible for the machine.
+    #[must_use]
+    pub fn is_possible(&self, machine: &Machine) -> bool {
+        let limits = [
+            (self.bf16, machine.peak(16)),
+            (self.f16, machine.peak(16)),
+            (self.memory, machine.peak_memory),
+        ];
+        let is_possible = |(value, most): (Option<f64>, f64)| value.is_none_or(|value| is_within(value, most));
+        *self != Self::default() && limits.into_iter().all(is_possible)
     }
 }
 
+fn is_within(value: f64, most: f64) -> bool {
+    value.is_finite() && value > 0.0 && value <= most
+}
+
 impl Machine {
-    /// The machine with a device's own constants. Rates of products are taken as the most that a
-    /// kernel reaches on the device; those of 8 bits stay published.
+    /// Returns the machine with a device's constants. Rates of products limit what kernels reach;
+    /// the power that an operation draws stays the published one.
     #[must_use]
     pub fn calibrated(&self, calibration: &Calibration) -> Self {
         let mut machine = *self;
-        let products = [(Operands::Bf16, calibration.bf16), (Operands::F16, calibration.f16)];
-        for (operands, sustained) in products {
-            if let Some((index, sustained)) = index(operands).zip(sustained) {
-                machine.sustained[index] = sustained.tflops;
-                machine.sustained_clocks[index] = sustained.gigahertz;
-                machine.reached[index] = 1.0;
+        for (operands, tflops) in [(Operands::Bf16, calibration.bf16), (Operands::F16, calibration.f16)] {
+            if let Some((index, tflops)) = index(operands).zip(tflops) {
+                machine.reached[index] = tflops / self.sustained[index];
             }
         }
         machine.memory = calibration.memory.unwrap_or(self.memory);
-        machine.cached = calibration.cached.unwrap_or(self.cached);
-        machine.gap = calibration.gap.unwrap_or(self.gap);
         machine
     }
 }
@@ -125,76 +125,49 @@ mod tests {
     use super::*;
     use crate::MI300X;
 
-    /// Times as a device with the model's own constants would have.
-    fn as_modelled() -> Measured {
-        let floor = Parameters::default().floor;
-        let product = |operands| Sustained {
-            tflops: MI300X.ceiling(operands),
-            gigahertz: MI300X.sustained_clock(operands).unwrap(),
-        };
-        let time = |bytes: f64, rate: f64| floor + bytes / rate / 1e3;
+    fn measured(tflops: f64, gigahertz: f64, microseconds: f64) -> Measured {
+        let product = Some(Sustained { tflops, gigahertz });
         Measured {
-            bf16: Some(product(Operands::Bf16)),
-            f16: Some(product(Operands::F16)),
-            cold: Some((134e6, time(134e6, MI300X.memory))),
-            warm: Some((134e6, time(134e6, MI300X.cached))),
-            launch: Some((time(6.4e6, MI300X.cached) + MI300X.gap, 6.4e6)),
+            bf16: product,
+            f16: product,
+            cold: Some((134e6, microseconds)),
         }
     }
 
     #[test]
-    fn a_device_like_the_model_gives_the_models_constants() {
-        let (calibration, reasons) = Calibration::of(&as_modelled(), &MI300X);
+    fn constants_replace_published_ones() {
+        let (calibration, reasons) = Calibration::of(&measured(500.0, 1.1, 41.879), &MI300X);
         assert_eq!(reasons, [""; 0]);
+        assert!(calibration.is_possible(&MI300X));
         let machine = MI300X.calibrated(&calibration);
-        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
-        near(machine.memory, MI300X.memory);
-        near(machine.cached, MI300X.cached);
-        near(machine.gap, MI300X.gap);
-        for operands in Operands::ALL {
-            near(machine.ceiling(operands), MI300X.ceiling(operands));
-        }
-    }
-
-    #[test]
-    fn a_slower_device_is_predicted_slower() {
-        let mut measured = as_modelled();
-        measured.cold = measured.cold.map(|(bytes, time)| (bytes, 2.0 * time));
-        measured.f16 = measured.f16.map(|one| Sustained {
-            tflops: one.tflops / 2.0,
-            ..one
-        });
-        let (calibration, _) = Calibration::of(&measured, &MI300X);
-        let machine = MI300X.calibrated(&calibration);
-        assert!(machine.memory < 0.52 * MI300X.memory);
-        assert!(machine.ceiling(Operands::F16) < 0.51 * MI300X.ceiling(Operands::F16));
+        // 134 MB in 40 µs, without the 1.879 µs that every kernel takes.
+        assert!((machine.memory - 3350.0).abs() < 1.0, "{}", machine.memory);
+        assert!((machine.ceiling(Operands::F16) - 500.0).abs() < 1e-9);
         assert_eq!(machine.ceiling(Operands::Byte), MI300X.ceiling(Operands::Byte));
+        // What an operation draws is no constant of the device's rate.
+        assert_eq!(machine.allowance(Operands::F16), MI300X.allowance(Operands::F16));
+        assert_eq!(machine.drawn_by_vector(0.5), MI300X.drawn_by_vector(0.5));
     }
 
     #[test]
-    fn implausible_times_change_nothing() {
-        let measured = Measured {
-            // The clock did not fall: the kernel was the limit.
-            bf16: Some(Sustained {
-                tflops: 300.0,
-                gigahertz: 2.09,
-            }),
-            f16: Some(Sustained {
-                tflops: 2000.0,
-                gigahertz: 1.2,
-            }),
-            cold: Some((134e6, 20.0)),
-            warm: Some((134e6, 1.0)),
-            launch: Some((f64::NAN, 6.4e6)),
-        };
-        let (calibration, reasons) = Calibration::of(&measured, &MI300X);
-        assert_eq!(calibration.bf16, None);
-        assert_eq!(calibration.f16, None);
-        assert_eq!(calibration.memory, None);
-        assert_eq!(calibration.cached, None);
-        assert_eq!(calibration.gap, None);
-        assert_eq!(reasons.len(), 5, "{reasons:?}");
-        let (nothing, _) = Calibration::of(&Measured::default(), &MI300X);
-        assert_eq!(MI300X.calibrated(&nothing), MI300X);
+    fn impossible_measurements_change_nothing() {
+        for (tflops, gigahertz, microseconds) in [
+            // The clock did not fall; the rate exceeds the clock; nothing is a number.
+            (300.0, 2.09, 1.0),
+            (800.0, 1.2, 20.0),
+            (f64::NAN, f64::NAN, f64::NAN),
+            (-1.0, 1.2, -5.0),
+        ] {
+            let (calibration, reasons) = Calibration::of(&measured(tflops, gigahertz, microseconds), &MI300X);
+            assert_eq!(calibration, Calibration::default());
+            assert_eq!(reasons.len(), 3, "{reasons:?}");
+        }
+        let (nothing, reasons) = Calibration::of(&Measured::default(), &MI300X);
+        assert_eq!((MI300X.calibrated(&nothing), reasons.len()), (MI300X, 3));
+        assert!(!nothing.is_possible(&MI300X));
+        for memory in [0.0, -1.0, f64::INFINITY, f64::NAN, 1e9] {
+            let memory = Some(memory);
+            assert!(!Calibration { memory, ..nothing }.is_possible(&MI300X));
+        }
     }
 }

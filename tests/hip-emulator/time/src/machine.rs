@@ -34,8 +34,6 @@ pub struct Machine {
     pub reached: [f64; 3],
     /// Limit of the power that is drawn, in watts, where it was looked up
     pub watts: Option<f64>,
-    /// Microseconds between the end of a launch and the start of the next one, which depends on it
-    pub gap: f64,
 }
 
 /// The power that a machine draws grows with this power of its clock. The MI325X has the dies of
@@ -57,10 +55,6 @@ const VECTOR: f64 = 0.68;
 /// [`Machine::reached`] of published rates: the maximum is that of hand-written kernels, tuned for
 /// the one size at which it was measured.
 const REACHED: f64 = 0.85;
-
-/// [`Machine::gap`] of all machines. An assumption: events around dependent launches on an MI300X
-/// show 1 to 3.
-const GAP: f64 = 1.25;
 
 /// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight
 /// dies (published: 15 read, 17 in Origami's tables). [`crate::Parameters::bandwidth`] is the share
@@ -88,7 +82,6 @@ pub const MI300X: Machine = Machine {
     sustained_clocks: [1.207, 1.115, 1.230],
     reached: [REACHED; 3],
     watts: Some(750.0),
-    gap: GAP,
 };
 
 /// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".

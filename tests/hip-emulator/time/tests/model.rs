@@ -290,7 +290,7 @@ fn published(text: &str, name: &str, caches: Caches) -> Vec<Published> {
     }
     let finish = |(mut row, launches): (Published, Vec<Vec<Predicted>>)| {
         for (one, launches) in row.predicted.iter_mut().zip(launches) {
-            one.microseconds = Predicted::in_sequence(launches.into_iter(), &MI300X).microseconds();
+            one.microseconds = Predicted::in_sequence(launches.into_iter()).microseconds();
         }
         row
     };

@@ -1,4 +1,4 @@
-//! Runs that have to end in time: what `rotini selftest` and `rotini tune --calibrate` measure.
+//! Runs with a time limit, for `rotini selftest` and `rotini tune --calibrate`.
 
 use super::{Turns, Watcher, installed, labelled};
 use crate::output::Output;
@@ -9,7 +9,7 @@ use rotini_workloads::suites::{SuiteOptions, suite};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Ends in time, and shows the run if somebody watches.
+/// An observer that stops at a time, and shows the run to the user if there is a watcher.
 struct Until<'a> {
     end: Instant,
     watcher: Option<Watcher<'a>>,
@@ -77,8 +77,8 @@ pub(crate) fn quick(
     Ok(rotini_bench::run(&plan, &mut Until::silent(limit))?)
 }
 
-/// The suite `constants` on rotini, within about this time. Results of large graphs are not judged.
-/// `output`: where the run is shown, if anywhere.
+/// Measures the suite `constants` on rotini. Stops after the graph at which `limit` has passed.
+/// Results are not judged. `output`: where the run is shown, if anywhere.
 pub(crate) fn measure_constants(
     launch: &Launch,
     own: &EngineSpec,

@@ -99,10 +99,13 @@ fn of_graph(document: &Document) -> Facts {
         fact("target", document.target.clone()),
         fact("compiler", document.compiler.clone()),
     ]);
+    if let Some(device) = &document.constants_of {
+        facts.insert("constants of".to_owned(), device.clone());
+    }
     if let Some(launches) = &document.launches {
         facts.insert("launches".to_owned(), launches.len().to_string());
     }
-    if let Some(time) = document.time {
+    if let Some(time) = document.time() {
         facts.insert("time".to_owned(), time.to_string());
     }
     if let Some(bytes) = document.bytes() {

@@ -1,6 +1,5 @@
 //! What is known of a graph's kernels.
 
-use crate::calibration::Calibrated;
 use rotini_emit::Target;
 use rotini_inspect::census::Code;
 use rotini_inspect::object::{Needs, Occupancy};
@@ -30,12 +29,9 @@ pub(super) struct Document {
     /// In the order in which they are launched; absent where nothing was executed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) launches: Option<Vec<Launch>>,
-    /// What all launches are predicted to take together
+    /// The device whose constants predictions were made with; absent: published ones
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) time: Option<Predicted>,
-    /// The constants of one device that predictions were made with; absent: published ones
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) calibrated: Option<Calibrated>,
+    pub(super) constants_of: Option<String>,
 }
 
 /// The least that the graph costs, at the data sheet's rates.
@@ -132,9 +128,15 @@ pub(super) struct Launch {
 }
 
 impl Document {
+    /// What all launches are predicted to take together.
+    pub(super) fn time(&self) -> Option<Predicted> {
+        let launches = self.launches.as_ref()?;
+        Some(Predicted::in_sequence(launches.iter().map(|launch| launch.time)))
+    }
+
     /// Share of the roofline, by the predicted time.
     pub(super) fn share(&self) -> Option<f64> {
-        Some(self.least.least_us / self.time?.microseconds())
+        Some(self.least.least_us / self.time()?.microseconds())
     }
 
     /// Bytes that all launches loaded and stored, caches or not.

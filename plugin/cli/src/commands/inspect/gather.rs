@@ -17,7 +17,7 @@ use rotini_plugin::attempts::{call, compile_graph};
 use rotini_plugin::config::Config;
 use rotini_plugin::prepared::check;
 use rotini_plugin::runtime::Runtime;
-use rotini_time::{Machine, Parameters, Predicted, predict};
+use rotini_time::{Machine, Parameters, predict};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -31,7 +31,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let target = chosen(&runtime, args.target.target.as_ref())?.target;
     let plain = target.unscheduled().filter(|_| is_compilers_choice);
     let target = plain.unwrap_or(target);
-    let (machine, calibrated) = machine(&runtime, &target, args)?;
+    let (machine, constants_of) = machine(&runtime, &target, args)?;
     let file = GraphFile::read(path);
     let bytes = file.bytes?;
     let plan = check(&bytes, &target).with_context(|| file.path.clone())?;
@@ -79,17 +79,13 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
             .map(|product| Product::new(&target, product))
             .collect(),
         kernels,
-        time: launches.as_ref().map(|launches: &Vec<Launch>| {
-            let times = launches.iter().map(|launch| launch.time);
-            Predicted::in_sequence(times, &machine)
-        }),
         launches,
-        calibrated,
+        constants_of,
     })
 }
 
-/// The machine of a target, and the calibration whose constants it has, if there is one.
-fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machine, Option<Calibrated>)> {
+/// Returns the machine of a target, and the device whose measured constants it has, if any.
+fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machine, Option<String>)> {
     let known = || {
         let names: Vec<_> = rotini_time::MACHINES.iter().map(|machine| machine.name).collect();
         Failure::Usage(format!(
@@ -98,21 +94,28 @@ fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machin
         ))
     };
     let published = modelled(target).ok_or_else(known)?;
-    if let Some(path) = &args.calibration {
-        let calibrated = Calibrated::read(path)?;
-        return Ok((calibrated.machine(published)?, Some(calibrated)));
+    if args.emulate.is_none() {
+        return Ok((*published, None));
     }
-    // This machine's GPU may be of another kind than the target.
-    let here = runtime.default_device().ok();
-    let found = match here {
-        Some(device) => Calibrated::of(runtime, device.as_ref())?,
-        None => None,
+    let found = match &args.calibration {
+        Some(path) => Some(Calibrated::read(path)?),
+        None => here(runtime, published),
     };
-    let found = found.filter(|calibrated| calibrated.machine == published.name);
     Ok(match found {
-        Some(calibrated) => (calibrated.machine(published)?, Some(calibrated)),
+        Some(calibrated) => (calibrated.machine(published)?, Some(calibrated.device)),
         None => (*published, None),
     })
+}
+
+/// Returns the calibration of this machine's GPU, if it is a machine of this kind.
+fn here(runtime: &Runtime, published: &Machine) -> Option<Calibrated> {
+    let device = runtime.default_device().ok()?;
+    let calibrated = Calibrated::of(runtime, device.as_ref())?;
+    let usable = calibrated.machine(published);
+    usable
+        .inspect_err(|error| tracing::warn!("predictions use published constants: {error:#}"))
+        .ok()?;
+    Some(calibrated)
 }
 
 /// The kernels of a dump, in the order of the compiler's numbers.

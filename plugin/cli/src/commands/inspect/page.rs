@@ -14,7 +14,7 @@ pub(super) fn page(document: &Document) -> String {
                 p.facts { (text::about(document)) " · rotini " (document.rotini) " with " (document.compiler) }
                 p.clock.emulated {
                     b { "Predicted, not measured. " } "Instructions are those of the machine code. Times are a model's, from what an emulator \
-                        counted; nothing here was measured on a GPU."
+                        counted; none of them was measured on a GPU."
                 }
                 nav {
                     @for (index, kernel) in document.kernels.iter().enumerate() {
@@ -28,6 +28,7 @@ pub(super) fn page(document: &Document) -> String {
                     tbody {
                         (fact("at least", &text::least(document)))
                         @if let Some(whole) = text::whole(document) { (fact("all launches", &whole)) }
+                        @if let Some(device) = &document.constants_of { (fact("constants", &format!("measured on {device}"))) }
                         @for product in &document.products { (fact("product", &text::schedules(product))) }
                     }
                 }

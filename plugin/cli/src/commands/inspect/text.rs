@@ -15,8 +15,8 @@ pub(super) fn tell(document: &Document, output: &Output) -> Result<()> {
     if let Some(whole) = whole(document) {
         fact("all launches", &whole)?;
     }
-    if let Some(calibrated) = &document.calibrated {
-        fact("constants", &format!("measured on {}", calibrated.device))?;
+    if let Some(device) = &document.constants_of {
+        fact("constants", &format!("measured on {device}"))?;
     }
     for product in &document.products {
         fact("product", &schedules(product))?;
@@ -85,7 +85,7 @@ pub(super) fn schedules(product: &Product) -> String {
 
 /// All launches together, if there are any.
 pub(super) fn whole(document: &Document) -> Option<String> {
-    let (time, share) = (document.time?, document.share()?);
+    let (time, share) = (document.time()?, document.share()?);
     let moved = document.bytes().map_or_else(String::new, |moved| {
         let ratio = moved as f64 / document.least.bytes.max(1) as f64;
         format!("; {} loaded and stored by lanes, {ratio:.1} × the least", bytes(moved))

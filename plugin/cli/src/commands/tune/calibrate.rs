@@ -2,54 +2,63 @@
 
 use super::setup::Setup;
 use crate::args::Tune;
-use crate::calibration::{Calibrated, modelled};
+use crate::calibration::Calibrated;
 use crate::commands::bench::{measure_constants, measured, own, show};
 use crate::commands::selftest::introduce;
 use crate::failure::Failure;
 use crate::output::Output;
 use anyhow::{Context as _, Result, bail};
 use rotini_bench::Device;
-use rotini_time::Calibration;
+use rotini_emit::Target;
+use rotini_time::{Calibration, Machine};
 use std::time::Duration;
 
-/// About how long measuring takes.
+/// Time limit of the measurement.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Measures the constants, shows them beside the model's, and keeps those that are usable.
 ///
 /// # Errors
 ///
-/// If there is no real GPU that the model knows, or nothing usable was measured.
+/// If there is no real GPU that the model knows by its product, or nothing usable was measured.
 pub(super) fn calibrate(setup: &Setup, args: &Tune, output: &Output) -> Result<()> {
     let unfit = |what: &str| Failure::Environment(format!("{what}, so there is nothing to calibrate"));
     if setup.launch.device == Device::Cpu {
         bail!(unfit("times are predicted for GPUs alone"));
     }
+    let target = setup.device.compiled_for().target.to_string();
     let engine = own(setup.plugin.clone());
     let home = tempfile::tempdir().context("no temporary directory")?;
     if introduce(&setup.launch, &engine, home.path().join("first"))?.emulated {
         bail!(unfit("an emulated GPU has no times of its own"));
     }
-    let results = measure_constants(&setup.launch, &engine, LIMIT, args.seed, Some(output))?;
-    if !output.json {
-        show(&results, output)?;
-    }
-    let Some(machine) = modelled(&setup.device.compiled_for().target) else {
+    // Not a partition of a product, which has the target gfx942.
+    let Some(machine) = Machine::named(Target::device(&target)) else {
         bail!(unfit(&format!("the model has no {}", setup.measured_on())));
     };
-    let (constants, unusable) = Calibration::of(&measured(&results), machine);
-    let calibrated = Calibrated::new(setup.device.as_ref(), machine, constants, unusable);
-    if output.json {
-        output.document(&calibrated)?;
-    }
-    for reason in &calibrated.unusable {
-        output.note(&format!("not usable: {reason}"))?;
+    let results = measure_constants(&setup.launch, &engine, LIMIT, args.seed, Some(output))?;
+    let (constants, missing) = Calibration::of(&measured(&results), machine);
+    let calibrated = Calibrated::new(setup.device.as_ref(), machine, constants, missing);
+    if !output.json {
+        show(&results, output)?;
+        for reason in &calibrated.missing {
+            output.note(&format!("published constants stay: {reason}"))?;
+        }
     }
     if constants == Calibration::default() {
-        bail!("no usable constant was measured: predictions keep the published ones");
+        bail!(Failure::Environment(format!(
+            "no usable constant was measured: {}",
+            calibrated.missing.join("; ")
+        )));
     }
     if !calibrated.store(&setup.runtime, setup.device.as_ref())? {
-        bail!("{} cannot be written", setup.cache.display());
+        bail!(Failure::Environment(format!(
+            "{} cannot be written",
+            setup.cache.display()
+        )));
+    }
+    if output.json {
+        return output.document(&calibrated);
     }
     output.note(&format!(
         "kept for {}: `rotini inspect` predicts with them",

@@ -54,7 +54,7 @@ fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted> {
         .map(|record| Ok(predict(&record?, &MI300X, &Parameters::default())))
         .collect::<Result<Vec<_>>>()?;
     let times = launches.iter().map(|launch| launch.time);
-    let microseconds = rotini_time::Predicted::in_sequence(times, &MI300X).microseconds();
+    let microseconds = rotini_time::Predicted::in_sequence(times).microseconds();
     Ok(Predicted {
         time: Time {
             median_us: microseconds,
