@@ -2,10 +2,9 @@
 //!
 //! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many
 //! roundings as it has terms: a sum of ones stops at 2^24. On CPUs, a sum in f32 is accumulated in
-//! f64, which costs nothing where memory is the bottleneck. On AMD GPUs,
-//! rotini's kernels spread the terms over many lanes. On NVIDIA GPUs, IREE does so only if the
-//! number of terms is a multiple of the subgroup size; other sums of more than 8192 terms are
-//! accumulated in f64 too.
+//! f64, which costs nothing where memory is the bottleneck. On AMD GPUs, rotini's kernels spread
+//! the terms over many lanes. On NVIDIA GPUs, IREE does so only if the number of terms is a
+//! multiple of the subgroup size; other sums of more than 8192 terms are accumulated in f64 too.
 //! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::convert::convert;

@@ -33,8 +33,8 @@ impl Place {
         }
     }
 
-    /// Returns a filled buffer for each tensor and each scalar of the graph. Scalars are always in
-    /// this process's memory: they are read on the host.
+    /// Returns a filled buffer for each tensor of the graph that the caller passes. Scalars are
+    /// always in this process's memory: they are read on the host.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl Job {
         self.workspace
     }
 
-    /// Returns the smallest number of sets of buffers with at least `rotate` bytes in total: one
-    /// for 0, else at least two.
+    /// Returns sets of buffers with at least `rotate` bytes in total, but no more than `MOST_SETS`:
+    /// one set for 0, else at least two.
     fn memory_of(&self, engine: &Engine, inputs: &Buffers, rotate: u64) -> Result<Memory> {
         let bytes: u64 = inputs.values().map(|bytes| bytes.len() as u64).sum();
         let wanted = rotate.div_ceil(bytes.max(1)).max(if rotate == 0 { 1 } else { 2 });

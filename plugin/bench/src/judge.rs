@@ -35,7 +35,7 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Returns the results of the reference.
+    /// Returns a judge that expects the results of the reference.
     #[must_use]
     pub fn new(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         let mut wanted = inputs.clone();

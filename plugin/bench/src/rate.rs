@@ -12,7 +12,7 @@ pub struct Rate {
     pub flops: Option<f64>,
     /// Bytes per second: the least that the graph must move, whatever the engine moved.
     pub bytes: f64,
-    /// The share of the device's roofline for this graph; at most 1.
+    /// The share of the device's roofline for this graph; 1 is the roofline.
     pub share: Option<f64>,
 }
 

@@ -10,7 +10,8 @@ use rotini_graph::Graph;
 use rotini_reference::Buffers;
 use std::path::{Path, PathBuf};
 
-/// The answer of an engine, or why there is none. The outer error is one of this machine.
+/// The answer of an engine, or the outcome instead. The outer error: the process cannot be started,
+/// or a file cannot be read or written.
 pub(crate) type Asked<T> = Result<Result<T, Outcome>, LaunchError>;
 
 /// Name, version and device of an engine.

@@ -37,8 +37,8 @@ const SMALL_BYTES: usize = 1 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// The whole test, compiling included.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
-/// Bytes by which the heaps may grow when half of the rounds come again: caches of threads, 54 KiB
-/// of two.
+/// Bytes by which the heaps may grow when half of the rounds are repeated: the caches of two
+/// threads take 54 KiB.
 const GROWTH_LIMIT: usize = 256 << 10;
 
 const BAD_PARAM: i32 = 1;

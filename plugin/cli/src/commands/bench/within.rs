@@ -78,7 +78,7 @@ pub(crate) fn quick(
 }
 
 /// Measures the suite `constants` on rotini. Stops after the graph at which `limit` has passed.
-/// Results are not judged. `output`: where the run is shown, if anywhere.
+/// The reference judges no graph with products. `output`: where the run is shown, if anywhere.
 pub(crate) fn measure_constants(
     launch: &Launch,
     own: &EngineSpec,
