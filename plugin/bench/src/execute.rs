@@ -1,8 +1,7 @@
 //! One graph in an engine's process: its context, its buffers, its executions and their times.
 
 use crate::buffer::{Buffer, Place, pack};
-use crate::gaussian;
-use crate::inputs;
+use crate::inputs::Filled;
 use crate::protocol::{Answer, Values, Way, contents, split};
 use crate::sensors;
 use crate::server::{Engine, Result, ServerError};
@@ -12,6 +11,7 @@ use rotini_host::{Context, DeviceBuffer, HostError};
 use rotini_reference::{Buffers, UNTOUCHED};
 use std::ffi::c_void;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The most executions in a captured graph: more make its instantiation slow.
@@ -33,6 +33,7 @@ pub(crate) struct Job {
     /// The engine config that it was created with.
     config: Vec<u8>,
     workspace: usize,
+    inputs: Filled,
 }
 
 /// One set of buffers.
@@ -65,6 +66,7 @@ impl Job {
             graph,
             bytes,
             config,
+            inputs: Filled::default(),
         })
     }
 
@@ -95,7 +97,7 @@ impl Job {
     }
 
     pub(crate) fn execute(
-        &self,
+        &mut self,
         engine: &Engine,
         seed: u64,
         inputs: Option<&Path>,
@@ -103,8 +105,8 @@ impl Job {
         way: Way,
     ) -> Result<Answer> {
         let inputs = match inputs {
-            Some(file) => split(&self.graph, &std::fs::read(file)?),
-            None => inputs::fill(&self.graph, seed)?,
+            Some(file) => Arc::new(split(&self.graph, &std::fs::read(file)?)),
+            None => self.inputs.get(&self.graph, seed, Values::Exact)?,
         };
         let started = Instant::now();
         let bytes = if way == Way::Threads {
@@ -232,12 +234,8 @@ impl Job {
         rotate: u64,
         microseconds: f64,
     ) -> Result<Answer> {
-        let inputs = match values {
-            Values::Exact => inputs::fill(&self.graph, seed)?,
-            Values::Gaussian => gaussian::fill(&self.graph, seed)?,
-        };
+        let inputs = self.inputs.get(&self.graph, seed, values)?;
         let mut memory = self.memory_of(engine, &inputs, rotate)?;
-        drop(inputs);
         let workspace = memory.workspace.pointer();
         // One that is not timed: pages are touched, pointers bound.
         for set in &memory.sets {
@@ -275,7 +273,8 @@ impl Job {
     pub(crate) fn calls(&mut self, engine: &Engine, seed: u64, calls: u32) -> Result<Answer> {
         /// Fewer than a queue of a GPU takes before calls wait.
         const BETWEEN_WAITS: u32 = 25;
-        let mut memory = self.memory_of(engine, &inputs::fill(&self.graph, seed)?, 0)?;
+        let inputs = self.inputs.get(&self.graph, seed, Values::Exact)?;
+        let mut memory = self.memory_of(engine, &inputs, 0)?;
         let workspace = memory.workspace.pointer();
         let Some(set) = memory.sets.first() else {
             return Err(ServerError::Order("an execution"));

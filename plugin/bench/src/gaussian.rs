@@ -5,48 +5,58 @@ use crate::inputs;
 use half::{bf16, f16};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rotini_graph::{DataType, Graph, TensorId, TensorKind};
-use rotini_reference::{Buffers, Profile, ReferenceError, profile};
+use rotini_graph::{DataType, Graph, Tensor, TensorId, TensorKind};
+use rotini_reference::{Buffers, Profile, ReferenceError, profile, span_bytes};
 use std::collections::HashSet;
 use std::f64::consts::TAU;
 
-/// Returns bytes for every buffer of a graph: those of the reference, but with normally distributed
-/// numbers of variance 1 in inputs of floats of at least 16 bits, gaps included. Inputs that must
-/// be positive stay as the reference fills them.
+/// Returns bytes for every buffer of a graph: normally distributed numbers of variance 1 in inputs
+/// of floats of at least 16 bits, gaps included; all else, and inputs that must be positive, as the
+/// reference fills them.
+///
+/// # Errors
+///
+/// Those of [`rotini_reference::fill`].
 pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    let mut buffers = inputs::fill(graph, seed)?;
     let mut written = HashSet::new();
     for node in &graph.nodes {
         node.op.for_each_output(&mut |_, id| {
             written.insert(id);
         });
     }
-    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
+    let one = |(id, tensor): (TensorId, &Tensor)| {
         let is_free = tensor.kind == TensorKind::Buffer && profile(graph, id) != Profile::Positive;
-        if is_free
-            && !written.contains(&id)
-            && let Some(bytes) = buffers.get_mut(&tensor.uid)
-        {
+        let drawn = if is_free && !written.contains(&id) {
             let mut source = ChaCha8Rng::seed_from_u64(seed);
             source.set_stream(id.0.into());
-            overwrite(bytes, tensor.dtype, &mut source);
-        }
+            normal(tensor, &mut source)?
+        } else {
+            None
+        };
+        let bytes = match drawn {
+            Some(bytes) => bytes,
+            None => rotini_reference::fill(graph, id, seed)?,
+        };
+        Ok((tensor.uid, bytes))
+    };
+    inputs::bound(graph).map(one).collect()
+}
+
+/// Returns normally distributed elements; `None` for types of fewer than 16 bits and integers.
+fn normal(tensor: &Tensor, source: &mut ChaCha8Rng) -> Result<Option<Vec<u8>>, ReferenceError> {
+    let mut bytes = vec![0; span_bytes(tensor)?];
+    match tensor.dtype {
+        DataType::F16 => draw(&mut bytes, source, |number| f16::from_f64(number).to_le_bytes()),
+        DataType::Bf16 => draw(&mut bytes, source, |number| bf16::from_f64(number).to_le_bytes()),
+        DataType::F32 => draw(&mut bytes, source, |number| (number as f32).to_le_bytes()),
+        DataType::F64 => draw(&mut bytes, source, f64::to_le_bytes),
+        _ => return Ok(None),
     }
-    Ok(buffers)
+    Ok(Some(bytes))
 }
 
 /// Draws elements from a table of normally distributed ones: a logarithm for each of millions of
 /// elements would take longer than the executions.
-fn overwrite(bytes: &mut [u8], dtype: DataType, source: &mut ChaCha8Rng) {
-    match dtype {
-        DataType::F16 => draw(bytes, source, |number| f16::from_f64(number).to_le_bytes()),
-        DataType::Bf16 => draw(bytes, source, |number| bf16::from_f64(number).to_le_bytes()),
-        DataType::F32 => draw(bytes, source, |number| (number as f32).to_le_bytes()),
-        DataType::F64 => draw(bytes, source, f64::to_le_bytes),
-        _ => (),
-    }
-}
-
 fn draw<const BYTES: usize>(bytes: &mut [u8], source: &mut ChaCha8Rng, encode: impl Fn(f64) -> [u8; BYTES]) {
     /// Elements to draw from: a power of two of at most 16 bits.
     const ELEMENTS: usize = 1 << 16;

@@ -17,7 +17,7 @@
 //! | [`race`] | candidates for one graph: verified, then measured until it is clear which is the fastest |
 //! | `session`, `client`, `protocol`, `server`, `execute` | the process of an engine: kept alive, asked, answering, executing, and what is said between them |
 //! | `sensors` | clock and power of an AMD GPU while it works |
-//! | `inputs` | inputs of executions whose results are judged |
+//! | `inputs` | inputs of executions, filled once for each graph |
 //! | `gaussian` | normally distributed inputs of timed executions |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |

@@ -176,6 +176,8 @@ impl Visit<'_, '_> {
     fn conclude(&mut self, index: usize) -> Result<Result<Vec<u8>, Outcome>, RunError> {
         /// The maximum number of calls.
         const MOST_CALLS: f64 = 1000.0;
+        /// The maximum time of all calls, in microseconds.
+        const LONGEST: f64 = 1e6;
         let (Some(engine), Some(measurement)) = (self.engines.get_mut(index), self.job.measurements.get_mut(index))
         else {
             return Ok(Err(Outcome::Failed("there is no such engine".to_owned())));
@@ -190,8 +192,9 @@ impl Visit<'_, '_> {
             .get(index)
             .and_then(|visits| visits.last()?.last())
             .copied();
-        // As long as some turns.
-        let calls = (10.0 * self.plan.turn / time.unwrap_or(1.0).max(0.01)).clamp(1.0, MOST_CALLS);
+        // As long as some turns, if these are short.
+        let all = (10.0 * self.plan.turn).min(LONGEST);
+        let calls = (all / time.unwrap_or(1.0).max(0.01)).clamp(1.0, MOST_CALLS);
         let request = Request::Calls {
             seed: self.plan.seed,
             calls: calls as u32,

@@ -5,7 +5,7 @@ use crate::report;
 use anyhow::Result;
 use comfy_table::Table;
 use rotini_bench::results::{Clock, Load, Results, Row};
-use rotini_time::{MI300X, Measured, Operands, Sustained};
+use rotini_time::{MACHINES, Machine, Measured, Operands, Sustained};
 use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) fn show(results: &Results, output: &Output) -> Result<()> {
 }
 
 /// The columns of constants.
-pub(crate) const COLUMNS: [&str; 4] = ["constant", "measured", "MI300X, model", ""];
+pub(crate) const COLUMNS: [&str; 4] = ["constant", "measured", "model", ""];
 
 /// A table of constants; `None` without any.
 pub(crate) fn table(constants: &[Constant]) -> Option<Table> {
@@ -38,7 +38,7 @@ pub(crate) fn table(constants: &[Constant]) -> Option<Table> {
     Some(table)
 }
 
-/// A quantity as it was measured, and as the model of an MI300X has it.
+/// A quantity as it was measured, and as the model of the device has it, if there is one.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Constant {
     name: String,
@@ -118,12 +118,19 @@ pub(crate) fn measured(results: &Results) -> Measured {
     }
 }
 
+/// Returns the model of a device by its name, such as "AMD Instinct MI300X".
+fn model(device: &str) -> Option<&'static Machine> {
+    let device = device.to_lowercase();
+    MACHINES.iter().find(|machine| device.contains(machine.name))
+}
+
 /// Returns the constants that a run on a GPU measured with its first engine.
 pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     if results.machine.clock != Clock::Gpu {
         return Vec::new();
     }
     let run = Run(results);
+    let model = model(&results.machine.device);
     let warm = |name: &str| run.warm(name);
     let cold = |name: &str| run.cold(name);
     let mut all = Vec::new();
@@ -139,23 +146,19 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
         for (dtype, operands) in [("f16", Operands::F16), ("bf16", Operands::Bf16)] {
             let name = format!("product_{extent}_{dtype}");
             let rate = run.rate(&name);
-            let most = MI300X.ceiling(operands);
+            let most = model.map(|model| model.ceiling(operands));
             // The clock at which matrix units that never wait would have this rate.
-            let clock = rate.map(|rate| rate * 1e3 * MI300X.clock / MI300X.peak(16));
-            let at_most = most * 1e3 * MI300X.clock / MI300X.peak(16);
-            add(format!("{extent}³ in {dtype}"), rate, Some(most), "TFLOP/s");
-            add(
-                format!("{extent}³ in {dtype}, clock at least"),
-                clock,
-                Some(at_most),
-                "MHz",
-            );
+            let clock = |rate: Option<f64>| Some(rate? * 1e3 * model?.clock / model?.peak(16));
+            add(format!("{extent}³ in {dtype}"), rate, most, "TFLOP/s");
+            let name_of_clock = format!("{extent}³ in {dtype}, clock at least");
+            add(name_of_clock, clock(rate), clock(most), "MHz");
             let load = run.load(&name);
-            let limited = MI300X.sustained_clock(operands).map(|clock| clock * 1e3);
+            let limited = model.and_then(|model| Some(model.sustained_clock(operands)? * 1e3));
             let clock = load.map(|load| load.megahertz);
             add(format!("{extent}³ in {dtype}, clock"), clock, limited, "MHz");
             let power = load.and_then(|load| load.watts);
-            add(format!("{extent}³ in {dtype}, power"), power, MI300X.watts, "W");
+            let limit = model.and_then(|model| model.watts);
+            add(format!("{extent}³ in {dtype}, power"), power, limit, "W");
         }
     }
     let ratio = warm("attention_causal_4096").zip(warm("attention_full_4096"));
@@ -172,13 +175,13 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
     add(
         "layernorm 8192×4096, warm".to_owned(),
         near,
-        Some(MI300X.cached / 1e3),
+        model.map(|model| model.cached / 1e3),
         "TB/s",
     );
     add(
         "layernorm 8192×4096, cold".to_owned(),
         far,
-        Some(MI300X.memory / 1e3),
+        model.map(|model| model.memory / 1e3),
         "TB/s",
     );
     add("a graph of one launch".to_owned(), warm("launches_1"), None, "µs");
@@ -204,7 +207,7 @@ pub(crate) mod tests {
     use super::*;
     use rotini_bench::Values;
     use rotini_bench::results::{Machine, Measurement, Outcome, Times, VERSION};
-    use rotini_time::Calibration;
+    use rotini_time::{Calibration, MI300X};
 
     fn row(graph: &str, flops: Option<f64>, bytes: u64, hot: f64, rotating: f64) -> Row {
         let times = |median: f64| Times {
@@ -286,10 +289,22 @@ pub(crate) mod tests {
         assert_eq!(of("rows 4096 apart : dense rows"), Some(2.0));
         assert_eq!(of("rows 576 apart : dense rows"), None);
         // 134 MB in 33.5 µs, without the time that every kernel takes.
-        let (found, reasons) = Calibration::of(&measured(&results), &MI300X);
-        assert_eq!(found.memory.map(f64::round), Some(4238.0));
-        assert_eq!(found.f16.map(f64::round), Some(550.0));
-        assert_eq!((found.bf16, reasons.len()), (None, 1));
+        let (calibration, reasons) = Calibration::of(&measured(&results), &MI300X);
+        assert_eq!(calibration.memory.map(f64::round), Some(4238.0));
+        assert_eq!(calibration.f16.map(f64::round), Some(550.0));
+        assert_eq!((calibration.bf16, reasons.len()), (None, 1));
+        // Other products have other constants; the model knows no other maker's.
+        let other = |device: &str| {
+            let mut results = results.clone();
+            results.machine.device = device.to_owned();
+            constants(&results)
+        };
+        let model = |found: &[Constant]| found.iter().map(|constant| constant.model).collect::<Vec<_>>();
+        assert_eq!(model(&found)[0], Some(MI300X.ceiling(Operands::F16)));
+        assert_ne!(model(&other("AMD Instinct MI325X")), model(&found));
+        let unknown = other("NVIDIA H200");
+        assert!(unknown.iter().all(|constant| constant.model.is_none()));
+        assert!(!unknown.iter().any(|constant| constant.name.ends_with("at least")));
         // The emulator's times say nothing.
         let mut emulated = results;
         emulated.machine.clock = Clock::Emulated;
