@@ -1,17 +1,25 @@
 //! Builds IREE's HAL runtime as a static library and generates its bindings.
 //!
-//! | Step | What |
-//! |---|---|
-//! | sources | vendored in the crate `eerie-sys`, found through `cargo metadata`; `ROTINI_IREE_SOURCE` names another copy (a directory with that crate's `CMakeLists.txt` and `iree/`) |
-//! | native build | CMake (`CMAKE` names the program, 3.26 or newer) and Ninja; drivers local-sync, local-task and hip, and cuda by the cargo feature; the embedded-ELF executable loader alone |
-//! | HIP headers | `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace root, where `scripts/setup` puts them |
-//! | CUDA headers | `ROTINI_CUDA_HEADERS`: a directory with `cuda.h`; only with the feature `cuda` |
-//! | bindings | bindgen over `src/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
-//! | HIP's structures | bindgen over `src/hip.h`: types alone, since the library is opened at run time |
-//! | internals | `src/internal.c`: the only file that includes headers of IREE's drivers that are not part of its API |
+//! The steps are:
 //!
-//! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the
-//! runtime that is shipped.
+//! - Sources: vendored in the crate `eerie-sys`, found through `cargo metadata`.
+//!   `ROTINI_IREE_SOURCE` names another copy (a directory with that crate's `CMakeLists.txt` and
+//!   `iree/`).
+//! - Native build: CMake (`CMAKE` names the program, 3.26 or newer) and Ninja. The drivers are
+//!   local-sync, local-task and hip, and cuda with the cargo feature of that name; the only
+//!   executable loader is that for embedded ELF.
+//! - HIP headers: `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace
+//!   root, where `scripts/setup` puts them.
+//! - CUDA headers: `ROTINI_CUDA_HEADERS`, a directory with `cuda.h`; only with the feature `cuda`.
+//! - Bindings: bindgen over `src/wrapper.h`. Static inline functions get C wrappers, compiled with
+//!   `cc`.
+//! - HIP's structures: bindgen over `src/hip.h`, types only, since the library is opened at run
+//!   time.
+//! - Internals: `src/internal.c`, the only file that includes headers of IREE's drivers that are
+//!   not part of its API.
+//!
+//! IREE is compiled with CMake's `Release` type whatever Cargo's profile, so that tests and benches
+//! run the runtime that is shipped.
 
 use std::{
     env,
@@ -37,15 +45,15 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("IREE_HAL_DRIVER_LOCAL_SYNC", "ON"),
     ("IREE_HAL_DRIVER_LOCAL_TASK", "ON"),
     // The compiler links CPU code as embedded ELF by default: the other loaders would be dead code,
-    // and the one for system libraries would let a vmfb write and dlopen files.
+    // and the one for system libraries would let a vmfb write files and `dlopen` them.
     ("IREE_HAL_EXECUTABLE_LOADER_DEFAULTS", "OFF"),
     ("IREE_HAL_EXECUTABLE_LOADER_EMBEDDED_ELF", "ON"),
     ("IREE_HAL_EXECUTABLE_PLUGIN_DEFAULTS", "OFF"),
 ];
 
-/// Where bindgen and the compiler of its wrappers have to agree with the archive: the system
-/// allocator's control function is a macro that IREE's own build sets, and `NDEBUG` decides on
-/// status features and structure layouts.
+/// Preprocessor flags with which bindgen and the compiler of its wrappers must agree with the
+/// archive: the system allocator's control function is a macro that IREE's own build sets, and
+/// `NDEBUG` decides on status features and structure layouts.
 const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl", "-DNDEBUG"];
 
 fn main() -> Result<()> {
@@ -63,14 +71,14 @@ fn main() -> Result<()> {
     bind(&source, &build, &sdks, &out)
 }
 
-/// The headers of GPU vendors.
+/// The directories with headers of GPU vendors.
 struct Sdks {
-    /// Has `hip/`.
+    /// Directory that contains `hip/`.
     hip: PathBuf,
-    /// Has `include/cuda.h`; with the feature `cuda`.
+    /// Directory that contains `include/cuda.h`, if the feature `cuda` is enabled.
     cuda: Option<PathBuf>,
-    /// Stands in for headers that are included and not used. Searched last, so that a stub never
-    /// hides a real header.
+    /// Directory of stubs for headers that are included but not used. Searched last, so that a stub
+    /// never hides a real header.
     stubs: PathBuf,
 }
 
@@ -80,8 +88,8 @@ impl Sdks {
         fs::create_dir_all(&stubs)?;
         let hip = hip_headers()?;
         if !hip.join("hip/hip_fp16.h").is_file() {
-            // Included by a header that IREE includes, used by none, and missing from trimmed-down
-            // copies.
+            // This header is included by a header that IREE includes. None of its contents are
+            // used, and trimmed-down copies of the headers lack it.
             write_stub(&stubs, "hip/hip_fp16.h", "")?;
         }
         let cuda = match env::var_os("CARGO_FEATURE_CUDA") {
@@ -96,15 +104,16 @@ impl Sdks {
     }
 }
 
-/// The directory that holds `CMakeLists.txt` and `iree/`.
+/// Returns the directory that holds `CMakeLists.txt` and `iree/`.
 fn iree_source() -> Result<PathBuf> {
     let source = match env::var_os("ROTINI_IREE_SOURCE") {
         Some(path) => PathBuf::from(path),
         None => {
-            // The crate has no `links` key that would hand its path to dependents. Cargo wants
-            // every package of the workspace here, and has downloaded those that are being built:
-            // on a new machine the others, which tests need, are downloaded now, so no `--offline`.
-            // Packages of other platforms are left out.
+            // The crate has no `links` key that would pass its path to dependents, so the path is
+            // taken from Cargo's metadata. Those need every package of the workspace, but Cargo has
+            // only downloaded the ones that are being built: on a new machine the others, which
+            // tests need, are downloaded now, so `--offline` is not set. Packages of other
+            // platforms are left out.
             let metadata = cargo_metadata::MetadataCommand::new()
                 .cargo_path(env::var("CARGO")?)
                 .manifest_path(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
@@ -159,7 +168,7 @@ fn build_runtime(source: &Path, sdks: &Sdks, out: &Path) -> Result<PathBuf> {
     Ok(build)
 }
 
-/// A directory with `hip/hip_runtime_api.h` of HIP 6 or newer.
+/// Returns a directory with the `hip/hip_runtime_api.h` of HIP 6 or newer.
 fn hip_headers() -> Result<PathBuf> {
     let workspace = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..");
     let candidates = [
@@ -184,8 +193,10 @@ fn hip_headers() -> Result<PathBuf> {
     .into())
 }
 
-/// IREE expects `ROOT/include` and needs `cuda.h` in it. Its NCCL headers include three more of
-/// CUDA's headers for a single type, and those include half of the compiler's: stubs do.
+/// Returns a directory `ROOT` for IREE, which expects `cuda.h` in `ROOT/include`.
+///
+/// IREE's NCCL headers include three more of CUDA's headers for a single type, and those include
+/// half of the CUDA compiler's headers: stubs suffice.
 fn cuda_root(out: &Path) -> Result<PathBuf> {
     println!("cargo:rerun-if-env-changed=ROTINI_CUDA_HEADERS");
     let header = env::var_os("ROTINI_CUDA_HEADERS")
@@ -205,8 +216,8 @@ fn cuda_root(out: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Writes only what differs: a new time stamp would make Ninja compile every user of the header
-/// again.
+/// Writes a file, unless it has this text already: a new time stamp would make Ninja compile every
+/// user of the header again.
 fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     if fs::read_to_string(&path).is_ok_and(|old| old == text) {
@@ -219,11 +230,11 @@ fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
 }
 
 /// Writes `runtime.rs` and `hip.rs`, compiles the wrappers of static functions and the internals,
-/// and links it all.
+/// and links everything.
 fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
     let includes = [
         source.join("iree/runtime/src"),
-        // Generated: the table of VM operations.
+        // Contains the generated table of VM operations.
         build.join("iree/runtime/src"),
         source.join("iree/third_party/flatcc/include"),
     ];
@@ -316,8 +327,8 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
         internal.include(root.join("include"));
     }
     internal.compile("rotini_iree_internal");
-    // The wrappers use the runtime, the runtime uses flatcc: the linker resolves from left to
-    // right.
+    // The order matters, since the linker resolves from left to right: the wrappers use the
+    // runtime, and the runtime uses flatcc.
     println!("cargo:rustc-link-lib=static=eerie_runtime");
     println!("cargo:rustc-link-lib=static=flatcc_parsing");
     println!("cargo:rustc-link-lib=m");

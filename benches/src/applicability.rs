@@ -1,9 +1,9 @@
-//! Measures what a host asks without a context, through the C ABI, for conv+bias+relu:
+//! Measures the queries that a host makes without a context, through the C ABI, for conv+bias+relu:
 //! `GetApplicableEngineIds`, `EnumerateCandidates` and `GetPrediction`.
 //!
-//! A host asks every engine about every graph, and most answers are no. So the answer must be
-//! cheap: it may not compile, and may not open a compiler or a device. The peer is the least that
-//! any answer costs: decoding and validating the bytes.
+//! A host asks every engine about every graph, and is declined by most of them. So the answer must
+//! be cheap: it may not compile, and may not open a compiler or a device. The peer is the minimum
+//! that any answer costs: decoding and validating the bytes.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};
@@ -12,7 +12,7 @@ use anyhow::Result;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// The most that a host waits for each candidate or prediction.
+/// Limit of the time for each candidate or prediction.
 const A_CANDIDATE: Duration = Duration::from_micros(200);
 
 pub(crate) fn run() -> Result<Vec<Row>> {

@@ -1,13 +1,14 @@
-//! Creating a context for conv+bias+relu: compiled, from disk, from memory and from bytes.
+//! Measures creating a context for conv+bias+relu: compiled, from disk, from memory and from bytes.
 //!
-//! | Process | What it does | Peer |
-//! |---|---|---|
-//! | the first | compiles the graph in a compile worker, which stays | the bare compiler on the same MLIR, which starts again for each graph |
-//! | each later one | finds the code on disk, or in the bytes of a serialized context. It does not look for a compiler | reading and loading the same vmfb with IREE alone |
-//! | the same process again | a second context shares the loaded code | the answer whether the graph is applicable, which creation includes |
+//! - The first process compiles the graph in a compile worker, which stays. The peer is the bare
+//!   compiler on the same MLIR, which starts anew for each graph.
+//! - Each later process finds the code on disk, or in the bytes of a serialized context, and does
+//!   not look for a compiler. The peer is reading and loading the same vmfb with IREE alone.
+//! - In the same process again, a second context shares the loaded code. The peer is the query
+//!   whether the graph is applicable, which creation includes.
 //!
-//! Each sample of a later process comes from a new process, because after the first time everything
-//! is in memory. The processes measure the times themselves, without their start.
+//! Each sample of a later process comes from a new process, because after the first creation
+//! everything is in memory. The processes measure the times themselves, without their own start.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{Samples, interleave, timed};
@@ -26,9 +27,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What a memory hit may take.
+/// Limit of a memory hit.
 const MEMORY: Bar = Bar::Most(Duration::from_micros(20));
-/// What a disk hit and loading from bytes may take.
+/// Limit of a disk hit and of loading from bytes.
 const DISK: Bar = Bar::Most(Duration::from_millis(3));
 
 pub(crate) fn run() -> Result<Vec<Row>> {
@@ -37,8 +38,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The first process on an MI300: emulated, which adds to the time and is in no way part of the
-/// compiler's.
+/// Measures the first process on an MI300. The device is emulated, which adds to the plugin's time
+/// but not to the bare compiler's.
 fn compiled_for_mi300() -> Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);
@@ -94,7 +95,7 @@ fn on_the_cpu() -> Result<Vec<Row>> {
             timed(10, || subject.expect_applicable(&bytes)),
         )
     };
-    // Each is gone before the next is made.
+    // Each context is destroyed before the next is created.
     let alone = again(100)?;
     let first = subject.context(&bytes)?;
     let shared = again(100)?;
@@ -131,7 +132,7 @@ fn on_the_cpu() -> Result<Vec<Row>> {
     ])
 }
 
-/// The bare compiler with what the plugin would give it.
+/// The bare compiler, with the MLIR and the flags that the plugin would pass to it.
 struct Peer {
     compiler: Program,
     mlir: String,
@@ -180,7 +181,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// This program as another process.
+    /// Returns the command that runs this program as another process.
     fn command(self, file: &Path, cache: &Path) -> Result<Command> {
         let name = self.to_possible_value().context("the part has no name")?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -193,7 +194,7 @@ impl Part {
         Ok(command)
     }
 
-    /// The other process's main function.
+    /// Runs the task, as the other process's main function.
     pub(crate) fn play(self, file: &Path) -> Result<()> {
         let bytes = std::fs::read(file)?;
         match self {
@@ -215,9 +216,9 @@ impl Part {
                     Ok((HalDevice::local_sync(&instance)?, instance))
                 };
                 tell(device, |(device, instance)| {
-                    // With the reading: the plugin reads its file, too.
+                    // Reading is included, because the plugin reads its file too.
                     let code = std::fs::read(file)?;
-                    // SAFETY: the process that started this one has just had it compiled.
+                    // SAFETY: the process that started this one has just had the vmfb compiled.
                     let executable = unsafe { Module::load(instance, code.into()) }?;
                     Ok(Session::new(device, &executable)?)
                 })
@@ -226,7 +227,7 @@ impl Part {
     }
 }
 
-/// Something small in half precision.
+/// Returns a small graph in half precision.
 fn relu() -> Graph {
     let mut builder = GraphBuilder::new("relu");
     let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F16, &[64]));
@@ -234,12 +235,12 @@ fn relu() -> Graph {
     builder.build()
 }
 
-/// What a process waited for.
+/// The times of the steps of a task.
 #[derive(Debug, Serialize, Deserialize)]
 struct Times {
-    /// Loading the library and creating a handle; creating a device.
+    /// Time to load the library and create a handle, or to create a device.
     handle: Duration,
-    /// Creating a context; reading and loading a vmfb.
+    /// Time to create a context, or to read and load a vmfb.
     create: Duration,
 }
 

@@ -1,8 +1,9 @@
-//! What the plugin adds to an execution: a sum of 16 elements on local-sync, through the C ABI.
+//! Measures the plugin's overhead per execution, by a sum of 16 elements on local-sync through the
+//! C ABI.
 //!
-//! The work is so small that all of the time is overhead: uids to arguments, checks, a lane of the
-//! pool, IREE's VM and HAL. The peer is a bare `iree_vm_invoke` of the same vmfb on the same
-//! buffers. The vmfb comes from the cache directory that the plugin has just filled.
+//! The work is so small that all of the time is overhead: mapping uids to arguments, checks, taking
+//! a lane of the pool, IREE's VM and HAL. The peer is a bare `iree_vm_invoke` of the same vmfb on
+//! the same buffers. The vmfb comes from the cache directory, which the plugin has just filled.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};
@@ -29,8 +30,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     let samples = interleave(
         500,
         timed(100, || {
-            // SAFETY: there is a buffer of its span for every tensor of the graph, and a workspace
-            // of the context's size.
+            // SAFETY: every tensor of the graph has a buffer of its span, and the workspace has the
+            // context's size.
             Ok(unsafe { context.execute(workspace, &pack) }?)
         }),
         timed(100, || Ok(bare.invoke()?)),
@@ -58,7 +59,7 @@ fn sum() -> Graph {
     b.build()
 }
 
-/// An invocation of what the plugin compiled, on the same buffers.
+/// Returns a bare invocation of the code that the plugin compiled, on the same buffers.
 fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let runtime = Runtime::new(Config::from_env())?;
     let device = runtime.host()?;
@@ -71,7 +72,7 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     );
 
     let instance = Instance::new()?;
-    // SAFETY: the compiler made it, for this machine.
+    // SAFETY: the compiler produced the code for this machine.
     let executable = unsafe { Module::load(&instance, entry.payload.as_ref().into()) }?;
     let mut parameters = Vec::new();
     for argument in &rotini_emit::signature(&plan.graph)?.arguments {
@@ -86,7 +87,7 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
             .iter()
             .find(|buffer| buffer.uid == *uid)
             .context("a tensor without a buffer")?;
-        // SAFETY: the buffers have the spans of their tensors, and live in the caller as long as
+        // SAFETY: the buffers have the spans of their tensors, and the caller keeps them as long as
         // the invocation.
         unsafe { invocation.bind(index, buffer.ptr) }?;
     }

@@ -1,17 +1,17 @@
-//! What a user of rotini waits for, each against a peer in the same run.
+//! Latencies that a user of rotini sees, each next to a peer in the same run.
 //!
 //! A duration alone says more about the machine than about rotini. So every row has a peer: the
-//! least that the same answer can cost. If a row has a bar, it says whether the bar is met. The
-//! exit code is 1 if one is not.
+//! minimum that the same result can cost. Rows with a bar say whether it is met. The exit code is 1
+//! if any bar is missed.
 //!
 //! | File | What it measures |
 //! |---|---|
-//! | `applicability` | the question that a host asks of every engine for every graph |
-//! | `execution` | what the plugin adds to an execution |
+//! | `applicability` | the query that a host makes to every engine for every graph |
+//! | `execution` | the plugin's overhead per execution |
 //! | `creation` | creating a context: compiled, from disk, from memory |
 //!
-//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and
-//! runs this. What compares engines is `rotini bench`.
+//! All of them use the C ABI of the shared library's release build. `scripts/bench` builds and runs
+//! this program. Engines are compared by `rotini bench`.
 
 mod applicability;
 mod creation;

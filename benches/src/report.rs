@@ -1,4 +1,4 @@
-//! Results: a table in Markdown for people, JSON for machines.
+//! Results, as a Markdown table and as JSON.
 
 use crate::sampling::Samples;
 use comfy_table::{Cell, CellAlignment, Table, presets};
@@ -7,14 +7,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What has to hold.
+/// A limit that a measurement must keep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bar {
-    /// Ours takes at most this.
+    /// The plugin's time is at most this.
     Most(Duration),
-    /// Ours takes at most this much more than its peer.
+    /// The plugin's time exceeds the peer's by at most this.
     Over(Duration),
-    /// Ours takes at most this many times what its peer takes.
+    /// The plugin's time is at most this multiple of the peer's.
     Times(f64),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Bar {
     }
 }
 
-/// Microseconds of one call.
+/// Times of one call in µs.
 #[derive(Debug, Serialize)]
 struct Timing {
     median: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Row {
     peer_us: Timing,
     ratio: f64,
     samples: usize,
-    /// Absent where the row is for information.
+    /// Absent if the row has no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     bar: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The samples of `what` and of its `peer`, held against `bar` by their medians.
+    /// Returns the row for the samples of `what` and of its `peer`. The bar is checked against the
+    /// medians.
     pub(crate) fn new(
         what: impl Into<String>,
         peer: &'static str,
@@ -98,20 +99,20 @@ impl Row {
     }
 }
 
-/// All measurements of a run, and what they were taken on.
+/// All measurements of a run, and the plugin and machine that they are from.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// The library that was measured.
+    /// The measured library.
     plugin: PathBuf,
     machine: String,
-    /// The load average of the minute before the run: above 0, the figures are those of a busy
-    /// machine.
+    /// The load average of the minute before the run. The higher above 0, the more the times are
+    /// those of a busy machine.
     load_average: Option<f64>,
     pub(crate) rows: Vec<Row>,
 }
 
 impl Report {
-    /// An empty report on a plugin and this machine.
+    /// Returns an empty report for a plugin and this machine.
     pub(crate) fn new(plugin: PathBuf) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
@@ -135,7 +136,7 @@ impl Report {
         }
     }
 
-    /// Whether every bar is met.
+    /// Returns true if every bar is met.
     pub(crate) fn all_met(&self) -> bool {
         self.rows.iter().all(|row| row.met != Some(false))
     }
@@ -176,7 +177,7 @@ fn ratio(ours: Duration, peer: Duration) -> f64 {
     ours.as_secs_f64() / peer.as_secs_f64()
 }
 
-/// A duration with a unit that keeps it short.
+/// Formats a duration in a unit that keeps it short.
 fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

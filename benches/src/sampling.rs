@@ -1,8 +1,8 @@
-//! Takes samples of two things in turn.
+//! Interleaved sampling of two functions.
 //!
-//! Divan and criterion take all samples of one function and then all of the next. If clocks and
-//! neighbours change meanwhile, the ratio of the two blocks says little. Here each sample of ours
-//! has one of its peer beside it.
+//! Divan and criterion take all samples of one function, then all of the next. If clocks or other
+//! load change in between, the ratio of the two blocks says little. Here each sample of ours is
+//! taken next to one of its peer.
 
 use anyhow::Result;
 use std::hint::black_box;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
-    /// How many there are.
+    /// Returns the number of samples.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The duration that this share of the samples is below.
+    /// Returns the quantile of the samples at `share`.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         let last = self.0.len().saturating_sub(1);
         // Rounded to the nearest sample.
@@ -27,12 +27,12 @@ impl Samples {
     }
 }
 
-/// Samples of ours and of its peer, in turn and in changing order, after a tenth more that is
-/// thrown away.
+/// Takes `count` samples of ours and of its peer, alternating and in alternating order, after a
+/// warm-up of a tenth of that number, which is discarded.
 ///
 /// # Errors
 ///
-/// The first of either.
+/// Returns the first error of either function.
 pub(crate) fn interleave(
     count: usize,
     mut ours: impl FnMut() -> Result<Duration>,
@@ -41,7 +41,8 @@ pub(crate) fn interleave(
     let warm_up = count.div_ceil(10);
     let mut samples = (Vec::with_capacity(count), Vec::with_capacity(count));
     for round in 0..warm_up + count {
-        // What runs second finds the caches as the first left them: each has that half of the time.
+        // The second of the two finds the caches as the first left them. Each is second in half of
+        // the rounds.
         let pair = if round % 2 == 0 {
             let ours = ours()?;
             (ours, peer()?)
@@ -59,8 +60,8 @@ pub(crate) fn interleave(
     Ok((Samples(samples.0), Samples(samples.1)))
 }
 
-/// A sample that is the mean of `batch` calls, for what is short beside reading the clock. What the
-/// calls return is dropped in that time.
+/// Returns a sampler whose samples are the mean of `batch` calls, for calls that are short compared
+/// with reading the clock. Dropping the results is part of the measured time.
 pub(crate) fn timed<T>(batch: u32, mut call: impl FnMut() -> Result<T>) -> impl FnMut() -> Result<Duration> {
     move || {
         let started = Instant::now();

@@ -1,4 +1,5 @@
-//! What is measured: the plugin behind its C ABI, a graph as bytes, and the graph's buffers.
+//! The subject of measurements: the plugin behind its C ABI, a graph as bytes, and the graph's
+//! buffers.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rotini_graph::{DataType, Graph, PointwiseMode, Tensor, TensorKind, element_span};
@@ -7,10 +8,11 @@ use rotini_tests::cases::{Conv, Order};
 use rotini_tests::harness::Memory;
 use rotini_wire::candidate_page::MAX_CANDIDATES;
 
-/// Alignment of buffers: what lets compiled code use them in place, as hipMalloc's memory does.
+/// Alignment of buffers in bytes, which lets compiled code use them in place, as it can with memory
+/// from hipMalloc.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// A handle of the plugin with its only engine.
+/// A handle of the plugin, which has a single engine.
 pub(crate) struct Subject {
     /// The handle.
     pub(crate) handle: Handle,
@@ -20,8 +22,8 @@ pub(crate) struct Subject {
 impl Subject {
     /// Loads the plugin and creates a handle.
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: the file is the plugin that this workspace builds, or what the user named in its
-        // stead.
+        // SAFETY: the file is the plugin that this workspace builds, or another that the user named
+        // instead.
         let plugin = unsafe { Plugin::load(rotini_tests::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
         let &[engine] = engines.as_slice() else {
@@ -33,13 +35,13 @@ impl Subject {
         })
     }
 
-    /// Asks whether a graph can be executed, and makes sure that it can.
+    /// Queries whether a graph can be executed, and fails if it cannot.
     pub(crate) fn expect_applicable(&self, graph: &[u8]) -> Result<()> {
         ensure!(self.handle.applicable(graph)? == [self.engine], "the graph is declined");
         Ok(())
     }
 
-    /// Returns the number of configurations of a graph, from a page with all of them.
+    /// Returns the number of candidates of a graph, from a page that contains all of them.
     pub(crate) fn candidates(&self, graph: &[u8]) -> Result<usize> {
         let details = self
             .handle
@@ -61,8 +63,8 @@ impl Subject {
     }
 }
 
-/// The convolution that the bars speak of: 64 to 64 channels at 56 × 56, 3 × 3, with bias and relu,
-/// f32, NHWC.
+/// Returns the convolution that the bars are defined for: 64 to 64 channels at 56 × 56, 3 × 3, with
+/// bias and relu, f32, NHWC.
 pub(crate) fn conv_bias_relu() -> Graph {
     Conv::new(1, 64, 64, 56, 3, 1, DataType::F32, Order::Last).fused(PointwiseMode::ReluFwd, false)
 }
@@ -95,7 +97,7 @@ impl Buffers {
         })
     }
 
-    /// The variant pack, and the workspace. Both are valid as long as this is.
+    /// Returns the variant pack and the workspace. Both are valid as long as `self` is.
     pub(crate) fn variant_pack(&mut self) -> (Vec<DeviceBuffer>, *mut std::ffi::c_void) {
         let buffers = self.memory.iter_mut();
         let buffers = buffers.map(|(tensor, memory)| DeviceBuffer {
@@ -105,7 +107,7 @@ impl Buffers {
         (buffers.collect(), self.workspace.pointer().cast())
     }
 
-    /// The elements of a tensor in its logical order.
+    /// Returns the elements of a tensor in logical order.
     pub(crate) fn values(&self, name: &str) -> Result<Vec<f32>> {
         let (tensor, memory) = self
             .memory
@@ -120,7 +122,7 @@ impl Buffers {
     }
 }
 
-/// Where the elements of a tensor are, in its logical order, counted in elements.
+/// Returns the offsets of a tensor's elements in logical order, in elements.
 fn offsets(tensor: &Tensor) -> Vec<usize> {
     tensor
         .dims

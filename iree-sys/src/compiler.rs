@@ -1,8 +1,8 @@
 //! The part of the compiler's C API (`iree/compiler/embedding_api.h`, API version 1) that this
 //! crate calls.
 //!
-//! A table written by hand, because the library is opened at run time and bindgen's own loader is
-//! made for another version of libloading. Wherever the header says `enum`, the type here is
+//! The table is written by hand, because the library is opened at run time and bindgen's own loader
+//! requires another version of libloading. For each `enum` of the header the type here is
 //! [`c_uint`], so that a value that this crate does not know is no undefined behaviour.
 
 #![allow(non_camel_case_types, non_snake_case, reason = "the header's names")]
@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! opaque {
     ($($name:ident),+ $(,)?) => {$(
-        /// Opaque.
+        /// An opaque type of the C API.
         #[repr(C)]
         #[derive(Debug)]
         pub struct $name {
@@ -54,11 +54,11 @@ macro_rules! table {
         }
 
         impl Api {
-            /// Resolves every function.
+            /// Resolves every function of the table.
             ///
             /// # Errors
             ///
-            /// Names the first symbol that is missing.
+            /// The error names the first symbol that is missing.
             ///
             /// # Safety
             ///

@@ -1,23 +1,33 @@
-//! IREE from Rust: the compiler, and the HAL runtime that runs what it makes.
+//! IREE from Rust: the compiler, and the HAL runtime that executes compiled modules.
 //!
-//! | Layer | Compiler | Runtime | What it adds |
-//! |---|---|---|---|
-//! | sys, the crate `iree-sys` | [`iree_sys::compiler`] | [`iree_sys::runtime`] | the C headers: names, types, nothing else |
-//! | result | [`compiler::CompileError`] | [`result`] | a status or an error object becomes a `Result`, its text copied and freed |
-//! | safe | [`compiler`] | [`runtime`] | ownership, lifetimes, threads |
+//! | Layer | Compiler | Runtime |
+//! |---|---|---|
+//! | sys: the crate `iree-sys` | [`iree_sys::compiler`] | [`iree_sys::runtime`] |
+//! | result | [`compiler::CompileError`] | [`result`] |
+//! | safe | [`compiler`] | [`runtime`] |
+//!
+//! The sys layer is the C headers: names and types, nothing else. The result layer turns a status
+//! or an error object into a `Result`, with its text copied and freed. The safe layer adds
+//! ownership, lifetimes and threads.
 //!
 //! The runtime is compiled from source by `iree-sys` and linked statically, with the HAL drivers
-//! local-sync, local-task and hip, and cuda by the feature of that name. GPU drivers open the
-//! vendor's library when a device is created, and report it missing as an error. The compiler is
-//! not linked: it is found and opened, or run, when it is needed.
+//! local-sync, local-task and hip, and with cuda if the cargo feature of that name is enabled. GPU
+//! drivers open the vendor's library when a device is created, and report a missing library as an
+//! error. The compiler is not linked: its library or program is found, and opened or run, when it
+//! is needed.
 //!
-//! What is `unsafe` here, and why:
+//! The `unsafe` functions, and what their callers vouch for:
 //!
 //! | Function | What the caller vouches for |
 //! |---|---|
 //! | [`runtime::Module::load`] | the machine code in the vmfb |
-//! | [`runtime::Buffer::import`], [`runtime::Invocation::bind`], [`bind_workspace`](runtime::Invocation::bind_workspace) | the memory |
+//! | [`runtime::Buffer::import`] | the memory |
+//! | [`runtime::Buffer::read`], [`runtime::Buffer::write`] | that nothing else uses the bytes |
+//! | [`runtime::Invocation::bind`] | the memory |
+//! | [`runtime::Invocation::bind_buffer`] | that nothing else uses the buffer |
+//! | [`runtime::Invocation::bind_workspace`] | the memory |
 //! | [`compiler::InProcess::open`] | the library |
+//! | [`result::check`] | the status |
 //!
 //! # Example
 //!
@@ -29,15 +39,20 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mlir = "
-//!   util.func public @negate(%in: !hal.buffer_view, %out: !hal.buffer_view, %wait: !hal.fence, %signal: !hal.fence) {
+//!   util.func public @negate(%in: !hal.buffer_view, %out: !hal.buffer_view,
+//!                            %wait: !hal.fence, %signal: !hal.fence) {
 //!     %x = hal.tensor.import wait(%wait) => %in : !hal.buffer_view -> tensor<4xf32>
 //!     %y = arith.negf %x : tensor<4xf32>
 //!     %z = hal.tensor.alias wait(%wait) => %y : tensor<4xf32> to %out : !hal.buffer_view
 //!     %b = hal.tensor.barrier join(%z : tensor<4xf32>) => %signal : !hal.fence
 //!     util.return
 //!   }";
-//! let flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-//!     "--iree-llvmcpu-target-cpu=host"].map(String::from);
+//! let flags = [
+//!     "--iree-hal-target-device=local",
+//!     "--iree-hal-local-target-device-backends=llvm-cpu",
+//!     "--iree-llvmcpu-target-cpu=host",
+//! ]
+//! .map(String::from);
 //! let compiled = Program::new(&find_program()?)?.compile(&CompileRequest {
 //!     mlir,
 //!     name: "negate.mlir",

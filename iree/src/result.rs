@@ -1,8 +1,8 @@
-//! From a C status to a `Result`.
+//! Conversion of a C status to a `Result`.
 //!
-//! IREE's runtime returns a pointer whose low bits are a code and whose rest, if any, is an
-//! allocated message with the source location. [`check`] consumes it: the message is copied out and
-//! freed, on every path.
+//! IREE's runtime returns a pointer whose low bits are a code and whose other bits, if not zero,
+//! point to an allocated message with the source location. [`check`] consumes the status: the
+//! message is copied out and freed, on every path.
 
 use std::{ffi::c_char, fmt, ptr, slice};
 
@@ -22,7 +22,7 @@ pub enum Code {
     DeadlineExceeded,
     /// A symbol, device or file is missing.
     NotFound,
-    /// What was to be created is there already.
+    /// The object that was to be created exists already.
     AlreadyExists,
     /// The caller may not do this.
     PermissionDenied,
@@ -38,7 +38,7 @@ pub enum Code {
     Unimplemented,
     /// An invariant broke, in IREE or in a library under it.
     Internal,
-    /// A service or library is not there; without `libamdhip64.so`, HIP reports this.
+    /// A service or library is missing; without `libamdhip64.so`, HIP reports this.
     Unavailable,
     /// Data is lost or corrupt.
     DataLoss,
@@ -92,13 +92,13 @@ impl Status {
         Self { code, message }
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// IREE's text.
+    /// Returns IREE's text.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -113,7 +113,7 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// Consumes a status: `Ok` for OK, else the copied code and message.
+/// Consumes a status, and returns `Ok` for OK, else the copied code and message.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The compiler in both modes: same bytes, same identity, diagnostics, concurrency, discovery.
+//! Tests of the compiler as a program and in process: same bytes, same identity, diagnostics,
+//! concurrency, discovery.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -44,12 +45,12 @@ fn both_modes_make_the_same_bytes() {
         let [a, b] = compilers().map(|compiler| compiler.compile(&request).unwrap());
         assert!(a.vmfb == b.vmfb, "{} and {} bytes differ", a.vmfb.len(), b.vmfb.len());
         assert_eq!(a.statistics, b.statistics);
-        // And a second time, from another temporary directory.
+        // A second compilation, in another temporary directory, gives the same bytes.
         assert!(a.vmfb == program().compile(&request).unwrap().vmfb);
     }
 }
 
-/// Whether the module calls IREE's allocation in the middle of a queue: the names of imports are in
+/// Returns whether the module calls IREE's queue-ordered allocation: the names of imports are in
 /// its bytes.
 fn imports_alloca(vmfb: &[u8]) -> bool {
     let imports = |name: &[u8]| vmfb.windows(name.len()).any(|window| window == name);
@@ -74,8 +75,8 @@ fn a_module_of_the_right_form_computes_in_place() {
     }
 }
 
-/// The order that the function ABI must not have: workspace first, output second. The result is
-/// then allocated and copied, and the statistics have to give that away.
+/// Swaps the parameters into the order that the function ABI must not have: workspace first, output
+/// second. The result is then allocated and copied, and the statistics have to show that.
 #[test]
 fn statistics_show_a_module_that_allocates() {
     let swapped = MODULE
@@ -131,7 +132,7 @@ fn diagnostics_reach_the_error() {
             let error = compiler.compile(&request(mlir, &cpu())).unwrap_err();
             assert!(matches!(error, CompileError::Rejected { .. }), "{mode}: {error:?}");
             assert!(error.diagnostics().contains(says), "{mode}: {}", error.diagnostics());
-            // The summary is the line that matters.
+            // The summary is the line with the error.
             let text = error.to_string();
             assert!(
                 text.contains("error:") && text.contains(says) && !text.contains('\n'),
@@ -196,7 +197,7 @@ fn what_is_no_compiler_is_refused() {
         "{error}"
     );
 
-    // SAFETY: there is no code in it that could run.
+    // SAFETY: the file contains no code that could run.
     let error = unsafe { InProcess::open(&script) }.unwrap_err();
     assert!(
         matches!(error, CompileError::Library { .. }) && error.to_string().contains("iree-compile"),
@@ -226,7 +227,8 @@ fn a_program_that_hangs_is_ended() {
     }
 }
 
-/// A program that the system kills is an error that says so, not a hang and not a crash here.
+/// A program that the system kills causes an error that says so, not a hang and not a crash of this
+/// process.
 #[test]
 fn a_crash_of_the_program_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

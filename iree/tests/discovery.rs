@@ -1,4 +1,5 @@
-//! Finding the compiler. One test, since it changes the environment of its process.
+//! Tests of finding the compiler. They are one test, since it changes the environment of its
+//! process.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -12,7 +13,7 @@ use rotini_iree::compiler::{find_library, find_program, find_worker};
 
 const WHEEL: &str = "lib/python3.99/site-packages/iree/compiler/_mlir_libs";
 
-/// An installation as pip lays it out, with files that only look like ELF.
+/// Creates an installation with pip's layout, of files that only look like ELF.
 fn install(prefix: &Path) {
     fs::create_dir_all(prefix.join(WHEEL)).unwrap();
     fs::create_dir_all(prefix.join("bin")).unwrap();
@@ -49,7 +50,7 @@ fn order_of_places() {
     let program = |prefix: &Path| prefix.join(WHEEL).join("iree-compile");
     let library = |prefix: &Path| prefix.join(WHEEL).join("libIREECompiler.so");
 
-    // A script names the program of its installation, and nothing else is looked at.
+    // A script leads to the program of its installation, and nothing else is examined.
     set("HOME", Some(&empty));
     set("PATH", Some(&path.join("bin")));
     set("VIRTUAL_ENV", Some(&venv));
@@ -67,7 +68,7 @@ fn order_of_places() {
     set("ROTINI_IREE_COMPILE", None);
     set("ROTINI_IREE_COMPILER_LIB", None);
     if option_env!("ROTINI_IREE_COMPILE").is_some() || option_env!("ROTINI_IREE_COMPILER_LIB").is_some() {
-        // The path that was built in comes before everything below.
+        // The built-in path takes precedence over everything below.
         eprintln!("skipped: order without a built-in path, since this build has one");
         return;
     }
@@ -79,7 +80,7 @@ fn order_of_places() {
     assert_eq!(find_program().unwrap(), program(&path));
     assert_eq!(find_library().unwrap(), library(&path));
 
-    // A Python alone, reached through a link as in a virtual environment.
+    // An installation with Python alone, reached through a link as in a virtual environment.
     fs::remove_file(path.join("bin/iree-compile")).unwrap();
     fs::write(path.join("bin/python3.99"), "").unwrap();
     mode(&path.join("bin/python3.99"), 0o755);
@@ -92,7 +93,7 @@ fn order_of_places() {
     assert!(error.tried().any(|tried| tried.starts_with(&empty)), "{error}");
 }
 
-/// If a named file is not used, the reason says what it is.
+/// If a named file is not used, the reason says what the file is.
 fn true_reasons(directory: &Path) {
     let file = |name: &str, content: &[u8], bits| {
         let path = directory.join(name);

@@ -1,8 +1,8 @@
-//! Recordings of launches, on the emulated HIP library with kernels that do nothing: what they
-//! contain is compared with the programs that are written here.
+//! Recordings of launches, on the emulated HIP library with kernels that do nothing: they are
+//! compared with the programs that are written here.
 //!
-//! `ROTINI_HIP_EMULATOR` names the library, else it is looked for beside this test. Without it
-//! everything here is skipped, and says so.
+//! `ROTINI_HIP_EMULATOR` names the library, else it is searched beside this test. Without it all
+//! tests here are skipped, and say so.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ use rotini_iree::runtime::{
     Recording, Session, TensorType, Word,
 };
 
-/// The emulated library, if it was built.
+/// Returns the emulated library, if it was built.
 fn emulator() -> Option<PathBuf> {
     let path = std::env::var_os("ROTINI_HIP_EMULATOR").map(PathBuf::from).or_else(|| {
         let executable = std::env::current_exe().unwrap();
@@ -39,14 +39,14 @@ fn emulator() -> Option<PathBuf> {
     path
 }
 
-/// A GPU that all tests share.
+/// Returns a GPU that all tests share.
 fn device() -> Option<&'static HalDevice> {
     static DEVICE: OnceLock<Option<HalDevice>> = OnceLock::new();
     DEVICE
         .get_or_init(|| {
             let path = emulator()?;
-            // SAFETY: the first to come here, before the library is loaded; no test reads the
-            // environment.
+            // SAFETY: runs once, before the library is loaded; no test reads the environment
+            // meanwhile.
             unsafe { std::env::set_var("HIPEMU_NOOP", "1") };
             let options = GpuOptions {
                 library: Some(path.to_str().unwrap().to_owned()),
@@ -61,7 +61,7 @@ fn tensor(shape: &[i64]) -> Parameter {
     Parameter::Tensor(TensorType::new(ElementType::F32, shape).unwrap())
 }
 
-/// Records `@main` of a program, with the parameters that follow its tensors.
+/// Records `@main` of a program, with the workspace and fence parameters after its tensors.
 fn record(device: &HalDevice, mlir: &str, tensors: &[&[i64]]) -> Result<Recording, String> {
     let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
     let parameters = tensors.iter().map(|shape| tensor(shape)).chain(rest).collect();
@@ -79,7 +79,8 @@ fn record_with(device: &HalDevice, mlir: &str, parameters: Vec<Parameter>) -> Re
 /// The tensors of a [`program`].
 const SQUARES: [&[i64]; 2] = [&[64, 64]; 2];
 
-/// A function of one input and one output, both 64 × 64, around a body that makes `%r` of `%x`.
+/// Returns a function of one input and one output, both 64 × 64, around a body that computes `%r`
+/// from `%x`.
 fn program(body: &str) -> String {
     format!(
         "module @program {{
@@ -103,7 +104,7 @@ fn launch(command: &Command) -> &Launch {
     }
 }
 
-/// The addresses that a launch is given.
+/// Returns the addresses among the arguments of a launch.
 fn addresses(command: &Command) -> Vec<Address> {
     launch(command)
         .parameters
@@ -133,7 +134,7 @@ fn two_matmuls_are_two_launches_with_the_workspace_between() {
         let launch = launch(command);
         assert!(!launch.function.0.is_null());
         assert!(launch.grid.iter().chain(&launch.block).all(|&extent| extent > 0));
-        // Whole waves.
+        // Workgroups consist of whole wavefronts.
         assert_eq!(launch.block.iter().product::<u32>() % 64, 0, "{launch:?}");
     }
     assert_ne!(launch(first).function, launch(second).function);
@@ -179,12 +180,12 @@ fn what_is_no_kernel_is_a_copy_or_a_fill() {
     assert_eq!(recording.unwrap().commands(), [fill]);
 }
 
-/// Numbers that are passed by value are found again in what kernels are given; what is calculated
-/// of them on the host is refused.
+/// Numbers that are passed by value are found among the kernels' arguments; a function that
+/// calculates with them on the host is refused.
 #[test]
 fn numbers_are_words_of_kernels() {
     let Some(device) = device() else { return };
-    // %r is %x times %p, which `before` and, in the loop, `inside` make of %n and %d.
+    // %r is %x times %p, which `before` and, in the loop, `inside` compute from %n and %d.
     let program = |before: &str, inside: &str| {
         let map = "affine_map<(a, b) -> (a, b)>";
         program(&format!(
@@ -234,8 +235,8 @@ fn numbers_are_words_of_kernels() {
     assert!(error.contains("does not do the same thing every time"), "{error}");
 }
 
-/// Constants are uploaded when the session is created, in several pieces, and all of it is there
-/// afterwards.
+/// Constants are uploaded when the session is created, in several chunks, and all of them are
+/// complete afterwards.
 #[test]
 fn constants_have_a_place_of_their_own() {
     let Some(device) = device() else { return };
@@ -262,7 +263,7 @@ fn constants_have_a_place_of_their_own() {
 
     type Download = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
     let mut found = vec![0.0_f32; values.len()];
-    // SAFETY: HIP's header declares the function like this; the constant has as many bytes.
+    // SAFETY: HIP's header declares the function with this type; the constant has this many bytes.
     let status = unsafe {
         let library = libloading::Library::new(emulator().unwrap()).unwrap();
         let download = library.get::<Download>("hipMemcpyDtoH").unwrap();
@@ -270,15 +271,15 @@ fn constants_have_a_place_of_their_own() {
         download(found.as_mut_ptr().cast(), source, values.len() * 4)
     };
     assert_eq!(status, 0);
-    // No list of thousands of numbers when it is not.
+    // Not `assert_eq`, which would print thousands of numbers on failure.
     assert!(found == values, "the first are {:?}", &found[..4]);
 }
 
 #[test]
 fn what_a_plan_cannot_have_is_refused() {
     let Some(device) = device() else { return };
-    // No workspace is given for what is between the two matmuls, so the function allocates it each
-    // time.
+    // The intermediate tensor between the two matmuls has no workspace, so the function allocates
+    // it in each invocation.
     let mlir = include_str!("shell.mlir")
         .replace(
             "    %t0 = hal.tensor.transients %a0 : tensor<16x8xf32> from %ws : !hal.buffer\n",
@@ -291,7 +292,7 @@ fn what_a_plan_cannot_have_is_refused() {
     let session = Session::new(device, &executable).unwrap();
     let shapes: [&[i64]; 4] = [&[16, 24], &[24, 32], &[32, 8], &[16, 8]];
     let mut parameters: Vec<_> = shapes.iter().map(|shape| tensor(shape)).collect();
-    // Declared as a fence, since the function does not say how large a workspace is.
+    // The workspace is declared as a fence, since the function does not state how large it is.
     parameters.extend([Parameter::WaitFence, Parameter::WaitFence, Parameter::SignalFence]);
     let error = Recording::new(session, "main", parameters).unwrap_err().to_string();
     assert!(error.contains("queue_alloca"), "{error}");

@@ -1,4 +1,4 @@
-//! The runtime with modules from the real compiler, on the host devices.
+//! Tests of the runtime with modules from the real compiler, on the host devices.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -16,7 +16,7 @@ use rotini_iree::{
 };
 
 const MODULE: &str = include_str!("shell.mlir");
-/// The intermediate 16×32 f32 tensor of `shell.mlir`.
+/// Workspace bytes of `shell.mlir`: its intermediate 16×32 f32 tensor.
 const WORKSPACE: usize = 16 * 32 * 4;
 
 fn tensor(element: ElementType, shape: &[i64]) -> Parameter {
@@ -59,7 +59,7 @@ fn matmul(a: &[f32], b: &[f32], [m, k, n]: [usize; 3]) -> Vec<f32> {
         .collect()
 }
 
-/// Memory of one call: small integers, so that every sum is exact in f32 in any order.
+/// Memory of one call, filled with small integers, so that every sum is exact in f32 in any order.
 struct Call {
     inputs: [Aligned<f32>; 3],
     output: Aligned<f32>,
@@ -103,7 +103,7 @@ fn two_stages_run_in_place_with_the_callers_workspace() {
         let session = Session::new(&device, &executable).unwrap();
         let mut invocation = Invocation::new(session, "main", parameters()).unwrap();
         assert_eq!(invocation.workspace_bytes(), WORKSPACE);
-        // One list, other memory every time, and once the same.
+        // One argument list with other memory at each call, and once with the same memory again.
         let mut calls = [0, 1, 2].map(Call::new);
         for index in [0, 1, 1, 2, 0] {
             let call = &mut calls[index];
@@ -111,7 +111,7 @@ fn two_stages_run_in_place_with_the_callers_workspace() {
             call.bind(&mut invocation);
             invocation.invoke_blocking().unwrap();
             assert_eq!(call.output.get(), call.expected(), "{} {index}", device.kind());
-            // The intermediate result is where the caller said.
+            // The intermediate result is in the caller's workspace.
             let intermediate: Vec<_> = call
                 .workspace
                 .get()
@@ -161,7 +161,7 @@ fn threads_share_device_and_module() {
     }
 }
 
-/// Everything may be dropped in any order: what is needed stays alive underneath.
+/// Values may be dropped in any order: an object that is still needed stays alive underneath.
 #[test]
 fn an_invocation_keeps_what_it_needs() {
     let mut invocation = {
@@ -215,11 +215,11 @@ fn buffers_of_the_device_can_be_arguments() {
         result,
         bytes(&matmul(&matmul(&[0.5; 16 * 24], b, [16, 24, 32]), c, [16, 32, 8]))
     );
-    // Out of range is a separate error.
+    // A range outside of the buffer is an error.
     // SAFETY: as above.
     let read = unsafe { output.read(1, &mut result) };
     assert!(matches!(read, Err(Error::Buffer { .. })));
-    // A buffer that is too small is refused, and what was bound stays.
+    // A buffer that is too small is refused, and the previous binding stays.
     let small = Buffer::allocate(&device, 64).unwrap();
     // SAFETY: as above.
     let bound = unsafe { invocation.bind_buffer(3, &small) };
@@ -227,7 +227,7 @@ fn buffers_of_the_device_can_be_arguments() {
     invocation.invoke().unwrap();
 }
 
-/// One dispatch, each element type: the view's type has to be the one that the compiled function
+/// One dispatch for each element type: the view's type has to be the one that the compiled function
 /// asserts.
 #[test]
 fn every_element_type_passes() {
@@ -270,7 +270,7 @@ fn every_element_type_passes() {
         let session = Session::new(&device, &executable).unwrap();
         let mut invocation = Invocation::new(session, "main", parameters).unwrap();
         let bytes = element.bytes();
-        // Bits that are a value of every type; an i1 is 0 or 1.
+        // These bits are a valid value of every type; an i1 is 0 or 1.
         let mut input = Aligned::new(6 * bytes, |i| if name == "i1" { u8::from(i % 4 == 1) } else { i as u8 });
         let mut output = Aligned::new(6 * bytes, |_| 0xffu8);
         // SAFETY: both outlive the invocation's use and have the tensors' sizes. No workspace is
@@ -286,7 +286,7 @@ fn every_element_type_passes() {
             .flat_map(|&i| input.get()[i * bytes..][..bytes].to_vec())
             .collect();
         assert_eq!(output.get(), expected, "{name}");
-        // And a view of another type is refused.
+        // A view of another type is refused.
         let wrong = if name == "f32" {
             ElementType::I32
         } else {
@@ -313,8 +313,8 @@ fn every_element_type_passes() {
 #[test]
 fn garbage_is_refused() {
     let instance = Instance::new().unwrap();
-    // By default the container is also a ZIP archive, whose directory at the end the runtime does
-    // not read.
+    // By default the container is also a ZIP archive, and the runtime does not read the ZIP
+    // directory at its end.
     let flags = [cpu(), vec!["--iree-vm-emit-polyglot-zip=false".into()]].concat();
     let good = compile(MODULE, &flags).vmfb;
     // SAFETY: none of these has machine code that would run: loading only verifies.
@@ -329,7 +329,7 @@ fn garbage_is_refused() {
     ] {
         assert!(matches!(load(bytes), Err(Error::Load(_))), "{} bytes", bytes.len());
     }
-    // Cut anywhere.
+    // Truncations are refused at every length.
     for length in (0..good.len()).step_by(97) {
         assert!(
             load(&good[..length]).is_err(),
@@ -364,8 +364,7 @@ fn misuse_is_an_error() {
     let session = || Session::new(&device, &executable).unwrap();
     assert!(matches!(executable.workspace_bytes("nothing"), Err(Error::NoFunction(name)) if name == "nothing"));
     assert_eq!(executable.attribute("main", "nothing").unwrap(), None);
-    // The function that computes the workspace's size has no such attribute itself, and returns a
-    // number.
+    // The function that computes the workspace's size has no such attribute, and returns a number.
     assert!(matches!(
         executable.workspace_bytes("main_transients_size"),
         Err(Error::WorkspaceUnknown { .. })
@@ -418,7 +417,7 @@ fn misuse_is_an_error() {
         matches!(invocation.invoke(), Err(Error::Unbound(4))),
         "the workspace is still missing"
     );
-    // After all that, it works.
+    // The invocation still works after these errors.
     call.bind(&mut invocation);
     invocation.invoke().unwrap();
     assert_eq!(call.output.get(), call.expected());
@@ -431,8 +430,8 @@ fn misuse_is_an_error() {
     }
 }
 
-/// Without a GPU, or with a broken library, HIP is an error that names what is missing, and nothing
-/// else stops working.
+/// Without a GPU, or with a broken library, creating a HIP device fails with an error that names
+/// the missing part, and nothing else stops working.
 #[test]
 fn hip_without_a_gpu_is_an_error() {
     let instance = Instance::new().unwrap();
@@ -450,7 +449,7 @@ fn hip_without_a_gpu_is_an_error() {
     HalDevice::local_sync(&instance).unwrap();
 }
 
-/// The CPUs that each worker of this process may run on, as the system writes them.
+/// Returns the CPUs that each worker of this process may run on, in the system's notation.
 fn cpus_of_workers() -> Vec<String> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     // A thread may end meanwhile.

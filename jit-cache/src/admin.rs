@@ -1,7 +1,8 @@
-//! What a person or a script does to a directory of entries: list, verify, tidy up, export.
+//! Operations of a person or a script on a directory of entries: list, verify, clean up, export,
+//! import.
 //!
-//! A directory is opened under the same rules as by a cache, but is never created. Processes may
-//! use it meanwhile.
+//! A directory is opened under the same rules as by a cache, but only [`import`] creates a missing
+//! one. Other processes may use it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -21,13 +22,13 @@ use crate::sweep;
 use crate::sweep::Swept;
 use crate::trust::{DirectoryError, Purpose};
 
-/// Why something could not be done to a directory.
+/// The reason why an operation on a directory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// It is not there, or not trusted.
+    /// The directory does not exist or is not trusted.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The system does not let us.
+    /// The system refused an operation.
     #[error("{action}")]
     Io {
         /// What was being done.
@@ -35,7 +36,7 @@ pub enum AdminError {
         /// What the system said.
         source: io::Error,
     },
-    /// An entry that was to be exported is not there or not intact.
+    /// An entry that was to be exported is missing or damaged.
     #[error("entry {key} cannot be exported")]
     Export {
         /// The entry.
@@ -52,18 +53,18 @@ fn doing(action: &'static str) -> impl FnOnce(io::Error) -> AdminError {
 /// An entry as [`list`] shows it.
 #[derive(Debug)]
 pub struct Item {
-    /// The key it is stored under.
+    /// The key that the entry is stored under.
     pub key: Key,
-    /// What is known about it, or why it cannot be believed. Only the header is read and verified:
-    /// see [`verify`].
+    /// The entry's metadata, or the reason why they cannot be trusted. Only the header is read and
+    /// verified, unlike in [`verify`].
     pub metadata: Result<Metadata, LoadError>,
-    /// The size of its file, in bytes.
+    /// The size of the entry's file, in bytes.
     pub bytes: u64,
-    /// When it was last used, to the hour: the modification time of its file.
+    /// Time of the last use, accurate to an hour: the modification time of the entry's file.
     pub last_used: SystemTime,
 }
 
-/// The entries of a directory, the most recently used first.
+/// Returns the entries of a directory, the most recently used first.
 ///
 /// # Errors
 ///
@@ -75,7 +76,7 @@ pub fn list(dir: &Path) -> Result<Vec<Item>, AdminError> {
         let (Kind::Entry, Some(key)) = (kind, key) else {
             continue;
         };
-        // Evicted meanwhile, perhaps.
+        // The entry may have been evicted meanwhile.
         let Some(stat) = directory.examine(&file).map_err(doing("cannot examine an entry"))? else {
             continue;
         };
@@ -103,28 +104,28 @@ fn header(directory: &Directory, file: &str, key: &Key) -> Result<Metadata, Load
     Ok(header.metadata)
 }
 
-/// What is in a directory, in numbers.
+/// Counts of the files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryStats {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Their size, in bytes.
+    /// Size of the entries, in bytes.
     pub entry_bytes: u64,
-    /// Entries and bytes by target. Those whose header is damaged are not counted here.
+    /// Number and bytes of entries by target. Entries with a damaged header are not counted here.
     pub targets: BTreeMap<String, (u64, u64)>,
-    /// Entries that were set aside.
+    /// Number of bad entries, which were set aside.
     pub bad: u64,
-    /// Their size, in bytes.
+    /// Size of the bad entries, in bytes.
     pub bad_bytes: u64,
-    /// Remembered failures.
+    /// Number of remembered failures.
     pub failures: u64,
-    /// Notes: measured choices, which are never evicted.
+    /// Number of notes: measured choices, which are never evicted.
     pub notes: u64,
-    /// Files being written now, or left by a process that was killed.
+    /// Number of temporary files: being written now, or left by a process that was killed.
     pub temporaries: u64,
-    /// Lock files: entries being made now, or left by a process that was killed.
+    /// Number of lock files: of entries being created now, or left by a process that was killed.
     pub locks: u64,
-    /// The time of the use that is the longest ago.
+    /// Time of last use of the least recently used entry.
     pub oldest_use: Option<SystemTime>,
 }
 
@@ -166,12 +167,12 @@ pub fn stats(dir: &Path) -> Result<DirectoryStats, AdminError> {
     Ok(stats)
 }
 
-/// What [`verify`] says of one file.
+/// The result of [`verify`] for one file.
 #[derive(Debug)]
 pub struct Verdict {
-    /// The key in its name.
+    /// The key in the file's name.
     pub key: Key,
-    /// What is known about it, or what is wrong with it.
+    /// The entry's metadata, or the fault that was found.
     pub result: Result<Metadata, LoadError>,
 }
 
@@ -188,7 +189,7 @@ pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
             continue;
         };
         match directory.load(&key) {
-            // Evicted meanwhile.
+            // The entry was evicted meanwhile.
             Err(error) if error.is_missing() => {}
             result => verified.push(Verdict {
                 key,
@@ -200,8 +201,8 @@ pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
     Ok(verified)
 }
 
-/// Removes what killed processes left, failures that no longer count, and the least recently used
-/// entries above `limit` bytes. `None` if another process is at it.
+/// Removes leftovers of killed processes, expired failures, and the least recently used entries
+/// above `limit` bytes. Returns `None` if another process is sweeping.
 ///
 /// # Errors
 ///
@@ -211,8 +212,8 @@ pub fn gc(dir: &Path, limit: u64) -> Result<Option<Swept>, AdminError> {
     sweep::sweep(&directory, limit, limit).map_err(doing("cannot make room in the cache directory"))
 }
 
-/// Removes all entries, good and bad, and all remembered failures; what is being made now stays,
-/// and so do files that are not a cache's.
+/// Removes all entries, good and bad, and all remembered failures. Entries that are being created
+/// now, notes, and files that are not the cache's stay.
 ///
 /// # Errors
 ///
@@ -222,13 +223,15 @@ pub fn clear(dir: &Path) -> Result<Swept, AdminError> {
     sweep::clear(&directory).map_err(doing("cannot clear the cache directory"))
 }
 
-/// Writes the entries of `keys`, or all if it is `None`, into a tar archive, in the order of their
-/// keys: the same entries are the same bytes. Every entry is verified. Returns how many there are.
+/// Writes the entries of `keys`, or all if it is `None`, into a tar archive, and returns their
+/// number.
+///
+/// The entries are sorted by key, so the same entries give the same bytes. Every entry is verified.
 ///
 /// # Errors
 ///
-/// If an entry is not intact, or one of `keys` is not there, or the archive cannot be written; what
-/// is written by then is not an archive.
+/// If an entry is damaged, or one of `keys` is missing, or the archive cannot be written; the bytes
+/// written by then are not an archive.
 pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u64, AdminError> {
     let directory = Directory::open(dir, Purpose::Read)?;
     let mut wanted = match keys {
@@ -269,43 +272,44 @@ pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u
     Ok(exported)
 }
 
-/// What [`import`] did.
+/// The result of [`import`].
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Entries that were added.
+    /// Number of entries added.
     pub added: u64,
-    /// Entries that were there already, intact.
+    /// Number of entries that existed already, intact.
     pub present: u64,
-    /// Members of the archive that are no entries, by their names, and why.
+    /// Members of the archive that were not imported, by name, with the reason.
     pub refused: Vec<(String, ImportError)>,
 }
 
-/// Why a member of an archive was not imported.
+/// The reason why a member of an archive was not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Not a plain file with the name of an entry.
+    /// The member is not a plain file with the name of an entry.
     #[error("is not an entry")]
     Name,
-    /// No entry is that large.
+    /// The member is larger than any entry.
     #[error("has {0} bytes, more than any entry")]
     Size(u64),
-    /// Not the bytes that were exported.
+    /// The bytes are not those that were exported.
     #[error("is damaged")]
     Damaged(#[from] DecodeError),
-    /// It cannot be written again as it was read.
+    /// The entry cannot be encoded again.
     #[error("cannot be stored")]
     Encode(#[from] EncodeError),
 }
 
-/// Adds the entries of a tar archive that [`export`] wrote to a directory, which is made, for this
-/// user alone, if it is missing; who may read one that is there may read the entries too. Every
-/// entry is verified against its own name, and nothing else in the archive is believed: not its
-/// paths, owners or links.
+/// Adds the entries of a tar archive that [`export`] wrote to a directory.
+///
+/// A missing directory is created for this user alone; entries in an existing one may be read by
+/// whoever may read the directory. Every entry is verified against its own name, and nothing else
+/// in the archive is trusted: not its paths, owners or links.
 ///
 /// # Errors
 ///
 /// If the directory cannot be used or written, or the archive cannot be read to its end. Members
-/// that are no entries are no error.
+/// that are not entries are no error.
 pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mode = fs::metadata(dir).map_or(0o700, |metadata| 0o700 | metadata.mode() & 0o055);
     let directory = Directory::open(dir, Purpose::Keep { mode })?;
@@ -313,11 +317,11 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mut archive = tar::Archive::new(archive);
     let mut imported = Imported::default();
     let mut seen = HashSet::new();
-    // Raw, because separate members with names and attributes, which may have any length, would be
-    // read into memory as a whole.
+    // Raw, because extension members, which hold names and attributes of any length, would be read
+    // into memory as a whole.
     for member in archive.entries().map_err(reading())?.raw(true) {
         let mut member = member.map_err(reading())?;
-        // Other programs write them for any file; no entry needs them.
+        // Other programs write such extension members for any file; no entry needs them.
         if let EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink =
             member.header().entry_type()
         {
@@ -346,7 +350,7 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     Ok(imported)
 }
 
-/// The entry that a member of an archive is. The outer error is the archive's.
+/// Reads the entry in a member of an archive. The outer error is that of reading the archive.
 fn read_member(member: &mut tar::Entry<'_, impl Read>, file: &str) -> io::Result<Result<Entry, ImportError>> {
     let (Some((Kind::Entry, Some(key))), EntryType::Regular) = (Kind::of(file), member.header().entry_type()) else {
         return Ok(Err(ImportError::Name));
@@ -355,7 +359,7 @@ fn read_member(member: &mut tar::Entry<'_, impl Read>, file: &str) -> io::Result
     if size > MAX_FILE {
         return Ok(Err(ImportError::Size(size)));
     }
-    // Grows as bytes arrive: a forged length costs nothing.
+    // The buffer grows as bytes arrive, so a forged length costs no memory.
     let mut bytes = Vec::new();
     member.read_to_end(&mut bytes)?;
     Ok(Entry::from_bytes(&Bytes::from(bytes))

@@ -1,21 +1,22 @@
-//! A directory of entries, used through its descriptor: names in it, and what is done to them.
+//! A directory of entries, used through its descriptor: the names of its files, and the operations
+//! on them.
 //!
 //! | Name | Content |
 //! |---|---|
 //! | `<key>.entry` | an entry, complete from the moment the name exists |
 //! | `<content key>.content` | the same file under its other key, a hard link |
 //! | `<key>.bad` | an entry that failed verification, kept for inspection until room is needed |
-//! | `<key>.failed` | why making the entry failed, for a day |
-//! | `<key>.note` | what somebody keeps about the key, whole or not at all |
-//! | `<key>.lock` | locked by the process that makes the entry or the note |
-//! | `.sweep.lock` | locked by the process that makes room |
-//! | `.publish-*.tmp` | a file being written; one a day old was left by a killed process and is removed |
+//! | `<key>.failed` | why creating the entry failed, for at most a day |
+//! | `<key>.note` | a caller's data about the key, whole or not at all |
+//! | `<key>.lock` | locked by the process that creates the entry or the note |
+//! | `.sweep.lock` | locked by the process that sweeps the directory |
+//! | `.publish-*.tmp` | a file being written; removed at the age of a day, its writer was killed |
 //!
-//! Other files are never touched: the directory is the user's to choose.
+//! Other files are never touched: the user chooses the directory and may keep other files in it.
 //!
 //! A file is written under a temporary name and renamed, so a reader sees all of it or none,
 //! however the writer ends. Nothing is synced: after a power failure a file may be short or empty,
-//! which verification finds, and the price is one compilation.
+//! which verification detects, and the cost is one compilation.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -32,14 +33,14 @@ use crate::entry::{DecodeError, Entry};
 use crate::key::{ContentKey, Key};
 use crate::trust::{self, DirectoryError, Distrust, Purpose};
 
-/// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into
-/// memory.
+/// The largest file in bytes. Entries have some hundred kilobytes; the bound keeps a file that is
+/// not an entry from being read into memory.
 pub(crate) const MAX_FILE: u64 = 1 << 30;
 pub(crate) const SWEEP_LOCK: &str = ".sweep.lock";
 const TEMPORARY_PREFIX: &str = ".publish-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// What a name says the file is.
+/// The kind of a file, which its name states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Entry,
@@ -64,8 +65,8 @@ impl Kind {
         }
     }
 
-    /// What `name` says, with its key, or nothing where the file is not ours. The names of
-    /// temporary files have no key.
+    /// Returns the kind of the file `name` and its key, or `None` if the file is not the cache's.
+    /// Temporary files have no key.
     pub(crate) fn of(name: &str) -> Option<(Self, Option<Key>)> {
         if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
             return Some((Self::Temporary, None));
@@ -84,7 +85,7 @@ impl Kind {
     }
 }
 
-/// The name of the file of `kind` that belongs to `key`.
+/// Returns the name of the file of `kind` that belongs to `key`.
 pub(crate) fn name(key: &Key, kind: Kind) -> String {
     format!("{key}.{}", kind.extension())
 }
@@ -93,36 +94,36 @@ pub(crate) fn content_name(key: &ContentKey) -> String {
     format!("{key}.{}", Kind::Content.extension())
 }
 
-/// Why a file did not give what its name says.
+/// The reason why a file could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The system does not let us read it.
+    /// The system refused to read the file.
     #[error("cannot be read")]
     Io(#[from] io::Error),
-    /// Somebody else could have written it.
+    /// Another user could have written the file.
     #[error("is not safe to take code from")]
     Untrusted(#[from] Distrust),
-    /// No entry is that large.
+    /// The file is larger than any entry.
     #[error("has {0} bytes, more than any entry")]
     Size(u64),
-    /// Not the bytes that were written.
+    /// The bytes are not those that were written.
     #[error("is damaged")]
     Damaged(#[from] DecodeError),
 }
 
 impl LoadError {
-    /// Whether there is no such file.
+    /// Returns whether the file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the trouble is the system's and not the file's.
+    /// Returns whether the cause is the system and not the file.
     pub(crate) fn is_system(&self) -> bool {
-        // Refusing to follow a symbolic link says something about the file.
+        // `ELOOP`, the refusal to follow a symbolic link, is a fault of the file.
         matches!(self, Self::Io(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()))
     }
 
-    /// Whether the trouble is the file's under any name that it has.
+    /// Returns whether the fault is the file's own, under each of its names.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {
             Self::Io(_) | Self::Damaged(DecodeError::Key { .. } | DecodeError::Content) => false,
@@ -153,12 +154,12 @@ impl Directory {
         })
     }
 
-    /// The real path it had when it was opened, for people.
+    /// Returns the real path that the directory had when it was opened, for people.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The entry of `key`, verified, and its file.
+    /// Returns the entry of `key`, verified, and its file.
     pub(crate) fn load(&self, key: &Key) -> Result<(Entry, File), LoadError> {
         let (bytes, file) = self.read(&name(key, Kind::Entry), MAX_FILE)?;
         let entry = Entry::from_bytes(&bytes)?;
@@ -168,7 +169,7 @@ impl Directory {
         Ok((entry, file))
     }
 
-    /// An entry that was compiled from the module of `content`, verified, and its file.
+    /// Returns an entry that was compiled from the module of `content`, verified, and its file.
     pub(crate) fn load_content(&self, content: &ContentKey) -> Result<(Entry, File), LoadError> {
         let (bytes, file) = self.read(&content_name(content), MAX_FILE)?;
         let entry = Entry::from_bytes(&bytes)?;
@@ -178,7 +179,7 @@ impl Directory {
         Ok((entry, file))
     }
 
-    /// All bytes of a file that may be believed and has at most `limit`.
+    /// Returns all bytes of a trusted file that has at most `limit` bytes.
     pub(crate) fn read(&self, name: &str, limit: u64) -> Result<(Bytes, File), LoadError> {
         let (mut file, metadata) = self.open_file(name)?;
         let size = metadata.len();
@@ -191,7 +192,7 @@ impl Directory {
         Ok((Bytes::from(bytes), file))
     }
 
-    /// The first bytes of a file that may be believed: `length` of them, or all there are.
+    /// Returns the first `length` bytes of a trusted file, or all of them if it is shorter.
     pub(crate) fn read_start(&self, name: &str, length: usize) -> Result<(Vec<u8>, Metadata), LoadError> {
         let (file, metadata) = self.open_file(name)?;
         let mut bytes = Vec::new();
@@ -200,7 +201,7 @@ impl Directory {
     }
 
     fn open_file(&self, name: &str) -> Result<(File, Metadata), LoadError> {
-        // Without `NONBLOCK` a pipe under an entry's name would hold the host for ever.
+        // Without `NONBLOCK`, opening a pipe under an entry's name would block the host for ever.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).map_err(io::Error::from)?;
         let file = File::from(file);
@@ -209,21 +210,21 @@ impl Directory {
         Ok((file, metadata))
     }
 
-    /// Opens the lock file `name`, making it if it is missing.
+    /// Opens the lock file `name`, and creates it if it is missing.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
         Ok(File::from(file))
     }
 
-    /// Writes a file of these parts under `name`, and under `other` too where the file system can
-    /// and nothing has that name.
+    /// Writes a file of these parts under `name`, and links it to `other` too, unless the file
+    /// system has no hard links or that name is taken.
     pub(crate) fn write(&self, name: &str, parts: &[&[u8]], other: Option<&str>) -> io::Result<()> {
         let temporary = Temporary::create(self)?;
         for part in parts {
             (&temporary.file).write_all(part)?;
         }
-        // The file's mode must not depend on the mask of the process that happens to write it.
+        // The file's mode must not depend on the umask of the process that happens to write it.
         rustix::fs::fchmod(&temporary.file, self.file_mode)?;
         mark_used(&temporary.file);
         if let Some(other) = other {
@@ -234,7 +235,8 @@ impl Directory {
                 other,
                 AtFlags::empty(),
             );
-            // What is lost without it is a compilation spared, once, after an upgrade.
+            // Without the link, one compilation is not saved, once, after an upgrade of the
+            // emitter.
             if let Err(error) = linked
                 && error != Errno::EXIST
             {
@@ -248,7 +250,7 @@ impl Directory {
         Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
-    /// Removes a file; one that is gone already is no error.
+    /// Removes a file; a missing file is no error.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
             Err(Errno::NOENT) | Ok(()) => Ok(()),
@@ -256,7 +258,7 @@ impl Directory {
         }
     }
 
-    /// What `name` is, without following a link. `None` if there is nothing of that name.
+    /// Returns the status of `name` without following a link, or `None` if the file does not exist.
     pub(crate) fn examine(&self, name: &str) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -265,7 +267,7 @@ impl Directory {
         }
     }
 
-    /// Whether `name` still is this open file.
+    /// Returns whether `name` still refers to this open file.
     pub(crate) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
         let opened = rustix::fs::fstat(file)?;
         Ok(self
@@ -273,7 +275,7 @@ impl Directory {
             .is_some_and(|named| (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)))
     }
 
-    /// Makes `name` the most recently used file.
+    /// Marks `name` as the most recently used file.
     pub(crate) fn touch(&self, name: &str) -> io::Result<()> {
         let now = Timespec {
             tv_sec: 0,
@@ -291,7 +293,7 @@ impl Directory {
         )?)
     }
 
-    /// The names in the directory that are ours.
+    /// Returns the names in the directory that are the cache's.
     pub(crate) fn names(&self) -> io::Result<Vec<(String, Kind, Option<Key>)>> {
         let mut names = Vec::new();
         for item in Dir::read_from(&self.descriptor)? {
@@ -306,7 +308,7 @@ impl Directory {
     }
 }
 
-/// A file under a unique name, removed unless it is renamed.
+/// A file under a unique name, which is removed unless it is renamed.
 struct Temporary<'a> {
     directory: &'a Directory,
     file: File,
@@ -320,7 +322,7 @@ impl<'a> Temporary<'a> {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         loop {
             // Two containers that share the directory may both have this process id: the clock
-            // tells them apart, and if it does not, `EXCL` does.
+            // distinguishes them, and if it does not, `EXCL` does.
             let clock = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.subsec_nanos());
@@ -346,17 +348,18 @@ impl<'a> Temporary<'a> {
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        // Gone if it was renamed. What cannot be removed now is removed by a sweep in a day.
+        // The name no longer exists if the file was renamed. A file that cannot be removed now is
+        // removed by a sweep after a day.
         let _ = self.directory.remove(&self.name);
     }
 }
 
-/// Makes `file` the most recently used one. The clock of the file system is too coarse to order two
-/// publications.
+/// Marks `file` as the most recently used one. The time is set explicitly because the clock of the
+/// file system is too coarse to order two publications.
 pub(crate) fn mark_used(file: &File) {
     if let Err(error) = file.set_modified(SystemTime::now()) {
-        // A read-only directory, say: what is lost is only the order of eviction, which does not
-        // take place there either.
+        // In a read-only directory, for example: only the order of eviction is lost, and nothing is
+        // evicted there.
         tracing::trace!(%error, "cannot note the use of a cache entry");
     }
 }

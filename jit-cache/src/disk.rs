@@ -19,18 +19,18 @@ use crate::stats::Counters;
 use crate::sweep::sweep;
 use crate::trust::{DirectoryError, Purpose};
 
-/// The directory of this user.
+/// The cache directory of this user, which is read and written.
 pub(crate) struct Disk {
     path: PathBuf,
-    /// Opened anew when somebody removed it.
+    /// Opened again if another process removed the directory.
     directory: RwLock<Arc<Directory>>,
     purpose: Purpose,
     limit: u64,
-    /// Bytes published since the directory was last searched for what to remove; too many at first,
-    /// so that the first publication of a process also looks after what others left.
+    /// Bytes published since the last sweep. The initial value exceeds every limit, so that the
+    /// first publication of a process also removes leftovers of other processes.
     unswept: AtomicU64,
-    /// Whether other processes will find what this one makes: not where nothing is to be stored,
-    /// nor on a disk that is full.
+    /// Whether other processes will find the entries of this one. False if nothing is to be stored
+    /// (a limit of 0), and after a failed write, for example to a full disk.
     shares: AtomicBool,
     warned: AtomicBool,
 }
@@ -45,14 +45,14 @@ enum PublishError {
     Encode(#[from] EncodeError),
 }
 
-/// What became of asking for a lock.
+/// The outcome of an attempt to take a lock.
 pub(crate) enum Locking {
-    /// The lock is ours.
+    /// This process holds the lock.
     Held(Lock),
-    /// Another process has it.
+    /// Another process holds the lock.
     Busy,
-    /// There are no locks here, or they are of no use: a read-only directory, a full disk, or a
-    /// file system without them.
+    /// Locks do not work here or are of no use: a read-only directory, a full disk, or a file
+    /// system without locks.
     Unavailable,
 }
 
@@ -70,7 +70,7 @@ impl Disk {
         })
     }
 
-    /// The real path of the directory.
+    /// Returns the real path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -79,15 +79,16 @@ impl Disk {
         Arc::clone(&self.directory.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Somebody removed the directory while we run: it is made again, with the same scrutiny as at
-    /// first.
+    /// Creates and opens the directory again, after it was removed while this process runs, with
+    /// the same checks as the first time.
     fn reopen(&self) -> Result<Arc<Directory>, DirectoryError> {
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
         *directory = Arc::new(Directory::open(&self.path, self.purpose)?);
         Ok(Arc::clone(&directory))
     }
 
-    /// Does something that makes a file, in a directory that may have to be made first.
+    /// Runs `work`, which creates a file; if the directory is missing, creates it again and runs
+    /// `work` once more.
     fn make<T>(&self, work: impl Fn(&Arc<Directory>) -> io::Result<T>) -> Result<T, PublishError> {
         match work(&self.directory()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(&self.reopen()?)?),
@@ -95,19 +96,19 @@ impl Disk {
         }
     }
 
-    /// The entry of `key`, verified. What is there and cannot be believed is renamed aside.
+    /// Returns the entry of `key`, verified. A file that fails verification is renamed aside.
     pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
         let directory = self.directory();
         let loaded = directory.load(key);
         self.loaded(&directory, &name(key, Kind::Entry), key, loaded, counters)
     }
 
-    /// An entry that was compiled from the module of `content`, verified.
+    /// Returns an entry that was compiled from the module of `content`, verified.
     pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
         let (directory, name) = (self.directory(), content_name(content));
         let loaded = directory.load_content(content);
-        // Nearly always the file is also an entry, and what is wrong with the file itself is
-        // reported there, once.
+        // Nearly always the file is also linked under its key. A fault of the file itself is
+        // reported once, when it is loaded under that name.
         let has_other_name = || matches!(directory.examine(&name), Ok(Some(stat)) if stat.st_nlink > 1);
         match &loaded {
             Err(error) if error.is_of_file() && has_other_name() => {
@@ -153,7 +154,7 @@ impl Disk {
         }
     }
 
-    /// Renames the entry of `key` aside, so that it is never loaded again, and says so.
+    /// Renames the entry of `key` aside, so that it is never loaded again, and reports it.
     pub(crate) fn set_aside(
         &self,
         key: &Key,
@@ -192,9 +193,9 @@ impl Disk {
         }
     }
 
-    /// Asks for the right to make `key`, among all processes. Never waits.
+    /// Tries to acquire the lock for creating `key`, exclusive among all processes. Never waits.
     pub(crate) fn lock(&self, key: &Key, counters: &Counters) -> Locking {
-        // Who waited would wait for nothing, one after the other.
+        // Waiting processes would take the lock one after the other and never find an entry.
         if !self.shares.load(Ordering::Relaxed) {
             return Locking::Unavailable;
         }
@@ -208,8 +209,10 @@ impl Disk {
         }
     }
 
-    /// Stores `entry`, and makes room where there is too much. Returns whether it is stored: not
-    /// being able to is worth a warning, once, and no more.
+    /// Stores `entry`, and sweeps the directory if it may exceed its limit. Returns whether the
+    /// entry is stored.
+    ///
+    /// A failure to store is worth one warning and nothing more.
     pub(crate) fn publish(&self, entry: &Entry, counters: &Counters) -> bool {
         let size = match self.write(entry) {
             Ok(Some(size)) => size,
@@ -228,8 +231,8 @@ impl Disk {
         true
     }
 
-    /// Writes the file and returns its size in bytes, or nothing where the file alone would exceed
-    /// the limit.
+    /// Writes the entry's file and returns its size in bytes, or `None` if the file alone would
+    /// exceed the limit.
     fn write(&self, entry: &Entry) -> Result<Option<u64>, PublishError> {
         let header = entry.encode_header()?;
         let size = (header.len() as u64).saturating_add(entry.payload.len() as u64);
@@ -245,14 +248,14 @@ impl Disk {
                 content.as_deref(),
             )
         })?;
-        // It can be made after all.
+        // The entry was created after all, so a remembered failure is obsolete.
         if let Err(error) = self.directory().remove(&name(&entry.key, Kind::Failed)) {
             tracing::debug!(%error, "cannot remove a remembered failure");
         }
         Ok(Some(size))
     }
 
-    /// Notes that the entry of `key` is in use, for all processes.
+    /// Marks the entry of `key` as used now, for all processes.
     pub(crate) fn touch(&self, key: &Key) {
         if let Err(error) = self.directory().touch(&name(key, Kind::Entry)) {
             // Evicted, or read-only: both are fine.
@@ -260,7 +263,7 @@ impl Disk {
         }
     }
 
-    /// The failure that is remembered for `key`.
+    /// Returns the failure that is remembered for `key`.
     pub(crate) fn failure(&self, key: &Key, counters: &Counters) -> Option<Failure> {
         match failure::load(&self.directory(), key) {
             Ok(failure) => failure,
@@ -268,8 +271,8 @@ impl Disk {
                 self.warn("read", &error, counters);
                 None
             }
-            // Whoever put it there, it is not worth more than a note: the next creation replaces
-            // it.
+            // A file that is damaged or not trusted, whoever wrote it, deserves a debug message
+            // only: the next creation replaces it.
             Err(error) => {
                 tracing::debug!(%key, error = &error as &dyn Error, "a remembered failure is ignored");
                 None
@@ -277,17 +280,16 @@ impl Disk {
         }
     }
 
-    /// Remembers that `key` cannot be made.
+    /// Records that creating `key` fails.
     pub(crate) fn remember(&self, key: &Key, failure: &Failure, counters: &Counters) {
         match self.make(|directory| failure::store(directory, key, failure)) {
-            // Failures are rare and cost a compilation each: looking whether there are too many is
-            // cheap beside that.
+            // Failures are rare and cost a compilation each: counting them is cheap in comparison.
             Ok(()) => self.sweep(counters),
             Err(error) => self.warn("write to", &error, counters),
         }
     }
 
-    /// The note about `key`. One that cannot be read is as good as none, and reported.
+    /// Returns the note about `key`. A note that cannot be read is reported and treated as missing.
     pub(crate) fn note(&self, key: &Key, counters: &Counters) -> Option<Vec<u8>> {
         note::load(&self.directory(), key).unwrap_or_else(|error| {
             self.warn("read a note in", &error, counters);
@@ -295,7 +297,7 @@ impl Disk {
         })
     }
 
-    /// Stores the note about `key`; whether it is stored.
+    /// Stores the note about `key`, and returns whether it is stored.
     pub(crate) fn keep_note(&self, key: &Key, note: &[u8], counters: &Counters) -> bool {
         let stored = self.make(|directory| note::store(directory, key, note));
         stored
@@ -307,7 +309,8 @@ impl Disk {
         let unswept = self.unswept.swap(0, Ordering::Relaxed);
         match sweep(&self.directory(), self.limit, self.limit.saturating_sub(self.slack())) {
             Ok(Some(swept)) => counters.disk_evictions.add(swept.entries),
-            // Who is at it may have looked before our file was there.
+            // The process that is sweeping may have listed the directory before this process's file
+            // existed.
             Ok(None) => {
                 self.unswept.fetch_add(unswept, Ordering::Relaxed);
             }
@@ -315,13 +318,13 @@ impl Disk {
         }
     }
 
-    /// How much may be published between two sweeps: the directory stays within its limit although
-    /// nobody counts in between.
+    /// Returns how many bytes may be published between two sweeps. A sweep leaves this much room,
+    /// so the directory stays within its limit although nothing is counted in between.
     fn slack(&self) -> u64 {
         self.limit / 64
     }
 
-    /// Reports trouble with the directory once: a full disk stays full, and the host's log is not
+    /// Reports a problem with the directory once: a full disk stays full, and the host's log is not
     /// the place to count that.
     fn warn(&self, what: &str, error: &(dyn Error + 'static), counters: &Counters) {
         counters.disk_errors.add(1);
@@ -337,17 +340,18 @@ impl Disk {
     }
 }
 
-/// Directories that come with a system or an image, in the order they are searched.
+/// Read-only directories that come with a system or an image, in search order.
 pub(crate) struct System {
     directories: Vec<Late<Directory>>,
-    /// The names of files that are of no use and cannot be moved aside.
+    /// Names of rejected files, which cannot be moved aside in a read-only directory.
     rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
 }
 
 impl System {
-    /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked
-    /// for it.
+    /// Opens the directories that can be trusted.
+    ///
+    /// An untrusted one is worth a warning, since somebody configured it.
     pub(crate) fn open(dirs: &[impl AsRef<Path>]) -> Self {
         let open = |dir: PathBuf| {
             let report = |error: &DirectoryError| {
@@ -365,7 +369,7 @@ impl System {
         }
     }
 
-    /// Never returns this entry again, under neither of its keys.
+    /// Excludes this entry from now on, under both of its keys.
     pub(crate) fn reject(&self, key: &Key, content: Option<&ContentKey>) {
         if self.directories.is_empty() {
             return;
@@ -385,7 +389,7 @@ impl System {
         })
     }
 
-    /// The note about `key` of the first directory that has one.
+    /// Returns the note about `key` from the first directory that has one.
     pub(crate) fn note(&self, key: &Key) -> Option<Vec<u8>> {
         let mut directories = self.directories.iter().filter_map(Late::get);
         directories.find_map(|directory| note::load(directory, key).ok()?)
@@ -416,7 +420,8 @@ impl System {
                     let path = directory.path().join(name);
                     let path = path.display();
                     let error = &error as &dyn Error;
-                    // It cannot be moved aside, and where one cannot be read none can.
+                    // The file cannot be moved aside, so it would be reported on every load; and if
+                    // one entry cannot be read, none of the directory can.
                     if self.warned.swap(true, Ordering::Relaxed) {
                         tracing::debug!(%path, error, "an entry of a read-only directory is not used");
                     } else {

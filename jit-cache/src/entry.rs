@@ -1,6 +1,6 @@
-//! A compiled graph as bytes, in memory, on disk, and wherever else its user takes it.
+//! A compiled graph as bytes: in memory, on disk, and wherever else its user stores it.
 //!
-//! An entry is a payload, which this crate never looks into, its keys, and [`Metadata`] about it.
+//! An entry consists of a payload, which this crate never interprets, its keys, and [`Metadata`].
 //! On disk:
 //!
 //! | Bytes | Content |
@@ -8,13 +8,12 @@
 //! | 8 | magic, `\x89rotini\n` |
 //! | 4 | [`ENTRY_FORMAT`], little-endian |
 //! | 4 | length of the header, little-endian |
-//! | that many | header in postcard: keys, metadata, length and BLAKE3 of the payload |
+//! | that length | header in postcard: keys, metadata, length and BLAKE3 of the payload |
 //! | 32 | BLAKE3 of everything before |
 //! | the rest | payload |
 //!
-//! Reading takes nothing on trust: a file that is truncated, extended, changed in any bit, of
-//! another format or stored under another key is a [`DecodeError`], never a panic and never an
-//! entry.
+//! Reading trusts nothing: a file that is truncated, extended, changed in any bit, of another
+//! format or stored under another key yields a [`DecodeError`], never a panic and never an entry.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -22,48 +21,51 @@ use serde::{Deserialize, Serialize};
 use crate::facts::CodeFacts;
 use crate::key::{ContentKey, Key};
 
-/// The version of the layout above. It is also an input of every key, so entries of two formats
-/// never share a name.
+/// The version of the on-disk layout that the module describes.
+///
+/// It is also an input of every key, so entries of two formats never share a name.
 pub const ENTRY_FORMAT: u32 = 2;
 
-/// The first byte is not ASCII and the last is a newline: a file that went through a text
-/// conversion is recognised.
+/// The magic number at the start of a file. The first byte is not ASCII and the last is a newline,
+/// so that a file that went through a text conversion is recognised.
 const MAGIC: [u8; 8] = *b"\x89rotini\n";
-/// Headers are some hundred bytes. The bound keeps a forged length from being taken seriously.
+/// The largest header, in bytes. Real headers have some hundred bytes; the bound keeps a forged
+/// length from being taken seriously.
 const MAX_HEADER: usize = 64 * 1024;
-/// Magic, format and length of the header.
+/// Bytes of magic, format and header length.
 const PREFIX: usize = 16;
 const HASH: usize = blake3::OUT_LEN;
 
-/// What is known about a payload without reading it.
+/// The facts about a payload that can be read without the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// What the code is.
+    /// The facts about the code.
     pub facts: CodeFacts,
-    /// The time the compilation took, in microseconds.
+    /// Compilation time in microseconds.
     pub compile_micros: u64,
-    /// When the entry was made, in seconds since the Unix epoch. When it was last used is not in
-    /// the entry, which never changes, but is the modification time of its file.
+    /// Creation time of the entry, in seconds since the Unix epoch. An entry never changes, so its
+    /// last use is not recorded here but in the modification time of its file.
     pub created_unix: u64,
 }
 
-/// A cached compilation. Immutable and shared: the payload stays alive for as long as anyone holds
-/// a clone of it.
+/// A cached compilation, immutable and shared.
+///
+/// The payload stays alive for as long as anyone holds a clone of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The key it is stored under.
+    /// The key that the entry is stored under.
     pub key: Key,
-    /// The key of the module it was compiled from, where that is known.
+    /// The key of the module that the code was compiled from, if known.
     pub content: Option<ContentKey>,
-    /// What is known about the payload.
+    /// The metadata of the payload.
     pub metadata: Metadata,
     /// The compiled code. Cloning it is cheap and copies nothing.
     pub payload: Bytes,
 }
 
 impl Entry {
-    /// The entry as one piece of memory, the same bytes as its file: complete, and verified by
-    /// whoever reads it.
+    /// Returns the entry as one contiguous buffer, with the same bytes as its file: self-contained,
+    /// and verified by whoever reads it.
     ///
     /// # Errors
     ///
@@ -74,12 +76,13 @@ impl Entry {
         Ok(bytes)
     }
 
-    /// The entry that `bytes` are, verified as on every load. The payload shares their memory.
-    /// Which key it is of, and which target, is for the caller to look at.
+    /// Decodes an entry and verifies it as on every load.
+    ///
+    /// The payload shares the memory of `bytes`. The caller has to check the key and the target.
     ///
     /// # Errors
     ///
-    /// If they are anything but what [`Entry::to_bytes`] returned, in any bit.
+    /// If `bytes` differ in any bit from what [`Entry::to_bytes`] returned.
     pub fn from_bytes(bytes: &Bytes) -> Result<Self, DecodeError> {
         let (header, payload) = Header::read(bytes)?;
         if header.payload_bytes != payload.len() as u64 {
@@ -95,12 +98,12 @@ impl Entry {
             key: Key::from_bytes(header.key),
             content: header.content.map(ContentKey::from_bytes),
             metadata: header.metadata,
-            // `payload` is a part of `bytes`, which is what `slice_ref` demands.
+            // `payload` is a subslice of `bytes`, as `slice_ref` requires.
             payload: bytes.slice_ref(payload),
         })
     }
 
-    /// Everything that comes before the payload in the file.
+    /// Encodes everything that precedes the payload in the file.
     pub(crate) fn encode_header(&self) -> Result<Vec<u8>, EncodeError> {
         let header = postcard::to_stdvec(&Header {
             key: *self.key.as_bytes(),
@@ -124,8 +127,8 @@ impl Entry {
         Ok(bytes)
     }
 
-    /// What the entry weighs in the memory tier, in bytes: payload, texts, and a little for the
-    /// bookkeeping.
+    /// Returns the weight of the entry in the memory tier, in bytes: payload, texts, and a small
+    /// constant for bookkeeping.
     pub(crate) fn weight(&self) -> u64 {
         const BOOKKEEPING: usize = 320;
         let CodeFacts {
@@ -142,10 +145,10 @@ impl Entry {
     }
 }
 
-/// Why bytes are not the entry they should be.
+/// The reason why bytes do not decode to the expected entry.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The bytes do not begin as an entry does.
+    /// The bytes do not begin with the magic number.
     #[error("not a cache entry: the magic number is missing")]
     Magic,
     /// Written by another version of this crate.
@@ -160,25 +163,26 @@ pub enum DecodeError {
         /// The part that is incomplete.
         part: &'static str,
     },
-    /// The header claims a length that no header has.
+    /// The header claims more bytes than any header has.
     #[error("the header claims {length} bytes, at most {MAX_HEADER} are possible")]
     HeaderLength {
         /// The length claimed, in bytes.
         length: u32,
     },
-    /// The bytes of the header are not those that were written.
+    /// The header was changed after it was written.
     #[error("the header does not match its checksum")]
     HeaderChecksum,
-    /// The header is intact and still does not make sense: whoever wrote it was not this crate.
+    /// The header matches its checksum and still cannot be decoded: it was not written by this
+    /// crate.
     #[error("the header cannot be read")]
     Header(#[source] postcard::Error),
-    /// An entry of another key, stored under this one's name.
+    /// The entry of another key, stored under this key's name.
     #[error("holds the entry of another key, {found}")]
     Key {
         /// The key the entry was written for.
         found: Key,
     },
-    /// An entry that was compiled from another module, stored under this one's name.
+    /// An entry that was compiled from another module, stored under this module's name.
     #[error("holds the code of another module")]
     Content,
     /// The payload is shorter or longer than it was when written.
@@ -189,18 +193,18 @@ pub enum DecodeError {
         /// The length found, in bytes.
         found: u64,
     },
-    /// The bytes of the payload are not those that were written.
+    /// The payload was changed after it was written.
     #[error("the payload does not match its checksum")]
     PayloadChecksum,
 }
 
-/// Why an entry cannot be written.
+/// The reason why an entry cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// The metadata could not be serialised.
     #[error("the header cannot be written")]
     Header(#[source] postcard::Error),
-    /// Producer and target together are longer than any header may be.
+    /// Producer, target and features together are longer than any header may be.
     #[error("the header would have {length} bytes, at most {MAX_HEADER} are possible")]
     HeaderLength {
         /// The length it would have, in bytes.
@@ -218,14 +222,15 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// No header of an entry ends after this many bytes.
+    /// The largest offset in bytes at which a header with its checksum can end.
     pub(crate) const MAX_END: usize = PREFIX + MAX_HEADER + HASH;
 
     pub(crate) fn key(&self) -> Key {
         Key::from_bytes(self.key)
     }
 
-    /// The verified header of the file that starts with `file`, and what follows it there.
+    /// Returns the verified header of a file that starts with the bytes `file`, and the bytes after
+    /// it.
     pub(crate) fn read(file: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let truncated = |part| DecodeError::Truncated { part };
         let (magic, rest) = file.split_first_chunk().ok_or(DecodeError::Magic)?;
@@ -245,7 +250,7 @@ impl Header {
         let (header, rest) = rest.split_at_checked(length as usize).ok_or(truncated("header"))?;
         let (checksum, payload) = rest.split_first_chunk::<HASH>().ok_or(truncated("header checksum"))?;
 
-        // What the checksum covers is what comes before it.
+        // The checksum covers everything before it.
         let covered = file
             .len()
             .checked_sub(rest.len())

@@ -1,4 +1,4 @@
-//! Which bytes are an entry, and what happens to all others.
+//! Decoding of intact entries and of all other bytes.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn decoded(bytes: Vec<u8>) -> Result<Entry, DecodeError> {
     Entry::from_bytes(&Bytes::from(bytes))
 }
 
-/// The number of bytes before the payload.
+/// Returns the number of bytes before the payload.
 fn header_length() -> usize {
     encoded(7, 0).len()
 }
@@ -34,7 +34,7 @@ fn payload_is_not_copied() {
     assert_eq!(read.payload.as_ptr(), file[header_length()..].as_ptr());
 }
 
-/// The layout by hand, as the module documents it.
+/// Checks the layout by hand, as the module documents it.
 #[test]
 fn file_opens_with_magic_format_and_length() {
     let bytes = encoded(7, 16);
@@ -116,7 +116,7 @@ fn each_kind_of_damage_has_its_name() {
     ));
 }
 
-/// Who reads bytes that came from elsewhere learns whose they are.
+/// A reader of bytes from elsewhere learns which keys and target they belong to.
 #[test]
 fn bytes_tell_their_keys_and_target() {
     let content = ContentKey::from_bytes([5; 32]);
@@ -129,7 +129,7 @@ fn bytes_tell_their_keys_and_target() {
     assert_eq!(read.metadata.facts.compiled_for.features, "+sramecc");
 }
 
-/// However the metadata are put together in memory, this is their order in the file.
+/// This is the order of the metadata in the file, whatever structs hold them in memory.
 #[test]
 fn metadata_are_written_one_after_the_other() {
     let by_hand = postcard::to_stdvec(&("test", "gfx942", "+sramecc", 7_u64, 1_u32, 2_u64, 3_u64));
@@ -163,8 +163,8 @@ proptest! {
         prop_assert!(decoded(bytes).is_err());
     }
 
-    /// Splices, and headers whose checksum was made to fit: what gets past the checksum must be
-    /// refused or be read as it is.
+    /// Splices bytes, and optionally makes the header's checksum fit: whatever gets past the
+    /// checksum must be refused or decode to the intact payload.
     #[test]
     fn mutated_entries_never_panic(
         position in 0_usize..300,
@@ -181,15 +181,15 @@ proptest! {
             reseal(&mut bytes);
         }
         if let Ok(read) = decoded(bytes.clone()) {
-            // Only what carries the right payload gets here.
+            // Only bytes with the right payload get here.
             prop_assert_eq!(&read.payload, &entry(7, 64).payload);
             prop_assert!(seal || bytes == intact);
         }
     }
 }
 
-/// Makes length and checksum of the header fit a payload of 64 bytes, where the file is long enough
-/// to hold both.
+/// Makes length and checksum of the header fit a payload of 64 bytes, if the file is long enough to
+/// hold both.
 fn reseal(bytes: &mut [u8]) {
     let Some(end) = bytes.len().checked_sub(64 + 32) else {
         return;

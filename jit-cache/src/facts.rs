@@ -1,20 +1,21 @@
-//! What there is to know of compiled code, each fact under one name.
+//! The facts about compiled code, each under one name.
 
 use serde::{Deserialize, Serialize};
 
-/// What code is compiled for. The target is a text here; who knows targets has a type for them.
+/// The target of compiled code and its features. The target is a text in this crate; a caller that
+/// knows targets has a type for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledFor<T = String> {
-    /// The architecture or product, as it is given to the compiler: `gfx942`, `x86_64`.
+    /// The architecture or product, as passed to the compiler: `gfx942`, `x86_64`.
     pub target: T,
-    /// The features of that target which the code may use, as they are given to the compiler. For
-    /// the host's CPU the resolved list, never `host`: a cache's directory may be shared between
+    /// The features of that target that the code may use, as passed to the compiler. For the host's
+    /// CPU this is the resolved list, never `host`: a cache's directory may be shared between
     /// machines.
     pub features: String,
 }
 
 impl<T: ToString> CompiledFor<T> {
-    /// Returns the same as text, as keys and entries have it.
+    /// Returns a copy with the target as text, the form that keys and entries use.
     pub fn to_text(&self) -> CompiledFor {
         CompiledFor {
             target: self.target.to_string(),
@@ -24,7 +25,8 @@ impl<T: ToString> CompiledFor<T> {
 }
 
 impl<T> From<T> for CompiledFor<T> {
-    /// Returns what names no features: the target says all that code for it depends on.
+    /// Returns a value without features: the target determines everything that code for it depends
+    /// on.
     fn from(target: T) -> Self {
         CompiledFor {
             target,
@@ -33,15 +35,16 @@ impl<T> From<T> for CompiledFor<T> {
     }
 }
 
-/// What is known of compiled code without reading it.
+/// The facts about compiled code that are known without reading the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeFacts {
-    /// Who made the code: program and compiler, for people.
+    /// The program and the compiler that made the code, for people.
     pub producer: String,
-    /// What it was compiled for, as in `KeyInputs`. Who loads code that did not come through its
-    /// key, from serialized bytes, decides by this whether it may run here.
+    /// The target of the code, as in `KeyInputs`. Whoever loads code from serialized bytes, which
+    /// did not come through a key, decides by this field whether the code may run on this machine.
     pub compiled_for: CompiledFor,
-    /// The device memory one execution needs besides its tensors, in bytes: exact.
+    /// The workspace of one execution, in bytes: exactly the device memory that it needs besides
+    /// its tensors.
     pub workspace_bytes: u64,
     /// The number of kernels one execution launches.
     pub dispatches: u32,

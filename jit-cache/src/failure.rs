@@ -1,11 +1,11 @@
-//! Creations that failed and would fail again. The cache remembers them, so that nobody repeats
-//! them all the time.
+//! Creations that failed and would fail again. The cache remembers them, so that they are not
+//! repeated on every request.
 //!
-//! The number of remembered failures is bounded, and each expires: when its reporter said, at the
-//! latest after an hour in memory and a day in the directory. So a compiler that was repaired in
-//! place, or failed from an exhausted resource after all, gets another chance.
+//! The number of remembered failures is bounded, and each expires: after the lifetime that its
+//! reporter gave, at most an hour in memory and a day in the directory. So a compiler that was
+//! repaired in place, or that did fail because of an exhausted resource, gets another chance.
 //!
-//! On disk a failure is a small file: postcard, and its BLAKE3.
+//! On disk a failure is a small file: a record in postcard, followed by its BLAKE3.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::directory::{Directory, Kind, LoadError, name};
 use crate::key::Key;
 
-/// How many failures are remembered, in memory and in a directory.
+/// Maximum number of remembered failures, in memory and in a directory each.
 pub(crate) const MAX_FAILURES: usize = 1024;
 const MEMORY_LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Longer texts are cut: a reason is for a line of a log.
+/// Maximum length of a reason in bytes. Longer texts are cut: a reason is meant for a line of a
+/// log.
 const MAX_REASON: usize = 2048;
 const MAX_FILE: u64 = 4096;
 const FORMAT: u32 = 2;
@@ -27,19 +28,20 @@ const FORMAT: u32 = 2;
 /// A creation that failed, and would fail again for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the error said, cut after some 2,000 bytes.
+    /// The text of the error, cut after some 2,000 bytes.
     pub reason: String,
-    /// When it happened.
+    /// Time of the failure.
     pub since: SystemTime,
-    /// How long it counts from then on.
+    /// How long the failure counts from `since` on.
     pub lifetime: Duration,
 }
 
 impl Failure {
-    /// How long a failure counts at most: a day.
+    /// The longest lifetime of a failure: a day.
     pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// A failure of now, which counts for `lifetime`, and for [`LONGEST`](Self::LONGEST) at most.
+    /// Returns a failure that happened now and counts for `lifetime`, at most for
+    /// [`LONGEST`](Self::LONGEST).
     #[must_use]
     pub fn new(mut reason: String, lifetime: Duration) -> Self {
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
@@ -50,16 +52,16 @@ impl Failure {
         }
     }
 
-    /// How much longer it counts.
+    /// Returns how much longer the failure counts.
     fn left(&self) -> Duration {
         self.lifetime.min(Self::LONGEST).saturating_sub(age(self.since))
     }
 }
 
-/// The failures that this process knows.
+/// The failures that this process remembers.
 #[derive(Default)]
 pub(crate) struct Failures {
-    /// Each with the moment from which on it does not count any more.
+    /// Each failure with the moment at which it expires.
     known: Mutex<HashMap<Key, (Instant, Arc<Failure>)>>,
 }
 
@@ -77,7 +79,7 @@ impl Failures {
     pub(crate) fn insert(&self, key: Key, failure: Arc<Failure>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        // A clock that cannot tell so far ahead would remember nothing.
+        // If the clock cannot represent the expiry, the failure is not remembered.
         let until = now.checked_add(failure.left().min(MEMORY_LIFETIME)).unwrap_or(now);
         known.insert(key, (until, failure));
         while known.len() > MAX_FAILURES {
@@ -102,7 +104,7 @@ struct Record {
     lifetime_seconds: u64,
 }
 
-/// Leaves word of a failure for other processes.
+/// Stores a failure for other processes.
 pub(crate) fn store(directory: &Directory, key: &Key, failure: &Failure) -> std::io::Result<()> {
     let record = Record {
         format: FORMAT,
@@ -119,8 +121,8 @@ pub(crate) fn store(directory: &Directory, key: &Key, failure: &Failure) -> std:
     directory.write(&name(key, Kind::Failed), &[&record, hash.as_bytes()], None)
 }
 
-/// The failure that another process left word of, if it still counts. What cannot be believed is as
-/// good as nothing.
+/// Returns the failure that a process has stored, if it still counts. A damaged record counts as
+/// none.
 pub(crate) fn load(directory: &Directory, key: &Key) -> Result<Option<Failure>, LoadError> {
     let bytes = match directory.read(&name(key, Kind::Failed), MAX_FILE) {
         Ok((bytes, _)) => bytes,
@@ -144,8 +146,8 @@ fn decode(key: &Key, bytes: &[u8]) -> Option<Failure> {
     })
 }
 
-/// How far `time` is from now. In the future is as far: a clock that was set back must not keep
-/// anything for ever.
+/// Returns the distance of `time` from now, in either direction: a time in the future must age too,
+/// or a clock that was set back would keep a file for ever.
 pub(crate) fn age(time: SystemTime) -> Duration {
     time.elapsed().unwrap_or_else(|future| future.duration())
 }

@@ -1,8 +1,8 @@
-//! Single flight: if several threads want the same key at the same time, one makes it. The others
-//! wait for that key only.
+//! Single flight: if several threads want the same key at the same time, one of them creates the
+//! entry. The others wait for that key only.
 //!
-//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing
-//! because it panicked.
+//! The leader reports the outcome to all waiters: an entry, an error, or nothing because it
+//! panicked.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use crate::entry::Entry;
 use crate::key::Key;
 
-/// The keys being made now.
+/// The keys that are being created now.
 #[derive(Default)]
 pub(crate) struct Flights {
     running: Mutex<HashMap<Key, Arc<Flight>>>,
@@ -24,27 +24,27 @@ struct Flight {
     landed: Condvar,
 }
 
-/// How a flight ended.
+/// The outcome of a flight.
 #[derive(Clone)]
 pub(crate) enum Landing {
-    /// With an entry.
+    /// The leader has the entry.
     Entry(Arc<Entry>),
-    /// With the leader's error, of whatever type the leader's is.
+    /// The leader's error, of whatever type it is.
     Failed(Arc<dyn Any + Send + Sync>),
-    /// The leader panicked. Somebody else may try.
+    /// The leader panicked or has no outcome to share. Another thread may try.
     Abandoned,
 }
 
-/// What a thread is to the flight it asked for.
+/// The role of a thread in the flight that it asked for.
 pub(crate) enum Boarding<'a> {
-    /// Nobody was making the key: it is this thread's to make.
+    /// No thread was creating the key, so this thread has to.
     Leader(Leader<'a>),
-    /// Somebody was, this thread waited, and this came of it.
+    /// Another thread was creating the key; this thread waited for this outcome.
     Passenger(Landing),
 }
 
 impl Flights {
-    /// Takes the lead for `key`, or waits for the one who has it.
+    /// Takes the lead for `key`, or waits for the thread that has it.
     pub(crate) fn board(&self, key: Key) -> Boarding<'_> {
         // The lock of the map is held for this statement only.
         let flight = match self.running.lock().unwrap_or_else(PoisonError::into_inner).entry(key) {
@@ -70,7 +70,7 @@ impl Flights {
     }
 }
 
-/// The right and the duty to make a key: dropping it, in whatever way, ends the flight.
+/// The right and the duty to create a key: dropping it, in whatever way, ends the flight.
 pub(crate) struct Leader<'a> {
     flights: &'a Flights,
     key: Key,
@@ -86,7 +86,8 @@ impl Leader<'_> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        // First, so that whoever comes from now on starts anew and does not get an old failure.
+        // The flight is removed before its outcome is published, so that a thread that comes from
+        // now on starts a new flight and does not get an old failure.
         let mut running = self.flights.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.remove(&self.key);
         drop(running);

@@ -1,9 +1,9 @@
-//! What makes two compilations the same one.
+//! The identity of a compilation.
 //!
-//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`]
-//! names everything that can change a graph's code. [`ContentKey`] does the same one step later,
-//! for what the compiler reads. Each input goes into BLAKE3 behind its label and its length, so two
-//! different sets of inputs are never the same bytes.
+//! Identity is content. [`Key::of`] is the only source of keys, and [`KeyInputs`] names everything
+//! that can change a graph's code. [`ContentKey`] does the same one step later, for the compiler's
+//! inputs. Each input is hashed with BLAKE3 behind its label and its length, so two different sets
+//! of inputs never hash the same bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,12 @@ use std::str::FromStr;
 use crate::entry::ENTRY_FORMAT;
 use crate::facts::CompiledFor;
 
-/// The scheme of the key itself. BLAKE3 derives a separate hash function from it: raise the number
-/// when a field is added, removed or changes meaning, and every older key becomes unreachable.
+/// The BLAKE3 context string of [`Key`], which names the key scheme.
+///
+/// BLAKE3 derives a separate hash function from it: raise the number when a field is added, removed
+/// or changes meaning, and every older key becomes unreachable.
 const CONTEXT: &str = "rotini jit-cache key v3";
-/// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
+/// The context string of [`ContentKey`]: a value of one kind of key is never a value of the other.
 const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 
 /// Everything that decides what code a graph is compiled to.
@@ -24,9 +26,9 @@ const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 pub struct KeyInputs<'a> {
     /// The canonical bytes of the normalised graph.
     pub graph: &'a [u8],
-    /// What the code is for.
+    /// Target and target features of the code.
     pub compiled_for: &'a CompiledFor,
-    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to
+    /// The fingerprint of the emitter's sources. It differs if the same graph may be lowered to
     /// other code.
     pub emitter: &'a str,
     /// The compiler's flags, in the order given: order can matter to a compiler.
@@ -43,9 +45,10 @@ impl Key {
     /// The length of a key in bytes.
     pub const LEN: usize = blake3::OUT_LEN;
 
-    /// The key of `inputs`, and of the format that entries are stored in.
+    /// Returns the key of `inputs` and of the format that entries are stored in.
     pub fn of(inputs: &KeyInputs<'_>) -> Self {
-        // Taken apart so that a field added to the struct and forgotten here does not compile.
+        // Destructured, so that a field that is added to the struct and forgotten here does not
+        // compile.
         let KeyInputs {
             graph,
             compiled_for: CompiledFor { target, features },
@@ -53,7 +56,7 @@ impl Key {
             flags,
             compiler,
         } = *inputs;
-        // Labels are hashed, so they stay whatever the fields are called.
+        // Labels are hashed, so they must stay as they are even if fields are renamed.
         Self::framed(CONTEXT, ENTRY_FORMAT, |framing| {
             framing.field("graph", graph);
             framing.field("target", target.as_bytes());
@@ -71,12 +74,12 @@ impl Key {
         Self(framing.0.finalize().into())
     }
 
-    /// The key that an entry's header names.
+    /// Returns the key with these bytes, as an entry's header stores it.
     pub(crate) const fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
         &self.0
     }
@@ -97,7 +100,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why a text is not a key.
+/// The error of parsing a text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key is {} hexadecimal digits", 2 * Key::LEN)]
 pub struct KeyError;
@@ -105,7 +108,8 @@ pub struct KeyError;
 impl FromStr for Key {
     type Err = KeyError;
 
-    /// Reads what [`Display`](fmt::Display) writes, and nothing else: one key has one name.
+    /// Parses the format that [`Display`](fmt::Display) writes, and no other: a key has exactly one
+    /// spelling.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let digit = |digit: u8| match digit {
             b'0'..=b'9' => Ok(digit - b'0'),
@@ -127,7 +131,7 @@ impl FromStr for Key {
 /// Everything that decides what code a module in MLIR is compiled to.
 #[derive(Clone, Copy, Debug)]
 pub struct ContentInputs<'a> {
-    /// The module as the compiler is given it.
+    /// The text of the module, as passed to the compiler.
     pub mlir: &'a [u8],
     /// As in [`KeyInputs`].
     pub compiled_for: &'a CompiledFor,
@@ -137,13 +141,14 @@ pub struct ContentInputs<'a> {
     pub compiler: &'a str,
 }
 
-/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found
-/// under it when an emitter changed and what it emits for a graph did not.
+/// The identity of a compiled module, independent of graph and emitter.
+///
+/// Entries are found under it when an emitter changed but its output for a graph did not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentKey(Key);
 
 impl ContentKey {
-    /// The key of `inputs`, and of the format that entries are stored in.
+    /// Returns the key of `inputs` and of the format that entries are stored in.
     pub fn of(inputs: &ContentInputs<'_>) -> Self {
         let ContentInputs {
             mlir,
@@ -164,7 +169,7 @@ impl ContentKey {
         Self(Key(bytes))
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub const fn as_bytes(&self) -> &[u8; Key::LEN] {
         self.0.as_bytes()
     }
@@ -182,8 +187,8 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian
-/// `u64`.
+/// A hasher of labelled fields: length of label, label, length of value, value; lengths as
+/// little-endian `u64`.
 struct Framing(blake3::Hasher);
 
 impl Framing {
@@ -217,7 +222,7 @@ mod tests {
         }
     }
 
-    /// The key of a fixed set of inputs after `change`.
+    /// Returns the key of a fixed set of inputs after `change`.
     fn key(change: impl for<'a> FnOnce(&mut KeyInputs<'a>)) -> Key {
         key_for("gfx942", "+sramecc,-xnack", change)
     }
@@ -303,9 +308,9 @@ mod tests {
         assert_ne!(key_for("gfx942+", "sramecc,-xnack", |_| ()), base());
     }
 
-    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that
-    /// keeps the number in `CONTEXT` would silently strand or, worse, confuse what users have
-    /// stored.
+    /// The expected key is hashed by hand: framing and order are an on-disk format. A change of
+    /// either that keeps the number in `CONTEXT` would silently make stored entries unreachable or,
+    /// worse, mix up entries of two formats.
     #[test]
     fn key_is_the_documented_hash() {
         let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v3");
@@ -329,7 +334,7 @@ mod tests {
         assert_eq!(base().as_bytes(), hasher.finalize().as_bytes());
     }
 
-    /// Kept as text: no code of this crate takes part in the expectation.
+    /// The expected key is a literal, so that no code of this crate takes part in the expectation.
     #[test]
     fn key_is_stable() {
         assert_eq!(
@@ -338,7 +343,7 @@ mod tests {
         );
     }
 
-    /// The key of fixed inputs after `change`.
+    /// Returns the content key of fixed inputs after `change`.
     fn content(change: impl for<'a> FnOnce(&mut ContentInputs<'a>)) -> ContentKey {
         content_for("gfx942", "+sramecc", change)
     }
@@ -371,7 +376,7 @@ mod tests {
         }
     }
 
-    /// By hand, like [`key_is_the_documented_hash`].
+    /// Hashed by hand, like [`key_is_the_documented_hash`].
     #[test]
     fn content_key_is_the_documented_hash() {
         let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache content key v1");

@@ -1,5 +1,5 @@
-//! Directories that could not be opened because descriptors, memory or space were short. They are
-//! opened when they are next needed.
+//! Lazy opening of directories: if descriptors, memory or space were short, a directory is opened
+//! when it is next needed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use crate::trust::DirectoryError;
 
 type Open<T> = Box<dyn Fn() -> Result<T, DirectoryError> + Send + Sync>;
 
-/// A value that is opened at once if possible. Otherwise opening is tried again as long as the
-/// cause of the failure is temporary.
+/// A value that is opened at once if possible, or else later, as long as the cause of the failure
+/// is temporary.
 pub(crate) struct Late<T> {
     value: OnceLock<T>,
     /// The error of the first attempt.
@@ -18,12 +18,12 @@ pub(crate) struct Late<T> {
     open: Open<T>,
     /// Whether the last attempt failed from a temporary cause.
     is_open_to_retry: AtomicBool,
-    /// Held by the one that tries.
+    /// Held by the thread that tries to open the value.
     attempt: Mutex<()>,
 }
 
 impl<T> Late<T> {
-    /// Tries at once; `report` gets the error if that fails.
+    /// Tries to open the value at once, and passes the error to `report` if that fails.
     pub(crate) fn new(
         open: impl Fn() -> Result<T, DirectoryError> + Send + Sync + 'static,
         report: impl Fn(&DirectoryError),
@@ -44,12 +44,13 @@ impl<T> Late<T> {
         }
     }
 
-    /// What was opened so far. Makes no system call.
+    /// Returns the value if it is open. Makes no system call.
     pub(crate) fn opened(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// What was opened, now if need be. Never waits for another thread's attempt.
+    /// Returns the value, and opens it first if necessary. Never waits for another thread's
+    /// attempt.
     pub(crate) fn get(&self) -> Option<&T> {
         if let Some(value) = self.value.get() {
             return Some(value);
@@ -75,7 +76,7 @@ impl<T> Late<T> {
         self.value.get()
     }
 
-    /// Why it is not open.
+    /// Returns the error of the first attempt if the value is not open.
     pub(crate) fn error(&self) -> Option<&DirectoryError> {
         if self.value.get().is_some() {
             return None;
@@ -91,7 +92,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 
-    /// Fails with each of the causes in turn, then succeeds; and the number of attempts.
+    /// Returns a value whose opening fails with each of the causes in turn and then succeeds, and
+    /// its number of attempts.
     fn after(causes: &'static [Errno]) -> (Late<u8>, Arc<AtomicUsize>) {
         let attempts = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&attempts);

@@ -1,28 +1,34 @@
-//! A cache of compiled kernels: bytes under the hash of everything that made them.
+//! A cache of compiled kernels, addressed by the hash of every input of the compilation.
 //!
-//! The crate owns the [`Key`], the format of an [`Entry`], and where entries live: a memory tier
-//! bounded by bytes and shared by all threads, a directory bounded by bytes and shared by all
-//! processes of a user, and directories that are only read. It knows nothing of graphs or
-//! compilers. What flows through is
+//! The crate owns the [`Key`], the format of an [`Entry`], and the storage of entries: a memory
+//! tier bounded by bytes and shared by all threads, a directory bounded by bytes and shared by all
+//! processes of a user, and read-only directories. It knows nothing of graphs or compilers. The
+//! data flow is
 //!
 //! ```text
-//! KeyInputs ─ Key::of ─> Key ─ Cache::get_or_create ─> memory ─ miss ─> directories ─ miss ─> key's lock ─> the caller's closure
-//!                                      │                 ^               │ verified                         │
-//!                                      v                 └───────────────┴──────────────────────────────────┤
-//!                                 Arc<Entry>                                   temporary file, rename <─────┘
+//! KeyInputs ─ Key::of ─> Key ─ Cache::get_or_create ─> Arc<Entry>
+//!                                       │
+//!                                       v
+//!     memory ─ miss ─> directories ─ miss ─> key's lock ─> the caller's closure
+//!       ^                   │ verified                              │
+//!       └───────────────────┴───────────────────────────────────────┤
+//!                                      temporary file, rename <─────┘
 //! ```
 //!
-//! A key is made once, however many threads and processes ask: the others wait for that key alone,
-//! and one of them takes over if the maker dies. A failure that lasts, as its error says, is
-//! remembered for a while, in memory and in the directory.
+//! An entry is created once, however many threads and processes ask for its key: the others wait
+//! for that key alone, and one of them takes over if the creator dies. A failure whose error says
+//! that it would recur is remembered for a while, in memory and in the directory.
 //!
-//! A cache never makes anything fail that would work without it: trouble with the disk is one
-//! warning, and then memory is all there is. An entry is verified each time it is loaded from disk,
-//! against damage by its checksums and against strangers by the owner and the mode of file and
-//! directory; one that fails is renamed aside, reported and made again.
+//! A cache never makes anything fail that would work without it: a problem with the disk causes one
+//! warning, and from then on only the memory tier is used. An entry is verified each time it is
+//! loaded from disk, against damage by its checksums and against other users by the owner and the
+//! mode of file and directory; an entry that fails verification is renamed aside, reported and
+//! created again.
 //!
 //! ```
-//! use rotini_cache::{Cache, CacheConfig, CodeFacts, CompiledFor, Key, KeyInputs, NewEntry, Origin};
+//! use rotini_cache::{
+//!     Cache, CacheConfig, CodeFacts, CompiledFor, Key, KeyInputs, NewEntry, Origin,
+//! };
 //!
 //! let cache = Cache::open(CacheConfig { dir: None, ..CacheConfig::default() });
 //! let compiled_for = CompiledFor::from("gfx942".to_owned());

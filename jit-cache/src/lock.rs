@@ -1,7 +1,7 @@
-//! One creation per key among all processes that share a directory: a lock on a file per key.
+//! One creation per key among all processes that share a directory: each key has a lock file.
 //!
 //! The lock is the kernel's (`flock`). It ends with the process that holds it, however that process
-//! ends. The holder removes the file before it gives up the lock. So a lock counts only while the
+//! ends. The holder removes the file before it releases the lock. So a lock counts only while the
 //! file still has its name.
 
 use std::fs::{File, TryLockError};
@@ -19,9 +19,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The lock, or `None` where another has it. Never waits.
+    /// Acquires the lock, or returns `None` if another holder has it. Never waits.
     pub(crate) fn try_acquire(directory: &Arc<Directory>, name: String) -> io::Result<Option<Self>> {
-        // Each turn but the last means that somebody else had the lock and is done with it.
+        // Each further iteration means that another process held the lock and has released it
+        // since.
         for _ in 0..16 {
             let file = directory.open_lock(&name)?;
             if !file.metadata()?.is_file() {
@@ -43,7 +44,7 @@ impl Lock {
         Ok(None)
     }
 
-    /// Whether a process has the lock now; true also where that is unknown.
+    /// Returns whether a process holds the lock now; true also if that cannot be found out.
     pub(crate) fn is_held(directory: &Arc<Directory>, name: &str) -> bool {
         !matches!(Self::try_acquire(directory, name.to_owned()), Ok(Some(_)))
     }
@@ -51,8 +52,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still ours: nobody's lock loses its name. A file that cannot be removed is as
-        // good a lock as a new one.
+        // Removed while the lock is still held, so that no other holder's lock loses its name. If
+        // removing fails, the leftover file works as a lock file as well as a new one.
         if self.directory.is_named(&self.file, &self.name).unwrap_or(false) {
             let _ = self.directory.remove(&self.name);
         }

@@ -1,9 +1,9 @@
-//! Notes: what is known of a key besides its entry, such as which of several forms of a graph was
-//! measured to be the fastest. The cache does not read them.
+//! Notes: data about a key besides its entry, such as which of several forms of a graph was
+//! measured to be the fastest. The cache does not interpret them.
 //!
 //! On disk a note is a small file, `<key>.note`: the key, the note's bytes, and the BLAKE3 of both.
 //! It is replaced as a whole, so a reader sees one note or another, never a part. A note is never
-//! evicted: it takes hours to make and some kilobytes to keep.
+//! evicted: it takes hours to measure and some kilobytes to keep.
 
 use std::io;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::directory::{Directory, Kind, LoadError, name};
 use crate::key::Key;
 use crate::trust::{DirectoryError, Purpose};
 
-/// The most bytes of a note.
+/// Maximum size of a note in bytes.
 pub const MAX_NOTE: usize = 1 << 20;
-/// A key and a hash around the note's bytes.
+/// Bytes of the key and the hash around a note.
 const AROUND: usize = Key::LEN + blake3::OUT_LEN;
 
-/// Writes a note, in place of the one that is there.
+/// Writes a note, which replaces an earlier one.
 pub(crate) fn store(directory: &Directory, key: &Key, note: &[u8]) -> io::Result<()> {
     if note.len() > MAX_NOTE {
         return Err(io::Error::other(format!("a note of {} bytes", note.len())));
@@ -28,7 +28,7 @@ pub(crate) fn store(directory: &Directory, key: &Key, note: &[u8]) -> io::Result
     directory.write(&name(key, Kind::Note), &[key.as_bytes(), note, hash.as_bytes()], None)
 }
 
-/// Reads a note. `None` if there is none, and if it is not as it was written.
+/// Reads a note. Returns `None` if it does not exist or is damaged.
 pub(crate) fn load(directory: &Directory, key: &Key) -> Result<Option<Vec<u8>>, LoadError> {
     match directory.read(&name(key, Kind::Note), (MAX_NOTE + AROUND) as u64) {
         Ok((bytes, _)) => Ok(decode(key, &bytes)),
@@ -45,7 +45,7 @@ fn decode(key: &Key, bytes: &[u8]) -> Option<Vec<u8>> {
     kept.strip_prefix(key.as_bytes()).map(<[u8]>::to_vec)
 }
 
-/// Returns all notes of a directory that are as they were written.
+/// Returns all undamaged notes of a directory, sorted by key.
 ///
 /// # Errors
 ///
@@ -62,13 +62,13 @@ pub fn notes(dir: &Path) -> Result<Vec<(Key, Vec<u8>)>, NotesError> {
     Ok(notes)
 }
 
-/// Why the notes of a directory cannot be listed.
+/// The reason why the notes of a directory cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotesError {
-    /// It is not there, or not trusted.
+    /// The directory does not exist or is not trusted.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The system does not let us.
+    /// The system refused to list the directory.
     #[error("the cache directory cannot be listed")]
     Io(#[source] io::Error),
 }

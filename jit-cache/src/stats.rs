@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a cache did since it was opened, and what it holds now.
+/// The counters of a cache since it was opened, and its current memory usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Entries found in memory.
     pub memory_hits: u64,
     /// Entries found on disk, in this user's directory or a read-only one.
     pub disk_hits: u64,
-    /// Entries that another process made while this one waited for it.
+    /// Entries that another process created while this one waited.
     pub other_process: u64,
     /// Entries found under the key of their module.
     pub content_hits: u64,
@@ -27,11 +27,12 @@ pub struct Stats {
     pub disk_errors: u64,
     /// Entries that left memory to make room.
     pub memory_evictions: u64,
-    /// Files removed from the cache directory to make room.
+    /// Entries removed from the cache directory to make room, each counted once however many names
+    /// its file has.
     pub disk_evictions: u64,
     /// Entries in memory now.
     pub memory_entries: u64,
-    /// What they weigh, in bytes.
+    /// The weight of the entries in memory, in bytes.
     pub memory_bytes: u64,
 }
 

@@ -1,8 +1,9 @@
-//! Keeps a directory within its bounds. Leftovers go first, then the least recently used entries.
+//! Keeps a directory within its bounds. Leftovers are removed first, then the least recently used
+//! entries.
 //!
-//! The modification time of a file is the time of its last use. Removing an entry harms nobody:
-//! entries are read into memory whole, and one that is in use was touched within the hour, so it
-//! goes last. An entry whose lock is held stays, and so does the lock.
+//! The modification time of a file is the time of its last use. Removing an entry harms no process:
+//! entries are read into memory whole, and an entry that is in use was touched within the last
+//! hour, so it is removed last. An entry whose lock is held stays, and so does the lock.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,15 +17,15 @@ use crate::failure::{self, Failure, MAX_FAILURES};
 use crate::key::Key;
 use crate::lock::Lock;
 
-/// No publication takes this long.
+/// Age from which a temporary file counts as abandoned: no publication takes this long.
 const TEMPORARY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a sweep removed, and what is left.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Entries removed, good or bad.
     pub entries: u64,
-    /// Their size, in bytes.
+    /// The size of the removed entries, in bytes.
     pub bytes: u64,
     /// Temporary files of killed processes removed.
     pub temporaries: u64,
@@ -36,7 +37,7 @@ pub struct Swept {
     pub left_bytes: u64,
 }
 
-/// One file with all its names: an entry usually has two.
+/// One file with all its names. An entry usually has two: a key and a content key.
 struct Candidate {
     /// Bad entries go first.
     good: bool,
@@ -45,15 +46,18 @@ struct Candidate {
     names: Vec<(String, Option<Key>)>,
 }
 
-/// Removes what nobody needs, and then entries until at most `goal` bytes are left if they are more
-/// than `limit`. `None` if another process is at it.
+/// Removes leftovers, and then, if the entries have more than `limit` bytes, entries until at most
+/// `goal` bytes are left.
+///
+/// Returns `None` if another process is sweeping.
 ///
 /// # Errors
 ///
-/// If the directory cannot be listed, or, after all that can be done was done, the first thing that
-/// could not be removed.
+/// If the directory cannot be listed; or, once everything that can be removed was removed, the
+/// first error of a removal.
 pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Result<Option<Swept>> {
-    // Two at once would both make the same room. Where locks do not work that may happen.
+    // Two concurrent sweeps would each free the full amount. Where locks do not work that may
+    // happen.
     let _alone = match Lock::try_acquire(directory, SWEEP_LOCK.to_owned()) {
         Ok(None) => return Ok(None),
         Ok(lock) => lock,
@@ -76,7 +80,7 @@ pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Re
     let mut held = HashSet::new();
     for (name, kind, key) in directory.names()? {
         if kind == Kind::Lock {
-            // Asking removes the file if nobody holds it.
+            // The query acquires and releases a free lock, which removes its file.
             if Lock::is_held(directory, &name) {
                 held.extend(key);
             } else {
@@ -84,7 +88,7 @@ pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Re
             }
             continue;
         }
-        // One that another process removed since is no longer of interest.
+        // A file that another process has removed since is no longer of interest.
         let Some(stat) = directory.examine(&name)? else {
             continue;
         };
@@ -152,7 +156,7 @@ pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Re
     }
 }
 
-/// Removes every entry, bad entry and failure whose lock nobody holds, and what a sweep would
+/// Removes every entry, bad entry and failure whose lock is free, and all that a sweep would
 /// remove.
 pub(crate) fn clear(directory: &Arc<Directory>) -> io::Result<Swept> {
     let mut cleared = Swept::default();
@@ -187,12 +191,12 @@ pub(crate) fn clear(directory: &Arc<Directory>) -> io::Result<Swept> {
     Ok(cleared)
 }
 
-/// Whether a file was used, or replaced by another, since it was listed.
+/// Returns whether a file was used or replaced since it was listed.
 fn was_used(directory: &Directory, name: &str, then: SystemTime) -> bool {
     matches!(directory.examine(name), Ok(Some(stat)) if modified(&stat) != then)
 }
 
-/// When a file was last used. A time that no clock can have counts as never.
+/// Returns the time of a file's last use. A time that no clock can have counts as never.
 pub(crate) fn modified(stat: &Stat) -> SystemTime {
     let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
     UNIX_EPOCH

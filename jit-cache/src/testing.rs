@@ -1,4 +1,4 @@
-//! What the unit tests share.
+//! Helpers that the unit tests share.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::entry::{Entry, Metadata};
 use crate::facts::{CodeFacts, CompiledFor};
 use crate::key::{Key, KeyInputs};
 
-/// A key for each number.
+/// Returns a different key for each number.
 pub(crate) fn key(number: u64) -> Key {
     Key::of(&KeyInputs {
         graph: &number.to_le_bytes(),
@@ -17,7 +17,7 @@ pub(crate) fn key(number: u64) -> Key {
     })
 }
 
-/// An entry with a payload of `bytes` bytes that depends on `number`.
+/// Returns an entry with a payload of `bytes` bytes that depends on `number`.
 pub(crate) fn entry(number: u64, bytes: usize) -> Arc<Entry> {
     let payload: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(bytes).collect();
     Arc::new(Entry {

@@ -1,13 +1,13 @@
-//! Which directories and files are trusted.
+//! The rules for trusting directories and files.
 //!
 //! An entry is code that will run in the host. So a directory is used only if nobody but its owner
-//! and root can put anything into it: it belongs to one of the two, and only they can write to it.
-//! The same holds for every directory above it, or somebody could replace it. A directory above may
-//! be writable by all if it is sticky, as `/tmp` is, because there nobody can rename what others
-//! own.
+//! and root can put anything into it: it belongs to this user or to root, and only its owner can
+//! write to it. The same holds for every directory above it, or another user could replace it. A
+//! directory above may be writable by all if it is sticky, as `/tmp` is, because there nobody can
+//! rename files of other users.
 //!
-//! A directory is opened once and used through its descriptor from then on. So what was examined is
-//! what is used, whatever is renamed or linked meanwhile.
+//! A directory is opened once and used through its descriptor from then on. So the directory that
+//! was examined is the one that is used, whatever is renamed or linked meanwhile.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -21,10 +21,10 @@ use rustix::io::Errno;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Why the disk tier does not use a directory.
+/// The reason why the disk tier does not use a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// The directory does not exist and could not be made.
+    /// The directory does not exist and could not be created.
     #[error("{} cannot be created", path.display())]
     Create {
         /// The directory.
@@ -40,8 +40,8 @@ pub enum DirectoryError {
         /// What the system said.
         source: io::Error,
     },
-    /// On a file system that other machines share: neither its locks nor its times can be relied
-    /// on.
+    /// The directory is on a file system that other machines share: neither its locks nor its times
+    /// are reliable.
     #[error("{} is on a network file system ({kind}); a directory on a local disk can be used instead", path.display())]
     Network {
         /// The directory.
@@ -49,7 +49,7 @@ pub enum DirectoryError {
         /// The kind of file system.
         kind: &'static str,
     },
-    /// Not trusted: the directory, or one above it.
+    /// The directory, or one above it, is not trusted.
     #[error("{} is not safe to take code from", path.display())]
     Untrusted {
         /// The directory.
@@ -60,7 +60,7 @@ pub enum DirectoryError {
 }
 
 impl DirectoryError {
-    /// Whether the same attempt may succeed later although nobody changes the directory.
+    /// Returns whether the same attempt may succeed later although nobody changes the directory.
     pub(crate) fn is_passing(&self) -> bool {
         let (Self::Create { source, .. } | Self::Examine { source, .. }) = self else {
             return false;
@@ -78,36 +78,36 @@ impl DirectoryError {
     }
 }
 
-/// What makes a file or a directory unfit to take code from.
+/// The reason why a file or a directory is unfit to take code from.
 #[derive(Debug, thiserror::Error)]
 pub enum Distrust {
-    /// Somebody else's.
+    /// It belongs to another user.
     #[error("it belongs to user {owner}, neither this user nor root")]
     Owner {
         /// The user id it belongs to.
         owner: u32,
     },
-    /// Somebody else could change it.
+    /// Another user could change it.
     #[error("others can write it (mode {mode:04o})")]
     Writable {
         /// The permission bits.
         mode: u32,
     },
-    /// Not a file, or not a directory, where there should be one.
+    /// It is not a regular file, or not a directory, as expected.
     #[error("it is not a {expected}")]
     Kind {
-        /// What it should be.
+        /// The expected kind of file.
         expected: &'static str,
     },
 }
 
-/// What a directory is opened for.
+/// The purpose of opening a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To take entries from, as it is.
+    /// To read entries from the directory as it is.
     Read,
-    /// To keep entries in: it is made where it is missing, with this mode, and so are the
-    /// directories above it, which the mask of the process may close further.
+    /// To store entries. A missing directory is created with this mode. Missing directories above
+    /// it get the same mode, which the process's umask may restrict further.
     Keep {
         /// The permission bits.
         mode: u32,
@@ -133,8 +133,8 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
         move |source| DirectoryError::Untrusted { path, source }
     };
     for above in real.ancestors().skip(1) {
-        // The path is a real path, so there is no link to follow, unless one was put there since:
-        // then it is not a directory.
+        // The path is a real path, so it has no link to follow, unless one was created since: then
+        // this is not a directory and is refused.
         let metadata = fs::symlink_metadata(above).map_err(examine(above))?;
         check_directory(&metadata, true).map_err(untrusted(above))?;
     }
@@ -143,8 +143,9 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
     let directory = File::from(directory);
     let metadata = directory.metadata().map_err(examine(&real))?;
     check_directory(&metadata, false).map_err(untrusted(&real))?;
-    // What the process's mask took away is not what the directory was asked for. Not by its name,
-    // which may have come to lead to another directory before anything was examined.
+    // The process's umask may have removed permissions from the requested mode. They are set
+    // through the descriptor and not by name, because the name may have come to lead to another
+    // directory before anything was examined.
     if is_new && let Purpose::Keep { mode } = purpose {
         let set = directory.set_permissions(fs::Permissions::from_mode(mode));
         set.map_err(examine(&real))?;
@@ -159,7 +160,7 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
     Ok((directory, real))
 }
 
-/// Makes the directory unless it is there. Returns whether it is new.
+/// Creates the directory unless it exists. Returns whether it is new.
 fn make(path: &Path, mode: u32) -> io::Result<bool> {
     let made = || DirBuilder::new().mode(0o700).create(path).map(|()| true);
     match made() {
@@ -168,22 +169,22 @@ fn make(path: &Path, mode: u32) -> io::Result<bool> {
                 DirBuilder::new().recursive(true).mode(mode).create(above)?;
             }
             match made() {
-                // Another process was faster.
+                // Another process created it first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
                 result => result,
             }
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // A read-only file system says so before it looks whether there is anything to make.
+        // A read-only file system reports `EROFS` even if the directory exists.
         Err(_) if path.is_dir() => Ok(false),
         result => result,
     }
 }
 
-/// The name of the file system with this magic number (`statfs(2)`), if it is one that is mounted
-/// from elsewhere.
+/// Returns the name of the file system with this magic number (`statfs(2)`), if it is a network
+/// file system.
 fn network(magic: u64) -> Option<&'static str> {
-    // Some are negative where the field is a signed 32 bits wide.
+    // Some numbers are negative if the field is a signed 32-bit one.
     Some(match magic & 0xffff_ffff {
         0x6969 => "NFS",
         0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB",
@@ -207,7 +208,7 @@ fn check_directory(metadata: &Metadata, sticky_is_enough: bool) -> Result<(), Di
     check_writers(metadata)
 }
 
-/// Whether an opened file may be believed.
+/// Checks that an opened file is a regular file that only this user or root could have written.
 pub(crate) fn file(metadata: &Metadata) -> Result<(), Distrust> {
     if !metadata.is_file() {
         return Err(Distrust::Kind {
@@ -239,7 +240,7 @@ fn check_owner(metadata: &Metadata) -> Result<(), Distrust> {
 mod tests {
     use super::*;
 
-    /// The numbers are those of the kernel's `magic.h` and of `statfs(2)`.
+    /// The numbers are from the kernel's `magic.h` and from `statfs(2)`.
     #[test]
     fn network_file_systems_are_known_by_their_numbers() {
         const EXT4: u64 = 0xef53;

@@ -16,14 +16,14 @@ use std::thread;
 use rotini_cache::{Cache, CacheConfig, CodeFacts, CompiledFor, Key, KeyInputs, NewEntry};
 
 thread_local! {
-    /// Whether destructors of this thread count.
+    /// Whether destructors of this thread are counted.
     static COUNTS: Cell<bool> = const { Cell::new(false) };
 }
 
 static DESTRUCTORS: AtomicU64 = AtomicU64::new(0);
 
-/// What Rust registers thread-local destructors with. They do not run here, so nothing that matters
-/// may have one.
+/// The function with which Rust registers thread-local destructors. Destructors do not run in this
+/// program, so nothing that matters may have one.
 #[unsafe(no_mangle)]
 extern "C" fn __cxa_thread_atexit_impl(
     _destructor: unsafe extern "C" fn(*mut c_void),
@@ -67,8 +67,8 @@ fn fetch(cache: &Cache, number: u64) {
 fn using_a_cache_leaves_no_destructor_on_a_thread() {
     const THREADS: u64 = 8;
     let directory = tempfile::tempdir().expect("a directory");
-    // Memory for a few entries: threads wait for hits, insertions and evictions, and for each
-    // other's creations.
+    // Memory for a few entries, so that threads see hits, insertions and evictions, and wait for
+    // each other's creations.
     let in_memory = Cache::open(CacheConfig {
         dir: None,
         memory_bytes: 16 << 10,
@@ -100,7 +100,7 @@ fn using_a_cache_leaves_no_destructor_on_a_thread() {
         "nobody ever waited"
     );
     assert_eq!(DESTRUCTORS.load(Ordering::Relaxed), 0);
-    // The count counts: what needs a destructor registers it.
+    // Checks the counter itself: a value that needs a destructor registers it.
     thread_local! {
         static NOISY: Vec<u8> = const { Vec::new() };
     }

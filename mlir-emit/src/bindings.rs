@@ -1,4 +1,4 @@
-//! Limits the number of buffers that a kernel works on to what the runtime can pass.
+//! Limits the number of buffers that a kernel uses to the number that the runtime can pass.
 //!
 //! The compiler fuses operations as long as a kernel has fewer than 49 operands. IREE's runtime
 //! passes a kernel 32 buffers on the CPU and 16 on GPUs. So if a kernel would get more, the
@@ -8,7 +8,7 @@ use crate::target::Target;
 use rotini_graph::{NormalGraph, NormalKind, TensorId};
 use std::collections::BTreeSet;
 
-/// Buffers that one kernel may work on, but for the workspace and what else it is given.
+/// Returns the most buffers that one kernel may use, apart from the workspace and other arguments.
 pub(crate) const fn most_buffers(target: &Target) -> usize {
     match target {
         Target::Cpu | Target::X86(_) => 24,
@@ -16,12 +16,12 @@ pub(crate) const fn most_buffers(target: &Target) -> usize {
     }
 }
 
-/// Returns the tensors that are computed in separate dispatches from their readers, so that no
-/// kernel has too many buffers.
+/// Returns, for each tensor, whether it is computed in a separate dispatch from its readers, so
+/// that no kernel has too many buffers.
 pub(crate) fn crowded(graph: &NormalGraph, target: &Target) -> Vec<bool> {
     let most = most_buffers(target);
     let mut is_crowded = vec![false; graph.tensors().len()];
-    // The buffers that a kernel works on that computes the tensor, or reads it.
+    // For each tensor, the buffers of a kernel that computes or reads it.
     let mut buffers: Vec<BTreeSet<TensorId>> = vec![BTreeSet::new(); graph.tensors().len()];
     for (index, tensor) in (0..).zip(graph.tensors()) {
         if let Some(buffers) = buffers.get_mut(TensorId(index).index())

@@ -1,5 +1,5 @@
 //! Block scales: an axis that is cut into blocks becomes two axes, the blocks and the elements of a
-//! block. A scale has the first only.
+//! block. A scale has only the first of them.
 
 use crate::Unsupported;
 use crate::convert::{check_compute, checked_compute_type};
@@ -14,7 +14,7 @@ use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
 
-/// Says whether the operation can be lowered.
+/// Checks whether block-scale dequantization can be lowered.
 pub(crate) fn check_dequantize(
     graph: &NormalGraph,
     compute: DataType,
@@ -23,14 +23,14 @@ pub(crate) fn check_dequantize(
     check(graph, compute, &[op.x, op.scale])
 }
 
-/// Says whether the operation can be lowered.
+/// Checks whether block-scale quantization can be lowered.
 pub(crate) fn check_quantize(
     graph: &NormalGraph,
     compute: DataType,
     op: &BlockScaleQuantize,
 ) -> Result<(), Unsupported> {
     check(graph, compute, &[op.x])?;
-    // hipDNN's reference and front end know the attribute, and have no meaning for it.
+    // hipDNN's reference and front end have the attribute, but do not define its meaning.
     if op.transpose {
         return Err(Unsupported::new("a transposed output is defined nowhere"));
     }
@@ -39,7 +39,7 @@ pub(crate) fn check_quantize(
         return Err(Unsupported::of_tensor(op.scale, format!("scales of {dtype}")));
     }
     match dtype(op.y) {
-        // The quotient of a magnitude and the largest number of these would be subnormal or 0.
+        // With the largest number of such a type, the scale of a block would be subnormal or 0.
         Some(dtype) if largest_output(dtype).is_none() => Err(Unsupported::of_tensor(
             op.y,
             format!("blocks that are scaled to {dtype}"),
@@ -56,7 +56,7 @@ fn check(graph: &NormalGraph, compute: DataType, operands: &[TensorId]) -> Resul
     }
 }
 
-/// The largest number of a type that blocks are scaled to.
+/// Returns the largest number of a type that blocks can be scaled to; `None` for other types.
 fn largest_output(dtype: DataType) -> Option<f64> {
     match dtype {
         DataType::F16 => Some(65504.0),
@@ -65,17 +65,18 @@ fn largest_output(dtype: DataType) -> Option<f64> {
     }
 }
 
-/// The blocks of the elements of x.
+/// The partition of x into blocks.
 struct Blocks {
-    /// Logical extents of x.
+    /// The logical extents of x.
     dims: Vec<i64>,
-    /// Elements in a block along each axis that is cut; `None` for an axis that is not, of which a
-    /// scale has one, or as many as x.
+    /// For each axis that is cut, the elements of a block; `None` for an axis that is not cut,
+    /// along which a scale has extent 1 or the extent of x.
     sizes: Vec<Option<i64>>,
 }
 
 impl Blocks {
-    /// Blocks of a block's elements along an axis, the last ones perhaps incomplete.
+    /// Returns the number of blocks of `size` elements along an axis; the last one may be
+    /// incomplete.
     fn count(&self, axis: usize, size: i64) -> i64 {
         (extent(&self.dims, axis) - 1)
             .checked_div(size)
@@ -83,7 +84,7 @@ impl Blocks {
             .expect("a block without elements")
     }
 
-    /// Replaces each axis by its parts: axes that are cut become two.
+    /// Replaces each axis by its parts: an axis that is cut becomes two.
     fn cut<T>(&self, axes: impl Iterator<Item = usize>, mut part: impl FnMut(usize, Option<i64>) -> Vec<T>) -> Vec<T> {
         let mut parts = Vec::new();
         for axis in axes {
@@ -92,7 +93,7 @@ impl Blocks {
         parts
     }
 
-    /// Extents once axes are cut.
+    /// Returns the extents of x with its axes cut.
     fn dims(&self) -> Vec<i64> {
         self.cut(0..self.dims.len(), |axis, size| match size {
             Some(size) => vec![self.count(axis, size), size],
@@ -100,7 +101,7 @@ impl Blocks {
         })
     }
 
-    /// Extents of one element per block.
+    /// Returns the extents of a scale with its axes cut: one element per block.
     fn scale_dims(&self, scale: &[i64]) -> Vec<i64> {
         self.cut(0..self.dims.len(), |axis, size| match size {
             Some(_) => vec![extent(scale, axis), 1],
@@ -108,13 +109,14 @@ impl Blocks {
         })
     }
 
-    /// Where an axis is once axes before it are cut: itself, or its blocks.
+    /// Returns the position of an axis among the cut axes; for an axis that is cut, that of its
+    /// blocks.
     fn position(&self, axis: usize) -> usize {
         let cut = self.sizes.iter().take(axis).filter(|size| size.is_some()).count();
         axis.saturating_add(cut)
     }
 
-    /// A memory order once axes are cut.
+    /// Returns a memory order with its axes cut.
     fn order(&self, order: &[usize]) -> Vec<usize> {
         self.cut(order.iter().copied(), |axis, size| {
             let position = self.position(axis);
@@ -125,7 +127,8 @@ impl Blocks {
         })
     }
 
-    /// The physical extents with whole blocks, and for each of them the cut axes that it combines.
+    /// Returns the physical extents with all blocks complete, and for each the cut axes that it
+    /// combines.
     fn whole(&self, order: &[usize]) -> (Vec<i64>, Vec<Vec<usize>>) {
         let mut shape = Vec::new();
         let mut groups = Vec::new();
@@ -148,7 +151,7 @@ impl Blocks {
         (shape, groups)
     }
 
-    /// x with axes cut; incomplete blocks are filled up with zeros.
+    /// Returns x with its axes cut; incomplete blocks are padded with zeros.
     fn split<'c>(&self, lowering: &Lowering<'_, 'c>, x: &Value<'c>) -> Value<'c> {
         let at = lowering.emitter();
         let x = x.materialise(&at);
@@ -173,7 +176,8 @@ impl Blocks {
         Value::of(Ordered::new(ssa, order, x.dtype, dims))
     }
 
-    /// A tensor with axes cut, whose order is `order` once they are not, as one without.
+    /// Merges the cut axes of a tensor, and crops its incomplete blocks. `order` is the memory
+    /// order of the result.
     fn merge<'c>(&self, lowering: &Lowering<'_, 'c>, y: &Ordered<'c>, order: &[usize]) -> Value<'c> {
         let at = lowering.emitter();
         let (whole, groups) = self.whole(order);
@@ -190,7 +194,7 @@ impl Blocks {
         ))
     }
 
-    /// The tensor `id` made from x and the scale of its block.
+    /// Defines the tensor `id`, whose elements `body` computes from x and the scale of its block.
     fn finish<'c>(
         &self,
         lowering: &mut Lowering<'_, 'c>,
@@ -214,8 +218,8 @@ impl Blocks {
     }
 }
 
-/// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of
-/// hipDNN's test SDK).
+/// Lowers dequantization: y = x · scale, or y = x · 2^-scale
+/// (`CpuReferenceBlockScaleDequantize.hpp` of hipDNN's test SDK).
 pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleDequantize) {
     let compute = checked_compute_type(compute);
     lowering.settle_gathered(op.scale);
@@ -243,10 +247,11 @@ pub(crate) fn dequantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op:
     })
 }
 
-/// Lowers the operation: each block divided by a scale that brings its largest magnitude to the
-/// largest number of y's type (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the
-/// quotient of the two in f64, rounded up to scale's type, but f32 to nearest; NaN has no
-/// magnitude; 0 where the scale is 0.
+/// Lowers quantization: each block is divided by a scale that maps its largest magnitude to the
+/// largest number of y's type (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK).
+///
+/// The scale is the quotient of the two in f64, rounded up to the scale's type, or to nearest if
+/// that is f32. NaN is ignored in the magnitude. Where the scale is 0, y is 0.
 pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &BlockScaleQuantize) {
     let compute = checked_compute_type(compute);
     let x = lowering.value(op.x).clone();
@@ -296,8 +301,8 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
     let scale = Value::of(made);
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
         if is_power {
-            // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0
-            // or NaN of the quotient.
+            // The least scale, 2^-127, is subnormal in f32: on targets that flush it to 0, the
+            // quotient would be 0 or NaN.
             let is_least = math.compare(F::Less, scale, math.constant(power(-126)));
             return is_least.select(math.scale(power(127), x), x / scale);
         }
@@ -309,17 +314,16 @@ pub(crate) fn quantize(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &
     lowering.define(op.scale, scale);
 }
 
-/// How a scale is rounded to its type.
+/// The rounding of a scale to its type.
 struct Rounding {
     /// Bits of the fraction.
     fraction: i64,
-    /// The exponent of the least number that is not subnormal.
+    /// The exponent of the least normal number.
     least: i64,
-    /// The largest number, and the number from which on results are infinite, if the type has
-    /// infinities.
+    /// The largest finite number.
     largest: f64,
     overflow: Option<f64>,
-    /// Whether to nearest, not up.
+    /// True if rounded to nearest, false if rounded up.
     to_nearest: bool,
 }
 
@@ -358,7 +362,7 @@ fn rounding(dtype: DataType) -> Option<Rounding> {
 }
 
 impl<'c> Math<'c> {
-    /// A number in f64 that is not negative, rounded to another type.
+    /// Rounds a non-negative f64 to another type.
     fn rounded_up(&self, value: Ssa<'c>, rounding: &Rounding) -> Scalar<'c> {
         if rounding.to_nearest {
             let capped = self.min(value, self.constant(rounding.largest));
@@ -371,7 +375,7 @@ impl<'c> Math<'c> {
         let raised = raised + self.at.integer(cut, bits);
         let raised = raised & self.at.integer(!cut, bits);
         let normal = raised.bitcast(self.ty);
-        // Below the least normal number, whole multiples of the least one.
+        // Below the least normal number, results are whole multiples of the least subnormal one.
         let unit = rounding.least - rounding.fraction;
         let count = self.function(Name::MathCeil, self.scale(power(-unit), value));
         let subnormal = self.scale(power(unit), count);
@@ -388,15 +392,15 @@ impl<'c> Math<'c> {
         }
     }
 
-    /// 2 to a power, exactly where that is whole.
+    /// Returns 2 to a power, exact if the exponent is an integer.
     fn power_of_two(&self, exponent: Ssa<'c>) -> Scalar<'c> {
         let (bits, fraction, bias) = if self.compute == DataType::F64 {
             (self.at.element_type(DataType::I64), 52, 1023)
         } else {
             (self.at.element_type(DataType::I32), 23, 127)
         };
-        // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is
-        // still an exponent.
+        // Beyond these limits the result is 0 or infinity. Half of a limit is still in the range of
+        // exponents, so the power is computed as the product of two powers.
         let limit = self.constant(2.0 * bias as f64);
         let capped = self.min(self.max(exponent, -limit), limit);
         let whole = capped.floor();
@@ -413,7 +417,7 @@ impl<'c> Math<'c> {
             let shifted = biased.shli(self.at.integer(fraction, bits));
             power = power * shifted.bitcast(self.ty);
         }
-        // NaN has no exponent.
+        // NaN is passed through.
         let is_nan = self.compare(F::UnorderedNotEqual, exponent, exponent);
         is_nan.select(exponent, power)
     }

@@ -1,73 +1,76 @@
 //! Choices between forms of one computation: the places at which the lowering chooses, the
-//! candidates of each place, and demands for one of them.
+//! candidates of each place, and demands for one candidate.
 //!
-//! | Place | Target | Candidates |
-//! |---|---|---|
-//! | `gemm0`, `gemm1`, … | AMD | the [words](gemm::Schedule::word) of schedules, by their estimates |
-//! | `rows0`, … | AMD | the [words](rows::Schedule::word) of schedules |
-//! | `rows0`, … | CPUs | `kernel`: rotini's; `lanes`: sums in lanes; `iree` |
-//! | `conv0`, … | CPUs | `panels`: rotini's kernel; `patches` or `convolution`: another form for IREE; `iree` |
-//! | `dgrad0`, `wgrad0`, `product0`, `pool0`, `attention0`, … | CPUs | `kernel`: rotini's; `iree` |
-//! | `conv0`, … | other GPUs | `patches`: a matmul of patches; `iree` |
-//! | `fusion0` | NVIDIA | `aggressive`: IREE fuses reductions with what they share operands with; `plain` |
-//! | `tiling0` | CPUs | `packed`: IREE packs the operands of products into tiles; `plain` |
+//! The places, their targets and their candidates:
 //!
-//! Every candidate is a form that some graph has without a demand. `iree` is IREE's own code for
-//! the operation. Whoever measures times decides among candidates; this file only lists them.
+//! - `gemm0`, `gemm1`, … (AMD): the [words](rotini_schedule::gemm::Schedule::word) of schedules, by
+//!   their estimates
+//! - `rows0`, … (AMD): the [words](rotini_schedule::rows::Schedule::word) of schedules
+//! - `rows0`, … (CPUs): `kernel`: rotini's; `lanes`: sums in lanes; `iree`
+//! - `conv0`, … (CPUs): `panels`: rotini's kernel; `patches` or `convolution`: another form for
+//!   IREE; `iree`
+//! - `dgrad0`, `wgrad0`, `product0`, `pool0`, `attention0`, … (CPUs): `kernel`: rotini's; `iree`
+//! - `conv0`, … (other GPUs): `patches`: a matmul of patches; `iree`
+//! - `fusion0` (NVIDIA): `aggressive`: IREE fuses reductions with operations that share operands
+//!   with them; `plain`
+//! - `tiling0` (CPUs): `packed`: IREE packs the operands of products into tiles; `plain`
+//!
+//! Every candidate is a form that some graph gets without a demand. `iree` is IREE's own code for
+//! the operation. Callers that measure times decide among candidates; this file only lists them.
 
 use crate::EmitError;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The name that stands for all places in a demand.
+/// The name in a demand that means all places.
 const ALL: &str = "all";
 /// IREE's own code, as a candidate and as a demand for all places.
 const IREE: &str = "iree";
-/// The demand for what the lowering chooses by itself.
+/// The demand for the lowering's own choices.
 const USUAL: &str = "usual";
-/// The most bytes of a text with demands.
+/// Longest text with demands, in bytes.
 const MOST_BYTES: usize = 1 << 12;
 
 /// Demands for candidates, by the names of places (`gemm0`) or of their kinds (`gemm`).
 ///
 /// As text: `gemm0=128x64_2x2_b1,rows=lanes`; `iree` for IREE's own code wherever that is a
-/// candidate; `usual` for no demand at all, which is not the same as an empty text where measured
-/// choices would take the place of an empty one.
+/// candidate; `usual` for no demand at all. `usual` differs from the empty text where measured
+/// choices would replace an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Choices(BTreeMap<String, String>);
 
-/// Why a text is no list of choices.
+/// The error of a text that is no list of choices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no choice: usual, iree, or PLACE=CANDIDATE with commas between several")]
 pub struct ChoicesError(String);
 
 impl Choices {
-    /// The demand for what the lowering chooses by itself.
+    /// Returns the demand for the lowering's own choices.
     #[must_use]
     pub fn usual() -> Self {
         Choices::of(ALL, USUAL)
     }
 
-    /// The demand for IREE's own code at all places.
+    /// Returns the demand for IREE's own code at all places.
     #[must_use]
     pub fn iree() -> Self {
         Choices::of(ALL, IREE)
     }
 
-    /// The demand for a candidate at one place, or at all places of a kind.
+    /// Returns the demand for a candidate at one place, or at all places of a kind.
     #[must_use]
     pub fn of(place: &str, candidate: &str) -> Self {
         Choices([(place.to_owned(), candidate.to_owned())].into())
     }
 
-    /// Whether nothing is demanded, not even the usual.
+    /// Returns true if nothing is demanded, not even `usual`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a graph is lowered as without demands.
+    /// Returns true if a graph is lowered as it is without demands.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         self.0
@@ -75,7 +78,7 @@ impl Choices {
             .all(|(place, candidate)| place == ALL && candidate == USUAL)
     }
 
-    /// The demands of both; where both have one for a place, that of `other`.
+    /// Returns the demands of both; if both have one for a place, that of `other`.
     #[must_use]
     pub fn with(mut self, other: &Choices) -> Self {
         self.0.extend(other.0.clone());
@@ -117,7 +120,7 @@ impl Choices {
         Ok(Choices(choices))
     }
 
-    /// The demand for a place, and the name under which it was found.
+    /// Returns the demand for a place, and the name under which it was found.
     fn demand(&self, kind: &str, number: usize) -> Option<(&str, &str)> {
         let found = self.0.get_key_value(&format!("{kind}{number}"));
         let found = found
@@ -126,7 +129,7 @@ impl Choices {
         found.map(|(name, candidate)| (name.as_str(), candidate.as_str()))
     }
 
-    /// Whether IREE's own code is demanded at all places.
+    /// Returns true if IREE's own code is demanded at all places.
     pub(crate) fn is_iree(&self) -> bool {
         self.0.get(ALL).is_some_and(|candidate| candidate == IREE)
     }
@@ -148,26 +151,26 @@ impl fmt::Display for Choices {
 /// A form that a place can have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its id, by which it is demanded.
+    /// The id by which it is demanded.
     pub id: String,
-    /// The microseconds that a closed form estimates, if there is one.
+    /// The time that a closed form estimates, in microseconds, if there is one.
     pub estimated_us: Option<f64>,
 }
 
 /// A place at which the lowering of a graph chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Its kind and its number among the places of that kind, in the order of the lowering.
+    /// The kind and the number among the places of that kind, in the order of the lowering.
     pub name: String,
-    /// Its kind.
+    /// The kind of the place, such as `gemm`.
     pub kind: &'static str,
-    /// The candidates, the best by the estimates first.
+    /// The candidates, the best by estimated time first.
     pub candidates: Vec<Candidate>,
-    /// The id of what is taken without a demand.
+    /// The id of the candidate that is taken without a demand.
     pub usual: String,
 }
 
-/// What there is to choose from at a place, for the lowering.
+/// A candidate at a place, with the form that the lowering would use.
 pub(crate) struct Form<T> {
     id: String,
     form: T,
@@ -183,7 +186,7 @@ impl<T> Form<T> {
         }
     }
 
-    /// Adds the microseconds that a closed form estimates, if there is one.
+    /// Adds the time that a closed form estimates, in microseconds, if there is one.
     pub(crate) fn estimated(self, microseconds: Option<f64>) -> Self {
         Form {
             estimated_us: microseconds,
@@ -192,11 +195,12 @@ impl<T> Form<T> {
     }
 }
 
-/// What takes the choices while a graph is lowered.
+/// The choices that apply while a graph is lowered, and the places met so far.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
     wanted: Choices,
-    /// Whether demands that no place takes are ignored: those of a target's name.
+    /// Whether demands that no place takes are ignored, which holds for demands from a target's
+    /// name.
     is_lenient: bool,
     /// Whether the places are to be listed.
     lists: bool,
@@ -206,8 +210,7 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Creates one for these demands, and for those of the target's name (`tried`) where there are
-    /// none.
+    /// Creates a chooser for these demands; without any, for those of the target's name (`tried`).
     pub(crate) fn new(tried: Option<Choices>, choices: &Choices) -> Self {
         let tried = tried.filter(|_| choices.is_empty());
         Chooser {
@@ -217,13 +220,13 @@ impl Chooser {
         }
     }
 
-    /// The same, and the places are listed.
+    /// Returns a chooser that also lists the places.
     pub(crate) fn listing(self) -> Self {
         Chooser { lists: true, ..self }
     }
 
-    /// Returns the form of the next place of a kind: the one that is demanded, else the usual one.
-    /// A demand `#3` is for the fourth candidate, others for an id of a candidate or for what
+    /// Returns the form of the next place of a kind: the demanded one, else the usual one. The
+    /// demand `#3` means the fourth candidate; any other is the id of a candidate, or a text that
     /// `parse` understands.
     pub(crate) fn choose<T: Copy + PartialEq>(
         &self,
@@ -268,14 +271,13 @@ impl Chooser {
         found.unwrap_or(usual)
     }
 
-    /// [`choose`](Self::choose) between a kernel of rotini and IREE's own code: whether it is the
-    /// kernel.
+    /// Returns true if [`choose`](Self::choose) takes the kernel of rotini, not IREE's own code.
     pub(crate) fn takes_kernel(&self, kind: &'static str, usual: bool) -> bool {
         let forms = || vec![Form::new("kernel", true), Form::new(IREE, false)];
         self.choose(kind, usual, forms, |_| None)
     }
 
-    /// The places that were met, if they were to be listed.
+    /// Returns the places that were met, if they are listed.
     pub(crate) fn into_places(self) -> Vec<Place> {
         self.places.into_inner()
     }
@@ -284,7 +286,7 @@ impl Chooser {
     ///
     /// # Errors
     ///
-    /// [`EmitError::Choice`] with the first.
+    /// [`EmitError::Choice`] with the first such demand.
     pub(crate) fn expect_met(&self) -> Result<(), EmitError> {
         let met = self.met.borrow();
         let is_unmet = |(name, _): &(&String, &String)| *name != ALL && !met.contains(*name);
@@ -316,8 +318,8 @@ pub fn configurations(places: &[Place]) -> Vec<Choices> {
     all
 }
 
-/// Returns the microseconds that the closed form estimates for a graph with these choices: the sum
-/// over its products, if there is nothing else to choose.
+/// Returns the estimated time of a graph with these choices, in microseconds: the sum over all
+/// places. `None` if there is no place, or a chosen candidate has no estimate.
 #[must_use]
 pub fn estimated_us(places: &[Place], choices: &Choices) -> Option<f64> {
     let one = |place: &Place| {
@@ -332,9 +334,9 @@ pub fn estimated_us(places: &[Place], choices: &Choices) -> Option<f64> {
 }
 
 /// Returns at most `most` configurations that are worth a measurement: the usual one, IREE's own,
-/// the other candidates of all places of a kind together, and those of single places, the best by
-/// the estimates first. Of candidates whose ids begin with the same word, such as a tile, only the
-/// first is among the first half.
+/// and other candidates, the best by estimated time first. Places of one kind with the same
+/// candidates change together. Candidates whose ids begin with a new word, such as another tile,
+/// alternate with the remaining ones.
 #[must_use]
 pub fn promising(places: &[Place], most: usize) -> Vec<Choices> {
     let mut lists: Vec<Vec<Choices>> = Vec::new();
@@ -351,7 +353,7 @@ pub fn promising(places: &[Place], most: usize) -> Vec<Choices> {
     if !places.is_empty() {
         all.push(Choices::iree());
     }
-    // In turns, so that no place is left out.
+    // Round-robin over the places, so that no place is left out.
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     for turn in 0..longest {
         all.extend(lists.iter().filter_map(|list| list.get(turn)).cloned());
@@ -360,8 +362,8 @@ pub fn promising(places: &[Place], most: usize) -> Vec<Choices> {
     all
 }
 
-/// The ids of a place's candidates but for the usual and IREE's: first one for each first word,
-/// then the others.
+/// Returns the ids of a place's candidates without the usual one and IREE's. The first candidate of
+/// each first word alternates with the remaining ones.
 fn diverse(place: &Place) -> impl Iterator<Item = &str> {
     let first_word = |id: &str| id.split('_').next().map(str::to_owned);
     let mut words: BTreeSet<Option<String>> = [first_word(&place.usual)].into();

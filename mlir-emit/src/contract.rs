@@ -1,5 +1,5 @@
 //! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of
-//! experts consist of them.
+//! experts are lowered to them.
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
@@ -16,7 +16,7 @@ use rotini_schedule::gemm;
 /// Rows and columns of a matrix instruction.
 const INTRINSIC: i64 = 16;
 
-/// Says whether matrices can be multiplied.
+/// Checks whether matrices can be multiplied.
 pub(crate) fn check_product(
     graph: &NormalGraph,
     compute: DataType,
@@ -26,8 +26,8 @@ pub(crate) fn check_product(
     check_not_constant(graph, &operands)
 }
 
-/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and
-/// column of `out`, in the memory order `order`. Batch axes of extent 1 are broadcast.
+/// Sums the products of `a` and `b` over the last axis of `a` and the second-to-last of `b`. The
+/// result has the extents `out` in the memory order `order`. Batch axes of extent 1 are broadcast.
 pub(crate) fn contract<'c>(
     lowering: &Lowering<'_, 'c>,
     a: &Ordered<'c>,
@@ -61,15 +61,15 @@ pub(crate) fn contract<'c>(
     }
     let [a, b] = lowering.summable(factors, [extent(out, row), extent(out, column)], &[inner], compute);
     let (a, b) = (lowering.summed_last(a, column), lowering.summed_last(b, row));
-    // The iteration's axes are the output's and, after them, the one that is summed over.
+    // The axes of the iteration: those of the output, then the summed axis.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
     let input = |operand: &Ordered<'c>, swap: usize| -> Input<'c> {
-        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
-        // matrix's.
+        // The operand as a tensor over the iteration's axes, with extent 1 along the other
+        // operand's matrix axis.
         let mut dims = operand.dims.clone();
         dims.push(inner);
         let mut axes = operand.order.clone();
@@ -137,8 +137,9 @@ pub(crate) fn repeated<'c>(lowering: &Lowering<'_, 'c>, operand: Ordered<'c>, ou
     }
 }
 
-/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
-/// `None` if rotini has no kernel for it: only its kernels read matrices in place.
+/// Computes the [`contract`] of a batch of matrices `a`, each by the matrix of `b` whose number is
+/// in the list `chosen`. `None` if rotini has no kernel for it: only its kernels read matrices in
+/// place.
 pub(crate) fn contract_chosen<'c>(
     lowering: &Lowering<'_, 'c>,
     a: &Ordered<'c>,
@@ -149,22 +150,23 @@ pub(crate) fn contract_chosen<'c>(
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
 }
 
-/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
-/// instruction has factors of both, and none is used if the compiler has to widen one of them. The
-/// extents: rows, columns and terms.
+/// Returns true if matrices of 32-bit and of 16-bit floats are multiplied that are large enough for
+/// matrix instructions. Both are then converted to the compute type: no matrix instruction takes
+/// both types, and none is used if the compiler has to widen one of them. `extents`: rows, columns,
+/// terms.
 fn are_uneven(lowering: &Lowering<'_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
     let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
     let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
 }
 
-/// Whether rotini's kernels for AMD GPUs multiply operands of these types: floats of 16 bits,
+/// Returns true if rotini's kernels for AMD GPUs multiply operands of these types: 16-bit floats,
 /// summed in f32.
 pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
     matches!(types, [DataType::F16, DataType::F16] | [DataType::Bf16, DataType::Bf16]) && compute == DataType::F32
 }
 
-/// The stride along each logical axis; zero where there is one element, which is broadcast.
+/// Returns the stride along each logical axis; 0 for an axis of extent 1, which is broadcast.
 pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;
@@ -178,7 +180,8 @@ pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     strides
 }
 
-/// Appends the product as a kernel of rotini, if there is one for these types and extents.
+/// Appends the product as a kernel of rotini; `None` if there is no kernel for its types and
+/// extents.
 fn as_kernel<'c>(
     lowering: &Lowering<'_, 'c>,
     [a, b]: [&Ordered<'c>; 2],

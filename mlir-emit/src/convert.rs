@@ -1,11 +1,11 @@
 //! Conversions between element types, inside the body of a structured operation.
 //!
 //! Float to float rounds to nearest even. Float to integer truncates toward zero and saturates; NaN
-//! becomes 0. hipDNN's reference uses a C cast, which agrees where C defines it. Where C does not,
-//! this is the nearest sensible value.
+//! becomes 0. hipDNN's reference uses a C cast. Both agree where C defines the result; elsewhere,
+//! the conversion here gives the nearest sensible value.
 //!
-//! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless
-//! it is 0: NaN is true, as in C.
+//! A truth value is 0 or 1, whatever byte it has in memory. A number that is converted to a truth
+//! value is true unless it is 0: NaN is true, as in C.
 
 use crate::Unsupported;
 use crate::ir::{Emitter, FloatPredicate, IntegerPredicate};
@@ -13,7 +13,7 @@ use crate::mlir::{Name, Type, Value};
 use crate::narrow::convert_code;
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
-/// The type in which a node of this compute type is calculated; `None` if there is none.
+/// Returns the type in which a node of this compute type is calculated; `None` if there is none.
 ///
 /// Half-precision compute types are calculated in f32: matrix cores accumulate in f32 anyway, and a
 /// result that is more precise than asked for is within every tolerance of the exact one.
@@ -25,13 +25,13 @@ pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
     }
 }
 
-/// The type in which a node of this compute type is calculated. [`check_compute`] declines those
-/// that have none.
+/// Returns the type in which a node of this compute type is calculated. Panics for compute types
+/// that have none, which [`check_compute`] declines.
 pub(crate) fn checked_compute_type(compute: DataType) -> DataType {
     compute_type(compute).unwrap_or_else(|| unreachable!("{compute} is no compute type"))
 }
 
-/// The least finite number of a compute type.
+/// Returns the least finite number of a compute type.
 pub(crate) fn least_finite(compute: DataType) -> f64 {
     match compute {
         DataType::F16 => -65504.0,
@@ -42,11 +42,11 @@ pub(crate) fn least_finite(compute: DataType) -> f64 {
     }
 }
 
-/// The type in which a node is calculated that reads these tensors.
+/// Returns the type in which a node that reads these tensors is calculated.
 ///
 /// # Errors
 ///
-/// That there is none, or that it is whole and an operand is not.
+/// If there is no such type, or if it is an integer type and an operand is a float.
 pub(crate) fn check_compute(
     graph: &NormalGraph,
     compute: DataType,
@@ -65,8 +65,8 @@ pub(crate) fn check_compute(
     }
 }
 
-/// Declines operands of a contraction that are one value for every element: the compiler would
-/// evaluate it ahead and copy the result around.
+/// Declines operands of a contraction that are a single value for all elements: the compiler would
+/// evaluate the contraction at compile time and copy the result.
 pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> Result<(), Unsupported> {
     let is_constant = |id: &&TensorId| {
         graph
@@ -111,13 +111,13 @@ pub(crate) fn convert<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
     }
 }
 
-/// Whether a byte in memory stands for true, as an i1.
+/// Returns, as an i1, whether a byte in memory is true.
 pub(crate) fn is_true<'c>(at: &Emitter<'c>, byte: Value<'c>) -> Value<'c> {
     let zero = at.integer(0, at.element_type(DataType::Bool));
     at.compare_integers(IntegerPredicate::NotEqual, byte, zero)
 }
 
-/// A truth value as 0 or 1 of another type.
+/// Returns a truth value as 0 or 1 of another type.
 fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> {
     let flag = is_true(at, byte);
     if to.is_code() {
@@ -130,7 +130,7 @@ fn from_truth<'c>(at: &Emitter<'c>, byte: Value<'c>, to: DataType) -> Value<'c> 
     flag.extui(at.element_type(to))
 }
 
-/// Whether a number is not 0, as the byte 0 or 1.
+/// Returns, as a byte of 0 or 1, whether a number is not 0.
 fn to_truth<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType) -> Value<'c> {
     let flag = if from.is_integer() {
         let zero = at.integer(0, at.element_type(from));
@@ -154,7 +154,8 @@ pub(crate) fn integer_to_float<'c>(
     (value, bits): (Value<'c>, u32),
     to: DataType,
 ) -> Value<'c> {
-    // Through f32, which loses digits of these, there would be two roundings.
+    // The conversion to bf16 would round twice, through f32, which cannot hold all of these
+    // integers.
     if to == DataType::Bf16 && bits >= 32 {
         let wide = at.converted_integer(name, value, DataType::F64);
         return at.narrowed(wide, to);
@@ -171,14 +172,14 @@ fn float_to_float<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: Da
     } else if from.bits() > to.bits() {
         value.truncf(target)
     } else {
-        // f16 and bf16: neither holds the other, f32 holds both.
+        // f16 and bf16 cannot hold each other's values; f32 holds both.
         let wide = value.extf(at.element_type(DataType::F32));
         wide.truncf(target)
     }
 }
 
 fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
-    // In f16 the bounds of wide integers would be infinities.
+    // In f16, the bounds of wide integers would overflow to infinity.
     let (value, from) = if from == DataType::F16 {
         (value.extf(at.element_type(DataType::F32)), DataType::F32)
     } else {
@@ -209,12 +210,12 @@ fn float_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: 
 }
 
 fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to: DataType) -> Value<'c> {
-    // An int4 is a byte with one of 16 values.
+    // An int4 is stored as a byte with one of 16 values.
     if (from, to) == (DataType::I4, DataType::I8) {
         return value;
     }
-    // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of
-    // narrow integers.
+    // Widening keeps the value. It has to be a single operation, by which the compiler recognises a
+    // matmul of narrow integers.
     if from.bits() < to.bits() && (from, to) != (DataType::I4, DataType::U8) {
         let name = if from == DataType::U8 {
             Name::ArithExtui
@@ -223,7 +224,8 @@ fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
         };
         return at.one(name, &[value], at.element_type(to), &[]);
     }
-    // Through i64, which holds every value of every type; what the target cannot hold saturates.
+    // Through i64, which holds every value of every type; values that the target cannot hold
+    // saturate.
     let wide_type: Type = at.element_type(DataType::I64);
     let wide = match from {
         DataType::I64 => value,
@@ -238,7 +240,7 @@ fn integer_to_integer<'c>(at: &Emitter<'c>, value: Value<'c>, from: DataType, to
     capped.trunci(at.element_type(to))
 }
 
-/// The bits of an unsigned value as MLIR's signless attribute wants them.
+/// Returns an unsigned value in the form that MLIR's signless attributes require.
 const fn signless(value: i64, dtype: DataType) -> i64 {
     match dtype {
         DataType::U8 => value as u8 as i8 as i64,

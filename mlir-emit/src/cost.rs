@@ -1,4 +1,4 @@
-//! What a graph costs: estimates of its work and a limit of its workspace, without lowering it.
+//! Cost estimates of a graph without lowering it: its work, and a limit of its workspace.
 
 use crate::convert::compute_type;
 use crate::sums::partial_elements;
@@ -7,14 +7,13 @@ use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, NormalNode, Op, TensorId};
 use rotini_schedule::gemm;
 
-/// The number of copies that a convolution makes of each operand: padded, reordered, cut into
-/// pieces for each group.
+/// Copies that a convolution makes of each operand: padded, reordered, split by groups.
 const COPIES: u64 = 3;
 
 /// The compiler aligns each buffer inside the workspace to at most this many bytes.
 const SLACK: u64 = 4096;
 
-/// How many element-wise operations and multiplications one execution does, roughly.
+/// Returns roughly how many elementwise operations and multiplications one execution performs.
 #[must_use]
 pub fn operations(graph: &NormalGraph) -> u64 {
     let mut total: u64 = 0;
@@ -24,7 +23,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
             elements = elements.saturating_add(graph.tensor(id).map_or(0, |tensor| count(&tensor.dims)));
         });
         let extents = |id: TensorId| graph.tensor(id).map_or(&[][..], |tensor| &tensor.dims);
-        // Each element of y, or of its gradient, is multiplied by a filter's elements.
+        // Each element of y, or of its gradient, is multiplied with all elements of a filter.
         let convolved =
             |y: TensorId, w: TensorId| count(extents(y)).saturating_mul(count(extents(w).get(1..).unwrap_or_default()));
         let products = match &node.op {
@@ -51,7 +50,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
                 let queries = count(extents(op.q)).saturating_add(elements);
                 queries.saturating_mul(count(&[keys]))
             }
-            // Scores and their gradient, and three products with these.
+            // The scores and the gradient of the scores, and three products with these.
             Op::SdpaBackward(op) => {
                 let keys = extents(op.k).get(2).copied().unwrap_or(1);
                 let products = count(extents(op.q))
@@ -66,13 +65,13 @@ pub fn operations(graph: &NormalGraph) -> u64 {
     total
 }
 
-/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need,
-/// and that any graph of the same form with shorter extents will. It takes microseconds.
-/// [`workspace_bound`](crate::workspace_bound) is far closer.
+/// Returns a generous upper bound, in bytes, of the workspace that the compiled graph will need.
+/// The bound also holds for any graph of the same form with shorter extents, and takes
+/// microseconds. [`workspace_bound`](crate::workspace_bound) is far closer.
 ///
 /// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the
-/// value of each tensor and a copy of it in another order, and up to `COPIES` copies of each
-/// operand of a convolution. Most of it is fused away or shares memory.
+/// value of each tensor and a copy in another memory order, and up to `COPIES` copies of each
+/// operand of a convolution. Most of that is fused away or shares memory.
 ///
 /// # Errors
 ///
@@ -124,12 +123,12 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             Op::ResampleFwd(op) => resample::elements(graph, op)?,
             Op::MoeGroupedMatmul(op) => moe::elements(graph, op)?,
             Op::MoeGroupedMatmulBwd(op) => moe::backward_elements(graph, op)?,
-            // With incomplete blocks filled up, none of which is larger than the tensor.
+            // With incomplete blocks padded; no block is larger than the tensor.
             Op::BlockScaleDequantize(BlockScaleDequantize { y, .. })
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
-            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes,
+            // Statistics, each smaller than a tensor of the node. If rows are split over lanes,
             // also a copy of the longer part of each row.
             op if target.is_cpu() && !matches!(op, Op::Pointwise(_)) => {
                 let mut largest = 0;
@@ -141,7 +140,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             _ => continue,
         };
         let copies = match &node.op {
-            // It is too large to be counted generously, and is made once; code for CPUs packs it
+            // Too large to be counted generously, and stored only once; code for CPUs packs it
             // again.
             Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if !target.is_cpu() => 1,
             _ => COPIES,
@@ -151,8 +150,9 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     Some(total)
 }
 
-/// Elements that the parts of an operation's sums have where several workgroups may share a sum;
-/// `None` where none do. Only factors of at most 16 bits that are summed in f32 have such kernels.
+/// Returns the number of elements of the partial sums of an operation whose sums several workgroups
+/// may share; `None` if none do. Only kernels whose factors have at most 16 bits and are summed in
+/// f32 do so.
 fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64> {
     let machine = target.machine()?;
     let of = |id: TensorId| Some(count(&graph.tensor(id)?.dims));
@@ -170,7 +170,7 @@ fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64
     Some(gemm::most_shared(machine, sums))
 }
 
-/// The extents of all axes but one, multiplied.
+/// Returns the product of all extents but one.
 fn terms(dims: &[i64], without: usize) -> Option<i64> {
     let others = dims.iter().enumerate().filter(|&(axis, _)| axis != without);
     others
@@ -178,7 +178,8 @@ fn terms(dims: &[i64], without: usize) -> Option<i64> {
         .try_fold(1_i64, |product, &extent| product.checked_mul(extent))
 }
 
-/// The elements if each axis is as long as it gets by filling up a block that is shorter than it.
+/// Returns the number of elements with each axis at the largest extent that padding an incomplete
+/// block can give it, which is less than twice its own.
 fn whole_blocks(dims: &[i64]) -> Option<u64> {
     dims.iter().try_fold(1_u64, |product, &dim| {
         product.checked_mul(u64::try_from(dim).ok()?.checked_mul(2)?)

@@ -1,16 +1,16 @@
-//! Counts as signed and as unsigned numbers, and lists of a known length.
+//! Conversions between signed and unsigned counts, and lists of a known length.
 
-/// Returns a count as a signed number.
+/// Converts a count to a signed number.
 pub(crate) fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or_else(|_| unreachable!("{count} is beyond any address space"))
 }
 
-/// Returns a number, which must not be negative, as a count.
+/// Converts a number, which must not be negative, to a count.
 pub(crate) fn unsigned(number: i64) -> usize {
     usize::try_from(number).unwrap_or_else(|_| unreachable!("{number} is no count"))
 }
 
-/// Returns the items, of which there are as many as the caller names.
+/// Returns the items as an array of `COUNT` items, which must be their number.
 pub(crate) fn exactly<T: Copy, const COUNT: usize>(items: &[T]) -> [T; COUNT] {
     let count = items.len();
     items

@@ -1,4 +1,4 @@
-//! The two `match`es over the operations: whether each can be lowered, and its lowering.
+//! The two `match`es over the operations: the check of each, and its lowering.
 
 use crate::bindings::crowded;
 use crate::choice::Chooser;
@@ -12,8 +12,8 @@ use crate::value::{Data, Value};
 use crate::{Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
-/// Says whether a graph can be lowered, compiled and executed for the target; if not, why and
-/// where.
+/// Checks whether a graph can be lowered, compiled and executed for the target; if not, says why
+/// and where.
 ///
 /// Takes microseconds, since nothing is built.
 ///
@@ -60,8 +60,8 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
     }
 }
 
-/// Declines truth values where nothing says what they would mean: they are operands and results of
-/// pointwise operations and reductions, and masks of attention.
+/// Declines truth values where their meaning is not defined: they may only be operands and results
+/// of pointwise operations and reductions, and masks of attention.
 fn check_truths(graph: &NormalGraph, op: &Op) -> Result<(), Unsupported> {
     let mask = match op {
         Op::Pointwise(_) | Op::Reduction(_) => return Ok(()),
@@ -87,9 +87,9 @@ fn check_truths(graph: &NormalGraph, op: &Op) -> Result<(), Unsupported> {
     }
 }
 
-/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the
-/// compiler evaluates them itself and copies the result, instead of computing it in the caller's
-/// buffer.
+/// Declines outputs that depend on no buffer, and such operands of operations that are not
+/// pointwise: the compiler would evaluate them at compile time and copy the result, instead of
+/// computing it in the caller's buffer.
 fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     let mut depends: Vec<bool> = graph
         .tensors()
@@ -107,7 +107,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
                 .tensor(id)
                 .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
             // Some operations have an output that depends on only one of these inputs, such as a
-            // mean.
+            // mean, so none of them may be constant.
             if !depends && (data.contains(&id) || is_made && !is_pointwise) {
                 constant = constant.or(Some(id));
             }
@@ -127,7 +127,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// The tensors whose elements an operation works on, of which none may be constant.
+/// Returns the tensors whose elements an operation works on, none of which may be constant.
 fn data(op: &Op) -> Vec<TensorId> {
     match op {
         Op::ConvFprop(op) => vec![op.x],
@@ -188,8 +188,8 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
-/// Lowers the graph to where `at` is, and gives its results. `arguments` are the
-/// signature's inputs and scalars followed by the old contents of the outputs that have gaps.
+/// Lowers the graph into the block of `at`, and returns its results. `arguments` are the
+/// signature's inputs and scalars, followed by the old contents of the outputs that have gaps.
 pub(crate) fn run<'c>(
     graph: &NormalGraph,
     target: &Target,
@@ -218,7 +218,7 @@ pub(crate) fn run<'c>(
     }
     for (index, tensor) in (0..).zip(graph.tensors()) {
         if let NormalKind::Constant(scalar) = tensor.kind {
-            // A constant is no code: it is written as the number that it is.
+            // A constant is stored as a number, not as a code, even if its tensor's type has codes.
             let value = Value {
                 data: Data::Constant(scalar),
                 dtype: if tensor.dtype.is_code() {

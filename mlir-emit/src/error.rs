@@ -1,18 +1,18 @@
-//! Why a graph is not lowered.
+//! The reasons why a graph is not lowered.
 
 use rotini_graph::{Bindings, TensorId};
 use thiserror::Error;
 
 /// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor
-/// that it is about, by position in the normal graph.
+/// that it concerns, by position in the normal graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Unsupported {
-    /// The node, if the reason is about one.
+    /// The node that the reason concerns, if any.
     pub node: Option<usize>,
-    /// The tensor, if the reason is about one.
+    /// The tensor that the reason concerns, if any.
     pub tensor: Option<TensorId>,
-    /// What is not supported, in one sentence.
+    /// The unsupported property, in one sentence.
     pub reason: String,
 }
 
@@ -39,7 +39,7 @@ impl Unsupported {
         }
     }
 
-    /// The reason with the caller's names of node and tensor.
+    /// Returns the reason, with the caller's names of node and tensor.
     #[must_use]
     pub fn describe(&self, bindings: &Bindings) -> String {
         let node = self.node.and_then(|node| bindings.node_labels.get(node));
@@ -54,7 +54,7 @@ impl Unsupported {
     }
 }
 
-/// Why lowering failed.
+/// The error of a lowering that failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmitError {
@@ -69,13 +69,14 @@ pub enum EmitError {
         /// The candidate's id.
         candidate: String,
     },
-    /// An operation uses a value that it cannot use: a defect of the lowering.
+    /// An operation uses a value that is not defined there, or of a wrong type: a defect of the
+    /// lowering.
     #[error("the lowering built invalid IR: {diagnostics}")]
     InvalidIr {
-        /// What is wrong.
+        /// A description of the invalid operation.
         diagnostics: String,
     },
-    /// Something that validation rules out: a defect of the lowering.
+    /// A situation that validation rules out: a defect of the lowering.
     #[error("the lowering met what validation rules out: {0}")]
     Internal(&'static str),
 }

@@ -7,15 +7,15 @@ use crate::quirks::Quirks;
 use crate::target::Target;
 use rotini_graph::{NormalGraph, Op};
 
-/// Padding becomes part of the convolution's dispatch instead of a fill and a slow copy before it.
+/// Makes padding part of the convolution's dispatch, instead of a fill and a slow copy before it.
 const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops";
 /// Without this flag, a normalization's statistics are separate dispatches.
 const AGGRESSIVE_FUSION: &str = "--iree-dispatch-creation-enable-aggressive-fusion";
 
 impl Target {
-    /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags)
-    /// alone: they avoid its more ambitious paths. Packed tiles are the most ambitious path on
-    /// CPUs: a crash on them came by chance in an earlier lowering, and could not be repeated
+    /// Returns the flags to add when the compiler crashes or rejects its own code with
+    /// [`flags`](Self::flags) alone: they turn its more ambitious paths off. On CPUs that is the
+    /// packing of tiles: an earlier lowering sometimes made it crash, which could not be reproduced
     /// since.
     #[must_use]
     pub fn fallback_flags(&self) -> Vec<String> {
@@ -33,7 +33,7 @@ impl Target {
         avoided.map(|(_, flag)| flag.to_owned()).collect()
     }
 
-    /// The compiler's flags for a graph.
+    /// Returns the compiler's flags for a graph.
     pub(crate) fn flags_for(&self, graph: &NormalGraph, quirks: Quirks, chooser: &Chooser) -> Vec<String> {
         let mut flags = self.flags_avoiding(quirks);
         let forms = || vec![Form::new("packed", true), Form::new("plain", false)];
@@ -49,7 +49,7 @@ impl Target {
         flags
     }
 
-    /// The compiler's flags for this target, whatever the graph.
+    /// Returns the compiler's flags for this target, for any graph.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         self.flags_avoiding(Quirks::of(self))
@@ -59,7 +59,7 @@ impl Target {
         let own = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
         let mut flags = own(&[
             "--iree-input-type=none",
-            // Else f64 is computed in f32, silently.
+            // By default f64 is computed in f32, silently.
             "--iree-input-demote-f64-to-f32=false",
             // Without this flag, values that depend on no input are computed once, when the code is
             // loaded, into separately allocated memory.
@@ -93,8 +93,8 @@ impl Target {
     }
 }
 
-/// Whether the operands of matmuls shall be packed into tiles, which is done for all of a graph or
-/// for none. They are packed on every execution, so a product that reads a matrix once or twice
+/// Returns true if the operands of matmuls shall be packed into tiles; the flag holds for a whole
+/// graph. They are packed on every execution, so a product that reads a matrix only once or twice
 /// would take several times as long.
 fn packs_matrices(graph: &NormalGraph) -> bool {
     graph.nodes().iter().any(|node| match &node.op {

@@ -1,9 +1,9 @@
-//! Reductions of rows on CPUs, in lanes.
+//! Reductions of rows on CPUs, split over vector lanes.
 //!
-//! The compiler sums a row of 1024 elements term after term: each addition waits for the one before
-//! it. Here 16 neighbouring lanes go along the row, each with a separate sum, and these sums are
-//! added at the end. Measured on one core of a Zen 5 (the sum of squares of 256 rows, in f64): 94
-//! µs without lanes, 13 µs with them; the greatest of 256 rows of 1000 elements: 774 and 46 µs.
+//! The compiler sums a row of 1024 elements term by term: each addition waits for the one before.
+//! Here 16 neighbouring lanes each sum a part of the row, and the lanes' sums are added at the end.
+//! Measured on one core of a Zen 5: the sum of squares of 256 rows in f64 takes 94 µs without lanes
+//! and 13 µs with them; the greatest of 256 rows of 1000 elements 774 and 46 µs.
 
 use crate::choice::Form;
 use crate::ir::{Emitter, MISSING, only};
@@ -17,26 +17,25 @@ use crate::target::Target;
 use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
 use std::ops::Range;
 
-/// The possible numbers of lanes, the best first: those that fill a vector.
+/// The possible numbers of lanes, the best first. They fill a vector.
 const LANES: [i64; 3] = [16, 8, 4];
-/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer
-/// part is copied.
+/// Least length of a row that is split if no number of lanes divides it: the part in lanes is
+/// copied.
 const LONG: i64 = 64;
 
-/// A run of axes that a reduction merges into one, and how it is cut: the first part in lanes, and
-/// the rest.
+/// A run of axes that a reduction merges into one, which is cut into a part in lanes and a rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// The axes, neighbours in memory.
+    /// The logical axes, which are neighbours in memory.
     axes: Range<usize>,
-    /// Their extents multiplied.
+    /// The product of their extents.
     length: i64,
     lanes: i64,
 }
 
 impl Rows {
-    /// Returns the rows of a reduction, if they are long enough. The first of the operands has all
-    /// axes.
+    /// Returns the rows of a reduction if they are long enough, else `None`. The first operand has
+    /// all axes.
     pub(crate) fn of(target: &Target, operands: &[&Value<'_>], shape: &Shape<'_>, reduced: &[usize]) -> Option<Rows> {
         if !target.is_cpu() {
             return None;
@@ -48,7 +47,7 @@ impl Rows {
             length: extent(last)?,
             lanes: 1,
         };
-        // Axes that lie before it in all operands are part of the row.
+        // Outer axes that are adjacent in all operands belong to the row too.
         for &axis in outer.iter().rev() {
             let wider = Rows {
                 axes: axis..rows.axes.end,
@@ -74,8 +73,8 @@ impl Rows {
         Some(rows)
     }
 
-    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it
-    /// has some of them, or in another order.
+    /// Returns true if an operand has the axes, adjacent and in order in memory; false if it has
+    /// none of them; `None` if it has only some of them, or in another order.
     fn reads(&self, value: &Value<'_>, dims: &[i64]) -> Option<bool> {
         let shift = dims.len().checked_sub(value.dims.len())?;
         let Some(start) = self.axes.start.checked_sub(shift) else {
@@ -95,20 +94,20 @@ impl Rows {
         (is_whole && run.iter().copied().eq(own)).then_some(true)
     }
 
-    /// The part of a row that is in lanes, and the rest.
+    /// Returns the part of a row that is in lanes, and the rest.
     pub(crate) fn parts(&self) -> [Range<i64>; 2] {
         let main = self.length - self.length % self.lanes;
         [0..main, main..self.length]
     }
 
-    /// The lanes of a part.
+    /// Returns the number of lanes of a part.
     pub(crate) fn lanes_of(&self, part: &Range<i64>) -> i64 {
         let length = part.end - part.start;
         if length % self.lanes == 0 { self.lanes } else { 1 }
     }
 
-    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims
-    /// and order.
+    /// Returns the extents and the memory order of what is reduced: two axes, steps and lanes,
+    /// replace the run.
     pub(crate) fn shape(&self, shape: &Shape<'_>, part: &Range<i64>) -> (Vec<i64>, Vec<usize>) {
         let lanes = self.lanes_of(part);
         let mut dims = shape.dims.to_vec();
@@ -118,19 +117,19 @@ impl Rows {
         (dims, order)
     }
 
-    /// Returns those of the reduced axes that are reduced before the lanes are combined.
+    /// Returns the axes that are reduced before the lanes are combined.
     pub(crate) fn gone(&self, reduced: &[usize]) -> Vec<usize> {
         let mut gone = self.moved(reduced.iter().copied());
         gone.push(self.axes.start);
         gone
     }
 
-    /// The axis of the lanes.
+    /// Returns the axis of the lanes.
     pub(crate) fn lane(&self) -> usize {
         self.axes.start + 1
     }
 
-    /// The numbers of the axes outside the run, once two axes replace the run.
+    /// Returns the numbers of the axes outside of the run, after two axes replace the run.
     fn moved(&self, axes: impl Iterator<Item = usize>) -> Vec<usize> {
         let others = axes.filter(|axis| !self.axes.contains(axis));
         others
@@ -144,7 +143,7 @@ impl Rows {
             .collect()
     }
 
-    /// A part of an operand, with two axes in place of the run.
+    /// Returns a part of an operand, in which two axes replace the run.
     pub(crate) fn part<'c>(&self, at: &Emitter<'c>, value: &Value<'c>, dims: &[i64], part: &Range<i64>) -> Value<'c> {
         const LOST: &str = "an operand without rows";
         let reads = self.reads(value, dims).expect(LOST);
@@ -157,7 +156,7 @@ impl Rows {
         let turns = (part.end - part.start) / lanes;
         let mut split = value.dims.clone();
         split.splice(own.clone(), if reads { [turns, lanes] } else { [1, 1] });
-        // The position of the run itself does not matter.
+        // The positions of axes in the run itself do not matter.
         let moved = |axis: usize| {
             if axis < start {
                 axis
@@ -219,20 +218,20 @@ impl Rows {
     }
 }
 
-/// How a reduction is computed.
+/// The form in which a reduction is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// By a kernel of rows.
+    /// By a kernel of rotini for rows.
     Kernel,
-    /// In lanes.
+    /// By the compiler, in lanes.
     Lanes,
-    /// By the compiler, in as many steps as it needs.
+    /// By the compiler, in as many operations as it needs.
     AsItIs,
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// How a reduction is computed that a kernel of rows may compute, or lanes. On GPUs only the
-    /// kernel's schedule is a choice.
+    /// Returns the form of a reduction, given which forms are possible. On GPUs only the schedule
+    /// of the kernel is a choice, so its form is fixed.
     pub(crate) fn how(&self, has_kernel: bool, has_lanes: bool) -> How {
         let forms = [
             has_kernel.then(|| Form::new("kernel", How::Kernel)),
@@ -253,8 +252,8 @@ impl<'c> Lowering<'_, 'c> {
         self.chooser().choose("rows", usual, forms, |_| None)
     }
 
-    /// [`reduce`](Self::reduce) of rows in lanes. The lanes and the rests of the rows are combined
-    /// in the type that a sum of whole rows is carried in.
+    /// [`reduce`](Self::reduce) of rows in lanes. Lanes and rests are combined in the accumulation
+    /// type that a sum of whole rows has.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,
@@ -335,7 +334,7 @@ mod tests {
         assert_eq!((main.clone(), rest.clone()), (0..992, 992..1001));
         assert_eq!((odd.lanes_of(&main), odd.lanes_of(&rest)), (16, 1));
         let shape = Shape::new(&[5, 7, 143, 1], &[3, 0, 1, 2], DataType::F32);
-        // Axes 1 and 2 become turns and lanes; what comes after them stays.
+        // Axes 1 and 2 become steps and lanes; later axes keep their positions.
         assert_eq!(odd.shape(&shape, &main), (vec![5, 62, 16, 1], vec![3, 0, 1, 2]));
         assert_eq!(odd.gone(&[1, 2]), [1]);
     }

@@ -1,25 +1,31 @@
 //! Lowers operation graphs to MLIR: `linalg` on tensors, written as text, inside a shell of IREE's
 //! ABI.
 //!
-//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`]
-//! tells the buffers of the result. What [`check`] accepts, [`emit`] lowers and the compiler
-//! compiles: that is a tested property.
+//! [`check`] checks whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`]
+//! lists the buffers of the result. What [`check`] accepts, [`emit`] lowers and the compiler
+//! compiles: tests verify that.
 //!
-//! | File | What it has |
-//! |---|---|
-//! | `dispatch` | the two `match`es over the operations: check and lowering |
-//! | `conv`, `pointwise`, `block_scale`, `attention`, … | one per family of operations: its check and its lowering; families know the builder, and nothing of each other |
-//! | `custom` | operations whose body the caller wrote |
-//! | `lowering`, `memory` | what a family may use while it lowers; tensors between buffers and values |
-//! | `step`, `reduce`, `lanes`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
-//! | `value`, `convert`, `narrow`, `packing` | tensors in memory order, conversions, types of few bits |
-//! | `ir` | the builder of operations, for structured operations and for kernels: nothing of it fails |
-//! | `mlir` | types, values and operations of MLIR as data, and their text; it needs nothing of LLVM |
-//! | `quirks`, `legalise` | the compiler's defects, and the forms that avoid them |
-//! | `shell` | the exported function around the computation |
-//! | `choice` | choices between forms of one computation: places, candidates, demands |
-//! | `cost`, `workspace` | what a graph costs: its work, and the temporaries of the lowered function |
-//! | `target`, `flags` | what is compiled for, and the compiler's flags |
+//! The modules:
+//!
+//! - `dispatch`: the two `match`es over the operations: check and lowering
+//! - `conv`, `pointwise`, `block_scale`, `attention`, …: one per family of operations: its check
+//!   and its lowering; families know the builder, but not each other
+//! - `custom`: operations whose body the caller wrote
+//! - `lowering`, `memory`: the state that families use while they lower; tensors between buffers
+//!   and values
+//! - `step`, `reduce`, `lanes`, `sums`, `contract`, `windows`, `math`, `functions`: the builder:
+//!   elementwise operations, reductions, contractions, windows, scalar arithmetic
+//! - `value`, `convert`, `narrow`, `packing`: tensors in memory order, conversions, types of few
+//!   bits
+//! - `ir`: the builder of operations, for structured operations and for kernels: none of its
+//!   functions fails
+//! - `mlir`: types, values and operations of MLIR as data, and their text, without LLVM's libraries
+//! - `quirks`, `legalise`: the compiler's defects, and the forms that avoid them
+//! - `shell`: the exported function around the computation
+//! - `choice`: choices between forms of one computation: places, candidates, demands
+//! - `cost`, `workspace`: the cost of a graph: its work, and the temporaries of the lowered
+//!   function
+//! - `target`, `flags`: the compilation targets, and the compiler's flags
 
 #![expect(
     clippy::expect_used,
@@ -83,8 +89,8 @@ use mlir::{Block, Context, Name, Region, Type, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
-/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in
-/// hexadecimal. The build makes it.
+/// Part of the cache key: the hexadecimal hash of all sources that decide how a graph is lowered.
+/// The build script computes it.
 pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
 
 /// A lowered graph.
@@ -92,9 +98,10 @@ pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
 pub struct Emitted {
     /// The module's text, which IREE's compiler takes.
     pub mlir: String,
-    /// The compiler's flags for it: those of the target, and what the graph wants besides.
+    /// The compiler's flags for the module: those of the target, and those that the graph needs
+    /// besides.
     pub flags: Vec<String>,
-    /// The buffers of the exported function.
+    /// The buffers and scalars of the exported function.
     pub signature: Signature,
 }
 
@@ -108,7 +115,7 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
     emit_chosen(graph, target, &Choices::default())
 }
 
-/// Lowers a graph for a target with these choices. Without a choice it is [`emit`].
+/// Lowers a graph for a target with these choices. Without any choice it equals [`emit`].
 ///
 /// # Errors
 ///
@@ -120,8 +127,8 @@ pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
     emit_by(graph, (target, Quirks::of(target)), &chooser)
 }
 
-/// Returns the places at which the lowering of a graph chooses. The graph is lowered for that with
-/// these choices, which takes milliseconds: one choice may make other places.
+/// Returns the places at which the lowering of a graph chooses. For that, the graph is lowered with
+/// these choices, which takes milliseconds; one choice may create other places.
 ///
 /// # Errors
 ///
@@ -136,7 +143,8 @@ pub fn places(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result
     Ok(chooser.into_places())
 }
 
-/// [`emit`] for the test that turns quirks off: its result may then be wrong.
+/// Lowers a graph avoiding only these quirks, for the test that turns some off: the result may then
+/// be wrong.
 ///
 /// # Errors
 ///
@@ -169,8 +177,8 @@ fn emit_by(graph: &NormalGraph, (target, quirks): (&Target, Quirks), chooser: &C
     })
 }
 
-/// Returns the products of a graph that are kernels of rotini on a target, in the order of their
-/// kernels' numbers, and their schedules.
+/// Returns the products of a graph that rotini's kernels compute on a target, with their schedules,
+/// in the order of the kernels' numbers.
 ///
 /// # Errors
 ///
@@ -180,8 +188,8 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     with_lowered(graph, target, &chooser, |_, lowered| lowered.kernels.products)
 }
 
-/// Returns the kernels that a graph becomes on a target. The graph is lowered for that, which takes
-/// milliseconds.
+/// Returns the kernels that a graph consists of on a target. For that, the graph is lowered, which
+/// takes milliseconds.
 ///
 /// # Errors
 ///
@@ -205,8 +213,8 @@ pub fn plan_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
     })
 }
 
-/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
-/// is lowered for that, which takes milliseconds.
+/// Returns an upper bound, in bytes, of the workspace that the compiled graph will need. For that,
+/// the graph is lowered, which takes milliseconds.
 ///
 /// # Errors
 ///
@@ -224,7 +232,7 @@ pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Ch
     let chosen = target.chosen(choices);
     let target = chosen.as_ref().unwrap_or(target);
     let limit = cost::workspace_limit(graph, target)?;
-    // Bodies of custom operations are separate functions.
+    // The bodies of custom operations are separate functions, which the bound does not cover.
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
         return Ok(limit);
     }
@@ -232,12 +240,12 @@ pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Ch
     let bound = with_lowered(graph, target, &chooser, |context, lowered| {
         workspace::bound(context, &lowered.block.operations, target)
     })?;
-    // The limit is that of the usual forms.
+    // The limit holds only for the usual forms.
     let limited = |bound: u64| if choices.is_empty() { bound.min(limit) } else { bound };
     Ok(bound.map_or(limit, limited))
 }
 
-/// Lowers a graph without the bodies of its kernels, and calls a function with the result.
+/// Lowers a graph without the bodies of its kernels, and passes the result to `read`.
 fn with_lowered<T>(
     graph: &NormalGraph,
     target: &Target,
@@ -252,7 +260,7 @@ fn with_lowered<T>(
 
 /// A graph as the function `@compute`.
 struct Lowered<'c> {
-    /// What the function dispatches.
+    /// The kernels of rotini that the function dispatches.
     kernels: PlacedKernels<'c>,
     block: Block,
     results: Vec<Type<'c>>,
@@ -277,7 +285,7 @@ impl<'c> Lowered<'c> {
                     context.splice(body);
                     at.run(Name::FlowReturn, &values);
                 });
-                // Neither extents nor a workload are given.
+                // The region has neither dynamic extents nor a workload.
                 let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
                 let regions = vec![region.into(), Region::empty()];
                 values = at.op(Name::FlowDispatchRegion, &[], &results, &attributes, regions);

@@ -1,9 +1,9 @@
-//! What a family of operations uses while it lowers an operation: the graph, the target, and the
-//! values of tensors so far.
+//! The state that a family of operations uses while it lowers an operation: the graph, the target,
+//! and the values of tensors so far.
 //!
-//! Inputs are values from the beginning. Each family defines the values of the tensors that it
-//! writes. Stored tensors are rounded, put into their memory order and returned. The file
-//! `dispatch` knows the families; this file knows none of them.
+//! Inputs have values from the beginning. Each family defines the values of the tensors that it
+//! writes. Stored tensors are rounded, brought into their memory order and returned. The module
+//! `dispatch` knows the families; this module knows none of them.
 
 use crate::choice::{Chooser, Form};
 use crate::convert::convert;
@@ -16,7 +16,7 @@ use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
 use rotini_schedule::{Machine, gemm};
 
-/// What is known while a graph is lowered.
+/// The state of a graph that is being lowered.
 pub(crate) struct Lowering<'g, 'c> {
     graph: &'g NormalGraph,
     target: &'g Target,
@@ -27,7 +27,7 @@ pub(crate) struct Lowering<'g, 'c> {
 }
 
 impl<'g, 'c> Lowering<'g, 'c> {
-    /// Begins to lower a graph: none of its tensors has a value yet.
+    /// Begins to lower a graph, none of whose tensors has a value yet.
     pub(crate) fn new(
         graph: &'g NormalGraph,
         target: &'g Target,
@@ -52,8 +52,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.at
     }
 
-    /// Returns the sums of a product as a kernel of rotini, with the schedule that is estimated to
-    /// be the fastest; `None` if there is no such kernel.
+    /// Returns the sums of a product, computed by a kernel of rotini with the schedule that is
+    /// estimated to be the fastest; `None` if there is no such kernel.
     pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Option<Ssa<'c>> {
         if !product.can_be_addressed() {
             return None;
@@ -87,25 +87,26 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Some(append_product(self.at.context(), product))
     }
 
-    /// Whether rotini has a kernel for a product on a CPU.
+    /// Returns true if rotini has a kernel for a product on a CPU.
     pub(crate) fn has_cpu_matmul(&self, matmul: &CpuMatmul) -> bool {
         self.target.has_wide_registers() && matmul.is_possible()
     }
 
-    /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
-    /// [exist](Self::has_cpu_matmul).
+    /// Returns a product as a tensor of this shape, computed on a CPU by a kernel of rotini, which
+    /// must [exist](Self::has_cpu_matmul).
     pub(crate) fn cpu_matmul(&self, matmul: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
         self.kernels
             .cpu_matmul(self.at.context(), (matmul, [a.id(), b.id()], shape))
     }
 
-    /// Returns a span with gaps, updated in place with the elements of a dense tensor.
+    /// Returns a span with gaps, updated in place with the elements of a dense tensor. `values`:
+    /// the elements, and the span.
     pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c>; 2]) -> Ssa<'c> {
         self.kernels.scatter(self.at.context(), (scatter, values))
     }
 
-    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
-    /// no kernel fits.
+    /// Returns the result of a CPU kernel on these operands as a tensor of this shape; `None` if
+    /// the kernel does not support the problem.
     pub(crate) fn cpu_kernel(&self, kernel: &CpuKernel, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
         if !kernel.is_possible() {
             return None;
@@ -114,13 +115,13 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Some(self.kernels.cpu_kernel(self.at.context(), (kernel, &values, shape)))
     }
 
-    /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.
+    /// Returns the results of an attention kernel of rotini as tensors of these shapes.
     pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Vec<Ssa<'c>> {
         self.kernels.attention(self.at.context(), (attention, shapes))
     }
 
-    /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
-    /// is one.
+    /// Returns the tensor in another memory order, transposed by a kernel of rotini if there is
+    /// one.
     pub(crate) fn reordered(&self, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
         let transpose = self.target.machine().and_then(|_| as_transpose(tensor, order));
         let Some(transpose) = transpose.filter(Transpose::is_possible) else {
@@ -135,8 +136,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         )
     }
 
-    /// Returns the tensor with axis 1 innermost and padded by zeros to `channels` elements; `None`
-    /// if no kernel makes this copy.
+    /// Returns the tensor with axis 1 innermost and padded with zeros to `channels` elements;
+    /// `None` if no kernel can do this copy.
     pub(crate) fn channels_padded(&self, tensor: &Ordered<'c>, channels: i64) -> Option<Ordered<'c>> {
         let rank = tensor.dims.len();
         let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
@@ -200,7 +201,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.values[id.index()] = Some(value);
     }
 
-    /// Computes a tensor apart from what reads it.
+    /// Puts a barrier between a tensor and its readers, so that it is computed in a separate
+    /// dispatch.
     pub(crate) fn settle(&mut self, id: TensorId) {
         let mut value = self.value(id).clone();
         if let Data::Tensor { ssa, .. } = &mut value.data {
@@ -209,7 +211,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.define(id, value);
     }
 
-    /// Defines a tensor as the sums of a contraction, which are of the compute type.
+    /// Defines a tensor as the sums of a contraction, which have the compute type.
     pub(crate) fn define_sums(&mut self, id: TensorId, sums: Ordered<'c>, compute: DataType) {
         let carried_type = self.carried_type(id, compute);
         let is_carried = carried_type == sums.dtype;
@@ -217,12 +219,12 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.define(id, Value::of(self.sums_apart(id, carried, is_carried)));
     }
 
-    /// Whether a node reads a tensor.
+    /// Returns true if a node reads the tensor.
     pub(crate) fn is_read(&self, id: TensorId) -> bool {
         self.readers(id).next().is_some()
     }
 
-    /// The nodes that read a tensor.
+    /// Returns the nodes that read a tensor.
     pub(crate) fn readers(&self, id: TensorId) -> impl Iterator<Item = &'g NormalNode> {
         self.graph.nodes().iter().filter(move |node| {
             let mut reads = false;
@@ -231,9 +233,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         })
     }
 
-    /// The type in which a tensor's value is carried to its consumers: the compute type, so that it
-    /// is rounded only when stored; but its own type if that is an integer type or one of few bits,
-    /// because there the conversion is what the tensor is for.
+    /// Returns the type in which a tensor's value is carried to its readers. That is the compute
+    /// type, so that the value is rounded only when it is stored; but integer types and codes keep
+    /// their own type, because there the conversion is the purpose of the tensor.
     pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> DataType {
         let dtype = self.tensor(id).dtype;
         if dtype.is_integer() || dtype.is_code() {
@@ -243,13 +245,13 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// The value of a tensor as an operand that an operation reads many times over: with all its
-    /// axes, and settled.
+    /// Returns the value of a tensor as an operand that an operation reads many times: with all its
+    /// axes, and computed in a separate dispatch where necessary.
     pub(crate) fn settled(&self, id: TensorId) -> Ordered<'c> {
         self.settled_as(id, self.quirks().contracted(self.value(id).dtype))
     }
 
-    /// Both factors of a contraction, in the types in which they can be multiplied.
+    /// Returns both factors of a contraction, in types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> [Ordered<'c>; 2] {
         let types = [self.factor_type(a, compute), self.factor_type(b, compute)];
         let mut read = self.quirks().factor_types(types, compute, self.target);
@@ -263,9 +265,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         [self.settled_as(a, of_a), self.settled_as(b, of_b)]
     }
 
-    /// The type that a factor is converted to before the product: where rotini's kernels multiply
-    /// 16-bit floats, a tensor that is carried in the compute type is rounded to its declared type,
-    /// as matrix instructions need it.
+    /// Returns the type that a factor is converted to before the product. If rotini's kernels
+    /// multiply 16-bit floats, a tensor that is carried in the compute type is rounded to its
+    /// declared type, which matrix instructions need.
     fn factor_type(&self, id: TensorId, compute: DataType) -> DataType {
         let (carried, own) = (self.value(id).dtype, self.tensor(id).dtype);
         let is_half = matches!(own, DataType::F16 | DataType::Bf16);
@@ -283,7 +285,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         value.apart(&self.at)
     }
 
-    /// [`settled`](Self::settled) with its elements converted.
+    /// [`settled`](Self::settled), with the elements converted.
     pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Ordered<'c> {
         let value = self.value(id).materialise(&self.at);
         let tensor = self.tensor(id);
@@ -300,7 +302,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// Puts a barrier behind a tensor if the graph has a contraction that it could be fused with.
+    /// Puts a tensor behind a barrier if the graph has a contraction that it could be fused with.
     pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c>) -> Ssa<'c> {
         let contracts = self.graph.nodes().iter().any(|node| {
             matches!(
@@ -318,7 +320,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         if contracts { self.at.barrier(ssa) } else { ssa }
     }
 
-    /// The memory order of an output without gaps.
+    /// Returns the memory order of a dense output; `None` for other tensors.
     pub(crate) fn stored_order(&self, id: TensorId) -> Option<Vec<usize>> {
         let tensor = self
             .graph
@@ -330,9 +332,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         }
     }
 
-    /// Whether all stored tensors are row-major, and each tensor has an extent above 1 along all of
-    /// these axes (counted from the last one) or along none: then the compiler collapses them into
-    /// one loop.
+    /// Returns true if all stored tensors are row-major, and each tensor has an extent above 1
+    /// along either all of these axes (counted from the last one) or none of them. Then the
+    /// compiler collapses the axes into one loop.
     pub(crate) fn is_row_major_and_whole(&self, from_the_right: &[usize]) -> bool {
         let is_scalar = |tensor: &&NormalTensor| tensor.dims.iter().all(|&dim| dim == 1);
         self.graph
@@ -375,8 +377,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Ordered::new(ssa, order, dtype, value.dims.clone())
     }
 
-    /// Converts a value to the type in which it is carried, in its own order; nothing if it has
-    /// that type.
+    /// Converts a value to the type in which it is carried, keeping its memory order; returns it
+    /// unchanged if it has that type.
     pub(crate) fn carry(&self, value: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         if value.dtype == dtype {
             return value;
@@ -386,8 +388,8 @@ impl<'g, 'c> Lowering<'g, 'c> {
     }
 }
 
-/// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a
-/// tensor into this order, if it is one.
+/// Returns the transpose that brings a tensor into this order: an exchange of two neighbouring
+/// groups of axes, the second of which is innermost. `None` if the order needs another permutation.
 fn as_transpose(tensor: &Ordered<'_>, order: &[usize]) -> Option<Transpose> {
     let extent_of = |axis: &usize| tensor.dims[*axis];
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };

@@ -11,43 +11,43 @@ use rotini_graph::DataType;
 /// A scalar of the compute type.
 pub(crate) type Scalar<'c> = Ssa<'c>;
 
-/// Builds scalar arithmetic, with what has to be known of the target to do it right.
+/// Builds scalar arithmetic, with the properties of the target that it depends on.
 pub(crate) struct Math<'c> {
     pub(crate) at: Emitter<'c>,
     pub(crate) ty: Type<'c>,
     pub(crate) compute: DataType,
-    /// Whether only what the compiler approximates itself can be called.
+    /// Whether only functions that the compiler approximates itself can be called.
     pub(crate) lacks_math_library: bool,
-    /// Whether sin and cos are exact near 0 alone.
+    /// Whether the compiler's sin and cos are accurate only near 0.
     pub(crate) reduces_angles: bool,
-    /// Whether one operation combines several elements.
+    /// Whether the body combines several elements by a single operation.
     combines: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
 }
 
 impl<'c> Math<'c> {
-    /// Arithmetic in the body of an operation whose loops are these logical axes.
+    /// Creates arithmetic for the body of an operation whose loops are these logical axes.
     pub(crate) fn new(at: Emitter<'c>, target: &Target, compute: DataType, axes: Vec<usize>) -> Self {
         Math {
             at,
             ty: at.element_type(compute),
             compute,
             lacks_math_library: target.is_cpu(),
-            // AMD's device library is exact to the last digits whatever the angle.
+            // AMD's device library is accurate to the last digits for any angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
             combines: false,
             axes,
         }
     }
 
-    /// The same in a reduction of several elements, which is known by the one operation that
-    /// combines them.
+    /// Returns arithmetic for a reduction of several elements, which the compiler recognises by the
+    /// single operation that combines them.
     pub(crate) fn combining(self) -> Self {
         Math { combines: true, ..self }
     }
 
-    /// A constant, which is whole where the compute type is.
+    /// Appends a constant of the compute type, truncated if that is an integer type.
     pub(crate) fn constant(&self, value: f64) -> Scalar<'c> {
         if self.compute.is_float() {
             self.at.float(value, self.ty)
@@ -61,12 +61,12 @@ impl<'c> Math<'c> {
             .same(if self.compute.is_float() { float } else { integer }, operands)
     }
 
-    /// The larger one; a number if either is.
+    /// Returns the larger of two numbers; if one is NaN, the other.
     pub(crate) fn max(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.number([Name::ArithMaxnumf, Name::ArithMaxsi], FloatPredicate::Greater, [x, y])
     }
 
-    /// The smaller one; a number if either is.
+    /// Returns the smaller of two numbers; if one is NaN, the other.
     pub(crate) fn min(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         self.number([Name::ArithMinnumf, Name::ArithMinsi], FloatPredicate::Less, [x, y])
     }
@@ -78,13 +78,13 @@ impl<'c> Math<'c> {
         self.arithmetic(float, integer, &operands)
     }
 
-    /// The larger one; NaN if either is.
+    /// Returns the larger of two numbers; NaN if either is NaN.
     pub(crate) fn maximum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let larger = self.arithmetic(Name::ArithMaximumf, Name::ArithMaxsi, &[x, y]);
         self.at.or_nan([x, y], larger)
     }
 
-    /// The smaller one; NaN if either is.
+    /// Returns the smaller of two numbers; NaN if either is NaN.
     pub(crate) fn minimum(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let smaller = self.arithmetic(Name::ArithMinimumf, Name::ArithMinsi, &[x, y]);
         self.at.or_nan([x, y], smaller)
@@ -94,8 +94,8 @@ impl<'c> Math<'c> {
         self.arithmetic(Name::MathAbsf, Name::MathAbsi, &[x])
     }
 
-    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
-    /// trap on some processors, and are undefined to the compiler.
+    /// Returns a quotient of integers, toward zero. It is 0 if y is 0, and the least integer
+    /// divided by -1 wraps: both cases trap on some processors, and are undefined for the compiler.
     pub(crate) fn integer_div(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
         let constant = |value: i64| self.at.integer(value, self.ty);
         let (zero, one) = (constant(0), constant(1));
@@ -108,12 +108,13 @@ impl<'c> Math<'c> {
         is_zero.select(zero, quotient)
     }
 
-    /// A function of `math` on floats.
+    /// Appends a function of MLIR's `math` dialect.
     pub(crate) fn function(&self, name: Name, x: Ssa<'c>) -> Scalar<'c> {
         self.at.same(name, &[x])
     }
 
-    /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
+    /// Returns 1 / √x. Not by `math.rsqrt`, which targets may round worse than these two
+    /// operations.
     pub(crate) fn inverse_root(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.constant(1.0) / x.sqrt()
     }
@@ -134,7 +135,7 @@ impl<'c> Math<'c> {
         }
     }
 
-    /// A condition as 1 or 0 of the compute type.
+    /// Returns a condition as 1 or 0 in the compute type.
     pub(crate) fn flag(&self, condition: Ssa<'c>) -> Scalar<'c> {
         if self.compute.is_float() {
             return integer_to_float(&self.at, Name::ArithUitofp, (condition, 1), self.compute);
@@ -142,7 +143,7 @@ impl<'c> Math<'c> {
         condition.extui(self.ty)
     }
 
-    /// The position along a logical axis.
+    /// Returns the index along a logical axis, in the compute type.
     pub(crate) fn index(&self, axis: usize) -> Scalar<'c> {
         let position = self.axes.iter().position(|&candidate| candidate == axis);
         let index = self
@@ -153,8 +154,8 @@ impl<'c> Math<'c> {
     }
 }
 
-/// Returns sum + x y in the compute type of the elements x, y and sum, the first two of which have
-/// these types.
+/// Returns sum + x · y in the compute type, given the elements x, y and sum. x and y are converted
+/// from these types.
 pub(crate) fn multiply_add<'c>(
     body: &Emitter<'c>,
     elements: &[Ssa<'c>],

@@ -1,4 +1,4 @@
-//! Matrix multiplication: one structured contraction, whatever the memory order of the operands.
+//! Matrix multiplication: one structured contraction, for any memory order of the operands.
 
 use crate::Unsupported;
 use crate::contract::{check_product, contract, repeated};
@@ -10,12 +10,12 @@ use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{DataType, Matmul, NormalGraph};
 
-/// Says whether the operation can be lowered.
+/// Checks whether the matmul can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Result<(), Unsupported> {
     check_product(graph, compute, [op.a, op.b])
 }
 
-/// Lowers the operation.
+/// Lowers the matmul.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Matmul) {
     let compute = checked_compute_type(compute);
     let out = lowering.tensor(op.c).dims.clone();
@@ -28,8 +28,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Mat
     lowering.define_sums(op.c, product, compute)
 }
 
-/// The matrices with as many axes as the result has. Batch axes that are missing come first, with
-/// an extent of 1.
+/// Returns the matrices with as many axes as the result has. Missing batch axes become leading axes
+/// of extent 1.
 fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -> Ordered<'c> {
     let missing = rank.saturating_sub(matrices.dims.len());
     if missing == 0 {
@@ -52,7 +52,7 @@ fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -
     Ordered::new(ssa, order, matrices.dtype, dims)
 }
 
-/// [`contract`], in blocks or in f64 where it would add up too much.
+/// Computes a [`contract`], in blocks or in f64 if a single sum would accumulate too much error.
 fn long_contract<'c>(
     lowering: &Lowering<'_, 'c>,
     a: &Ordered<'c>,
@@ -94,14 +94,13 @@ fn long_contract<'c>(
     }
 }
 
-/// One product by a kernel that reads both matrices in place, on a CPU; `None` if there is no such
-/// kernel, or packed tiles are faster.
+/// Computes a single product on a CPU by a kernel that reads both matrices in place; `None` if
+/// there is no such kernel, or packed tiles are faster.
 ///
-/// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768
-/// terms by 3072 columns 8.0 and 6.7 ms, of 3072 terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53
-/// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
-/// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
-/// than the products.
+/// Measured on one core (f32, AMD Zen 4), packed tiles against that kernel, as rows × terms ×
+/// columns: 128×768×3072 takes 8.0 and 6.7 ms, 128×3072×768 8.7 and 6.4 ms; 1024 rows take 53 and
+/// 50 ms; 1×4096×4096 takes 3.9 and 2.8 ms, 512×512×512 2.5 and 2.9 ms. With few rows, or with many
+/// rows and one column, packing takes longer than the products.
 fn cpu_matmul<'c>(
     lowering: &Lowering<'_, 'c>,
     a: &Ordered<'c>,
@@ -147,16 +146,16 @@ fn cpu_matmul<'c>(
     ))
 }
 
-/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than
-/// about this, seen on Zen 4.
+/// Returns true if packing both operands into tiles pays off on a CPU: with more than about 64 rows
+/// and columns, as seen on Zen 4.
 pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
     const NARROW: i64 = 64;
     let extents = graph.tensor(op.c).and_then(|tensor| tensor.dims.last_chunk::<2>());
     extents.is_some_and(|[rows, columns]| *rows.min(columns) > NARROW)
 }
 
-/// The number of elements of the tensors that the lowering makes: each operand repeated for the
-/// whole batch, and the product.
+/// Returns the number of elements of intermediate tensors: each operand repeated for the whole
+/// batch, and the product.
 pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
     let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);
     let [batch @ .., rows, columns] = c.dims.as_slice() else {

@@ -1,5 +1,5 @@
-//! Tensors between a buffer's memory and the values of a lowering. Elements with gaps are gathered
-//! and scattered. Elements of less than a byte are unpacked and packed.
+//! Tensors between buffers and the values of a lowering. Elements with gaps are gathered and
+//! scattered; elements of less than a byte are unpacked and packed.
 
 use crate::kernel::Scatter;
 use crate::lowering::Lowering;
@@ -9,7 +9,7 @@ use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{Layout, NormalTensor, TensorId};
 
 impl<'c> Lowering<'_, 'c> {
-    /// An input as a value: its argument as it is, or gathered if it has gaps.
+    /// Returns an input as a value: the argument itself, unpacked, or gathered if it has gaps.
     pub(crate) fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c>) -> Value<'c> {
         let data = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } if tensor.dtype.is_packed() => Data::Tensor {
@@ -32,7 +32,7 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Reads the elements of a strided tensor out of its span.
+    /// Gathers the elements of a strided tensor from its span.
     fn gather(&self, tensor: &NormalTensor, span: Ssa<'c>) -> Ssa<'c> {
         let at = &self.emitter();
         at.tabulate(&tensor.dims, tensor.dtype, || {
@@ -49,7 +49,8 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
+    /// Rounds a value to its tensor's type and brings it into the tensor's memory order. `old`
+    /// returns the argument with the old contents of an output with gaps.
     pub(crate) fn store(&self, id: TensorId, tensor: &NormalTensor, old: &mut impl FnMut() -> Ssa<'c>) -> Ssa<'c> {
         let value = self.value(id).materialise(&self.emitter());
         let (order, span) = match Layout::of(&tensor.dims, &tensor.strides) {
@@ -77,8 +78,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Writes the elements of a strided tensor, which lie from the largest stride to the smallest,
-    /// into its span in place.
+    /// Writes the elements of a strided tensor into its span, in place. The elements are ordered
+    /// from the largest stride to the smallest.
     fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c>, old: Ssa<'c>) -> Ssa<'c> {
         let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
         let axes = value

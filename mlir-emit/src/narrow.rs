@@ -1,30 +1,31 @@
-//! Types that elements are stored in and never calculated in: floats of four, six and eight bits,
-//! and int4.
+//! Types in which elements are stored but never calculated: floats of four, six and eight bits, and
+//! int4.
 //!
 //! While a graph is lowered, each such element is a code in one byte (an int4 is its value).
-//! [`decode`] and [`encode`] convert between codes and f32 or f64 in integer arithmetic. No target
+//! [`decode`] and [`encode`] convert between codes and f32 or f64 in integer arithmetic: no target
 //! of the compiler has all of these formats, and gfx942's own 8-bit floats are different ones.
-//! Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
+//! Elements of less than a byte are unpacked where a tensor is read, and packed where it is
+//! written.
 //!
 //! The formats are those of the OCP specifications (8-bit floating point, revision 1.0;
-//! microscaling formats, version 1.0). What they leave open is as in hipDNN's types
+//! microscaling formats, version 1.0). Where these leave a choice, hipDNN's types are followed
 //! (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
 //! `Fp6E3M2.hpp`):
 //!
-//! | What | Becomes |
+//! | Value | Result |
 //! |---|---|
-//! | too large, infinite | the largest number, in E5M2 too |
-//! | NaN | NaN; in FP4 and FP6, which have none, 0 |
-//! | to E8M0 | the power of two below; what is not above 0, the least one |
+//! | too large or infinite | the largest finite number, in E5M2 too |
+//! | NaN | NaN; 0 in FP4 and FP6, which have no NaN |
+//! | converted to E8M0 | the next power of two below; for 0 and negative values the least power |
 //!
 //! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no
-//! negative zero: its code is the NaN. Conversions to them round and saturate in the same way (as
+//! negative zero, whose code is the NaN. Conversions to them round and saturate in the same way (as
 //! hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` do).
 //!
 //! Everything else is rounded to nearest even. The first versions of hipDNN's `Fp8E4M3.hpp` and
-//! `Fp8E5M2.hpp` differ: both cut subnormal results off, and E4M3, whose largest number is 448,
-//! saturates from 256. The specification has no such exceptions, and hipDNN's own FP4 and FP6 have
-//! none. So neither happens here.
+//! `Fp8E5M2.hpp` differ: both flush subnormal results to 0, and E4M3, whose largest number is 448,
+//! saturates from 256. This module does neither: the specification has no such exceptions, nor have
+//! hipDNN's own FP4 and FP6.
 
 use crate::convert::convert;
 use crate::ir::Emitter;
@@ -32,35 +33,38 @@ use crate::ir::IntegerPredicate;
 use crate::mlir::{Float, Name, Type, Value as Ssa};
 use rotini_graph::DataType;
 
-/// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
+/// A float format with a sign, an exponent and a fraction. The exponent 0 has the subnormal
+/// numbers.
 #[derive(Clone, Copy, Debug)]
 struct Format {
     /// Bits of an element.
     bits: i64,
     /// Bits of the fraction.
     fraction: i64,
-    /// What is added to exponents.
+    /// The exponent bias.
     bias: i64,
     /// The code of the largest number.
     largest: i64,
     /// The code of infinity, if there is one.
     infinity: Option<i64>,
-    /// The code of a NaN, if there is one.
+    /// The encoding of NaN.
     nan: Nan,
 }
 
-/// How a format encodes NaN.
+/// The way in which a format encodes NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nan {
-    /// Not at all.
+    /// It has no NaN.
     None,
-    /// All codes above infinity, or above the largest number. This code is written.
+    /// All codes above infinity, or above the largest number if there is none. This code is
+    /// written.
     Above(i64),
     /// The code that would be the negative zero.
     NegativeZero,
 }
 
-/// `None` for E8M0, which has an exponent alone, and for all types that are no narrow floats.
+/// Returns the format of a narrow float; `None` for E8M0, which has only an exponent, and for all
+/// other types.
 const fn format(dtype: DataType) -> Option<Format> {
     Some(match dtype {
         DataType::F8E4M3 => Format {
@@ -123,7 +127,7 @@ const fn format(dtype: DataType) -> Option<Format> {
     })
 }
 
-/// The largest number of a float of eight bits or less; `None` for other types.
+/// Returns the largest number of a float of eight bits or less; `None` for other types.
 pub(crate) fn largest(dtype: DataType) -> Option<f64> {
     let format = format(dtype)?;
     let (exponent, fraction) = (
@@ -134,13 +138,13 @@ pub(crate) fn largest(dtype: DataType) -> Option<f64> {
     Some(significand * power(exponent - format.bias))
 }
 
-/// 2 to an exponent that a binary64 has.
+/// Returns 2 to an exponent that must be in the range of normal f64.
 pub(crate) fn power(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere
-/// else, as the floats that they are.
+/// Returns a factor of a contraction as the compiler must see it: FNUZ codes, which are bytes
+/// everywhere else, become floats of their own type.
 pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     let Some(float) = Float::of_fnuz(dtype) else {
         return factor;
@@ -153,9 +157,9 @@ pub(crate) fn multiplied<'c>(at: &Emitter<'c>, factor: Ssa<'c>, dtype: DataType)
     at.one(Name::TensorBitcast, &[factor], floats, &[])
 }
 
-/// The layout of IEEE's formats of 32 and 64 bits.
+/// The layout of the IEEE formats of 32 and 64 bits.
 struct Wide<'c> {
-    /// An integer of as many bits.
+    /// The integer type with as many bits.
     bits: Type<'c>,
     width: i64,
     fraction: i64,
@@ -181,7 +185,7 @@ impl<'c> Wide<'c> {
         }
     }
 
-    /// The bits of 2 to an exponent.
+    /// Returns the bits of 2 to an exponent.
     const fn power(&self, exponent: i64) -> i64 {
         (exponent + self.bias) << self.fraction
     }
@@ -191,12 +195,12 @@ impl<'c> Wide<'c> {
     }
 }
 
-/// The f32 that a code means: every narrow float is one.
+/// Returns the f32 that a code stands for, which is exact for every narrow float.
 pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     let wide = Wide::of(at, DataType::F32);
     let float = at.element_type(DataType::F32);
     if !code.r#type().is_integer() {
-        // A code that is [`multiplied`].
+        // The code was converted to a float by [`multiplied`].
         return code.extf(float);
     }
     let bits = Bits { at, ty: wide.bits };
@@ -214,7 +218,8 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     let magnitude = bits.with(Name::ArithAndi, code, sign_bit - 1);
     let shifted = bits.shift(Name::ArithShli, magnitude, wide.fraction - format.fraction);
     let normal = bits.with(Name::ArithAddi, shifted, wide.power(-format.bias));
-    // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
+    // Subnormals are whole multiples of the least number. They are computed from the integer, since
+    // f32 arithmetic may flush its own subnormals.
     let count = magnitude.sitofp(float);
     let least = at.float(power(1 - format.bias - format.fraction), float);
     let subnormal = count * least;
@@ -242,7 +247,7 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     number.bitcast(float)
 }
 
-/// The code of an f32 or f64.
+/// Returns the code of an f32 or f64.
 pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
     let wide = Wide::of(at, from);
     let bits = Bits { at, ty: wide.bits };
@@ -261,15 +266,16 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
         let code = is_nan.select(bits.constant(0xFF), code);
         return code.trunci(byte);
     };
-    // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries
-    // into the exponent.
+    // Round to nearest even: add half a unit, less the least bit unless the last kept bit is odd.
+    // The sum may carry into the exponent.
     let cut = wide.fraction - format.fraction;
     let odd = bits.with(Name::ArithAndi, bits.shift(Name::ArithShrui, magnitude, cut), 1);
     let rounded = bits.with(Name::ArithAddi, magnitude, (1 << (cut - 1)) - 1);
     let rounded = rounded + odd;
     let rounded = bits.shift(Name::ArithShrui, rounded, cut);
     let normal = bits.with(Name::ArithSubi, rounded, (wide.bias - format.bias) << format.fraction);
-    // Added to a number whose unit is the least one, the rest is rounded away.
+    // Added to a power of two whose unit in the last place is the least subnormal, a number is
+    // rounded to multiples of it.
     let anchor = 1 - format.bias - format.fraction + wide.fraction;
     let float = value.r#type();
     let absolute = magnitude.bitcast(float);
@@ -287,7 +293,7 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     let signed = code | sign_bit;
     let code = match format.nan {
         Nan::Above(_) => signed,
-        // Not even its sign is kept.
+        // NaN becomes 0, without its sign.
         Nan::None => is_nan.select(bits.constant(0), signed),
         Nan::NegativeZero => {
             let is_zero = bits.compare(IntegerPredicate::Equal, code, 0);
@@ -298,12 +304,12 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     code.trunci(byte)
 }
 
-/// Converts from or to a type of this module.
+/// Converts a code to another type, or a value to a code.
 pub(crate) fn convert_code<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: DataType) -> Ssa<'c> {
     if from.is_code() {
         return convert(at, decode(at, value, from), DataType::F32, to);
     }
-    // Integers with more bits than f32 has would be rounded twice.
+    // In f32, wide integers would be rounded twice.
     let between = match from {
         DataType::F64 | DataType::I32 | DataType::I64 => DataType::F64,
         _ => DataType::F32,

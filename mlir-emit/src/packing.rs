@@ -1,5 +1,4 @@
-//! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where
-//! it is written.
+//! Elements of less than a byte: unpacked where a tensor is read, and packed where it is written.
 
 use crate::counts::exactly;
 use crate::ir::{Emitter, IndexMap, Loop};
@@ -8,12 +7,12 @@ use crate::narrow::Bits;
 use crate::value::reshape;
 use rotini_graph::DataType;
 
-/// The bytes that `elements` elements of a type take; `None` if they overflow.
+/// Returns the number of bytes of `elements` packed elements of a type; `None` on overflow.
 pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
     Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
 }
 
-/// Elements, and bytes, of the least group of elements that fills whole bytes.
+/// Returns the numbers of elements and bytes of the smallest group that fills whole bytes.
 const fn group(dtype: DataType) -> (i64, i64) {
     match dtype.bits() {
         6 => (4, 3),
@@ -21,9 +20,9 @@ const fn group(dtype: DataType) -> (i64, i64) {
     }
 }
 
-/// Unpacks the elements of a tensor of these physical extents from bytes, each to one byte: the
-/// first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
-/// of hipDNN; int4, of which it has no such class, alike).
+/// Unpacks the elements of a tensor of these physical extents, each into one byte. The first
+/// element is in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
+/// of hipDNN, which has no such class for int4; it is packed likewise).
 pub(crate) fn unpack<'c>(at: &Emitter<'c>, bytes: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     let groups = Groups::of(shape, dtype);
     let filled = [(0, groups.bytes() - groups.length)];
@@ -75,9 +74,9 @@ struct Groups {
     elements: i64,
     /// Bytes of a group.
     group_bytes: i64,
-    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost
-    /// axis, so that it can be fused with its producers and consumers; else all groups in one line,
-    /// the last one perhaps incomplete.
+    /// Extents in groups. If groups do not cross the ends of the innermost axis, they are the
+    /// tensor's, so that packing can be fused with producers and consumers; else all groups are in
+    /// one line, the last one perhaps incomplete.
     lines: Vec<i64>,
 }
 
@@ -98,27 +97,27 @@ impl Groups {
         }
     }
 
-    /// The extents if each group has `parts` parts.
+    /// Returns the extents if each group has `parts` parts.
     fn shape(&self, parts: i64) -> Vec<i64> {
         self.lines.iter().copied().chain([parts]).collect()
     }
 
-    /// Bytes of all groups.
+    /// Returns the number of bytes of all groups.
     fn bytes(&self) -> i64 {
         self.lines.iter().product::<i64>() * self.group_bytes
     }
 
-    /// Elements of all groups.
+    /// Returns the number of elements of all groups.
     fn codes(&self) -> i64 {
         self.lines.iter().product::<i64>() * self.elements
     }
 
-    /// Whether a tensor's innermost axis is one of whole groups.
+    /// Returns true if the innermost axis of a tensor consists of whole groups.
     fn fills(&self, shape: &[i64]) -> bool {
         shape.last().is_some_and(|last| last % self.elements == 0)
     }
 
-    /// The parts of all groups of a line one after the other.
+    /// Merges the groups of a line and their parts into one axis.
     fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, dtype: DataType) -> Ssa<'c> {
         let mut shape = self.lines.clone();
         *shape.last_mut().expect("no axis") *= parts;
@@ -134,7 +133,8 @@ impl Groups {
     }
 }
 
-/// Which axes of a tensor of one more dimension are one if its innermost two are.
+/// Returns the reassociation groups that merge the innermost two axes of a tensor of rank `rank +
+/// 1`.
 fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
     (0..rank)
         .map(|axis| {
@@ -147,7 +147,7 @@ fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// A flat tensor with these extents.
+/// Expands a flat tensor to these extents.
 fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
     if shape.len() == 1 {
         return flat;
@@ -156,7 +156,7 @@ fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> 
     reshape(at, Name::TensorExpandShape, flat, &[all], shape, dtype)
 }
 
-/// A tensor of this rank as a flat one.
+/// Collapses a tensor of this rank to a flat one.
 fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype: DataType) -> Ssa<'c> {
     if rank == 1 {
         return tensor;
@@ -171,8 +171,7 @@ fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype:
     )
 }
 
-/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are
-/// said.
+/// Repacks the bits of each group: from pieces of `from` bits into `pieces` pieces of `to` bits.
 fn repack<'c>(
     at: &Emitter<'c>,
     tensor: Ssa<'c>,
@@ -202,7 +201,7 @@ fn repack<'c>(
         let moved = placed.shrui(start(new, to));
         let mut own = bits.with(Name::ArithAndi, moved, (1 << to) - 1);
         if dtype == DataType::I4 {
-            // With its sign.
+            // Sign-extended.
             own = bits.shift(Name::ArithShli, own, 32 - to);
             own = bits.shift(Name::ArithShrsi, own, 32 - to);
         }

@@ -1,4 +1,4 @@
-//! The kernels that a lowered graph becomes.
+//! The kernels that a lowered graph consists of.
 
 use crate::mlir::{Context, Name, Operation, Region, Role};
 use crate::target::Target;
@@ -10,17 +10,18 @@ use std::collections::HashSet;
 pub struct Plan {
     /// The kernels.
     pub kernels: Vec<PlannedKernel>,
-    /// The workspace in bytes: at most this much.
+    /// An upper bound of the workspace, in bytes.
     pub workspace_bytes: u64,
 }
 
 /// A kernel of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedKernel {
-    /// The kernel's name if rotini writes it. IREE writes the others, and may fuse them further.
+    /// The kernel's name if it is one of rotini's. IREE generates the others, and may fuse them
+    /// further.
     pub name: Option<String>,
-    /// The operations that it computes, by MLIR's names: all of a kernel of IREE; for one of
-    /// rotini those that are fused into it.
+    /// The operations that the kernel computes, by MLIR's names; for a kernel of rotini, only the
+    /// operations that are fused into it.
     pub operations: Vec<String>,
     /// The types of the tensors that it reads, as MLIR writes them.
     pub reads: Vec<String>,
@@ -70,13 +71,14 @@ impl Plan {
     }
 }
 
-/// Whether a value is an uninitialized tensor, a fill of one or a constant.
+/// Returns true if a value is an uninitialized tensor, a fill of one, or a constant.
 fn is_uninitialized(operations: &[Operation], id: usize) -> bool {
     let maker = operations.iter().find(|operation| operation.results().contains(&id));
     maker.is_some_and(|maker| matches!(maker.name(), Name::TensorEmpty | Name::LinalgFill | Name::ArithConstant))
 }
 
-/// The name of an operation, and of those of its body that compute something.
+/// Returns the name of an operation, and the names of operations in its body that compute
+/// something.
 fn names(operation: &Operation) -> Vec<String> {
     let bodies = operation.regions().iter().filter_map(Region::body);
     let inside = bodies.flat_map(|(_, operations)| operations.iter().flat_map(names));

@@ -1,5 +1,5 @@
-//! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which
-//! the compiler fuses.
+//! Pointwise operations: their support, and their lowering to one `linalg.generic` each, which the
+//! compiler fuses.
 
 use crate::Unsupported;
 use crate::convert::{check_compute, checked_compute_type};
@@ -13,12 +13,12 @@ use crate::target::Target;
 use crate::value::{Ordered, Value};
 use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M, TensorId};
 
-/// How the two operands of a gradient are ordered.
+/// The order of the two operands of a gradient.
 ///
 /// hipDNN's newest sources have (dy, x): `BinaryOperationFunctors.hpp` of its test SDK, the sample
-/// `FusedBnInfDReluBnBwd.cpp` and the fused plans of its providers since pull request 7736 of
-/// ROCm/rocm-libraries, which turned them round from (x, dy) to agree with cuDNN, whose front end
-/// calls them (loss, input); Fusilli has always had (dy, x).
+/// `FusedBnInfDReluBnBwd.cpp`, and the fused plans of its providers since pull request 7736 of
+/// ROCm/rocm-libraries. That pull request reversed (x, dy) to agree with cuDNN, whose front end
+/// calls them (loss, input). Fusilli has always had (dy, x).
 const BACKWARD_OPERANDS: BackwardOperands = BackwardOperands { dy: 0, x: 1 };
 
 /// The positions of a gradient's operands.
@@ -27,13 +27,13 @@ struct BackwardOperands {
     x: usize,
 }
 
-/// How the three operands of `BINARY_SELECT` are ordered.
+/// The order of the three operands of `BINARY_SELECT`.
 ///
-/// hipDNN's reference has the mask last, as the one operand of type BOOLEAN
-/// (`PointwiseSignatureKey.hpp`, since pull request 10520); that in_0 is what a set mask takes is
-/// cuDNN's: its attention selects the scores where the mask holds, and lowest f32 elsewhere
-/// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, which its importer never
-/// reaches.
+/// hipDNN's reference has the mask last, as the only operand of type BOOLEAN
+/// (`PointwiseSignatureKey.hpp`, since pull request 10520). That a set mask selects in_0 is taken
+/// from cuDNN: its attention selects the scores where the mask holds, and the lowest f32 elsewhere
+/// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, in code that its
+/// importer never reaches.
 pub(crate) const SELECT_OPERANDS: SelectOperands = SelectOperands {
     set: 0,
     unset: 1,
@@ -47,12 +47,12 @@ pub(crate) struct SelectOperands {
     pub(crate) mask: usize,
 }
 
-/// The positions of the addend and of what is squared in `ADD_SQUARE`: x + y², as the front end's
-/// `Types.hpp` says now. It said (x + y)² before; cuDNN adds the first tensor and the square of the
-/// second.
+/// The positions of the addend and of the squared operand in `ADD_SQUARE`: x + y², as the front
+/// end's `Types.hpp` says now. It said (x + y)² before; cuDNN adds the first tensor and the square
+/// of the second.
 const ADD_SQUARE_OPERANDS: [usize; 2] = [0, 1];
 
-/// Says whether the operation can be lowered.
+/// Checks whether the pointwise operation can be lowered.
 pub(crate) fn check(
     graph: &NormalGraph,
     target: &Target,
@@ -69,8 +69,7 @@ pub(crate) fn check(
         ));
     }
     if compute.is_float() {
-        // Code for the CPU comes without a math library: these functions are approximated in f32
-        // alone.
+        // Code for the CPU has no math library: these functions are approximated only in f32.
         if compute == DataType::F64 && target.is_cpu() && needs_math_library(op.mode) {
             return Err(Unsupported::new(format!(
                 "{} in f64 is not available on the CPU",
@@ -97,12 +96,12 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The modes that use sin, cos or erf.
+/// Returns true for modes that use sin, cos or erf.
 const fn needs_math_library(mode: M) -> bool {
     matches!(mode, M::Erf | M::Sin | M::Tan)
 }
 
-/// The modes that have a meaning for integers.
+/// Returns true for modes that have a meaning for integers.
 const fn is_integer_mode(mode: M) -> bool {
     matches!(
         mode,
@@ -131,7 +130,7 @@ const fn is_integer_mode(mode: M) -> bool {
     )
 }
 
-/// Lowers the operation.
+/// Lowers the pointwise operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Pointwise) {
     let compute = checked_compute_type(compute);
     let out = lowering.tensor(op.out_0);
@@ -212,7 +211,7 @@ impl<'c> Math<'c> {
             M::Neg => self.at.negated(x),
             M::Reciprocal => one() / x,
             M::ReluFwd => self.relu(op, x),
-            // Not math.rsqrt: targets may round it worse than these two operations.
+            // Not math.rsqrt, which targets may round worse than these two operations.
             M::Rsqrt => one() / x.sqrt(),
             M::SigmoidFwd => self.sigmoid(x),
             M::Sin => self.sin(x),
@@ -244,7 +243,8 @@ impl<'c> Math<'c> {
         }
     }
 
-    /// The line below the lower clip, the upper clip above it, x between them. NaN stays NaN.
+    /// Returns a line below the lower clip, the upper clip above that one, and x between them. NaN
+    /// stays NaN.
     fn relu(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let lower_value = parameter(op.relu_lower_clip, 0.0);
         let lower = self.constant(lower_value);
@@ -262,7 +262,7 @@ impl<'c> Math<'c> {
             }
             None => x,
         };
-        // The lower clip wins where both hold, as in hipDNN's reference.
+        // If both clips apply, the lower one wins, as in hipDNN's reference.
         self.compare(F::LessEqual, x, lower).select(below, top)
     }
 

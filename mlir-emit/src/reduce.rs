@@ -1,5 +1,5 @@
-//! Reductions: combine elements along axes, in as many steps and dispatches as the compiler needs
-//! to get it right.
+//! Reductions: combine elements along axes, in as many operations and dispatches as the compiler
+//! needs to get them right.
 
 use crate::convert::convert;
 use crate::counts::exactly;
@@ -19,10 +19,11 @@ use rotini_graph::DataType;
 
 impl<'c> Lowering<'_, 'c> {
     /// Combines the results of `body` along the `reduced` axes of `shape`, beginning with `start`.
-    /// The first operand has all axes. The result is of the compute type, with extents of 1.
+    /// The first operand has all axes. The result has the compute type, and extent 1 along the
+    /// reduced axes.
     ///
-    /// One that IREE would not [spread](crate::legalise::spread) gets its tiling given. One that it
-    /// would miscompile becomes two: the last axis, then one loop of the rest.
+    /// A reduction that IREE would not [spread](crate::legalise::spread) carries its own schedule.
+    /// One that IREE would miscompile is split into two: the last axis, then the rest as one loop.
     pub(crate) fn reduce(
         &self,
         operands: &[&Value<'c>],
@@ -35,7 +36,8 @@ impl<'c> Lowering<'_, 'c> {
             .closed(&self.emitter())
     }
 
-    /// [`reduce`](Self::reduce), open for fusion with steps without the reduced axes.
+    /// [`reduce`](Self::reduce) whose result may be fused with operations that lack the reduced
+    /// axes.
     pub(crate) fn reduce_openly(
         &self,
         operands: &[&Value<'c>],
@@ -86,7 +88,7 @@ impl<'c> Lowering<'_, 'c> {
         };
         let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body);
         let (ssa, _) = rows.into_tensor();
-        // One loop now, which stays one behind a barrier.
+        // The remaining axes become one loop; the barrier keeps it merged.
         let (at, compute) = (self.emitter(), shape.dtype);
         let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
         groups.push((kept.len()..kept.len() + rest.len()).collect());
@@ -118,7 +120,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Whether a reduction becomes a fused row reduction: along the innermost axes in memory.
+    /// Returns true if one of rotini's row kernels can compute a reduction: it must be along the
+    /// innermost axes in memory.
     fn has_rows(&self, operands: &[&Value<'c>], shape: &Shape<'_>, (reduced, combiner): (&[usize], Combiner)) -> bool {
         let is_on_cpus = self.target().registers().is_some();
         let is_wide = |axis: &&usize| shape.dims.get(**axis).is_some_and(|&extent| extent > 1);
@@ -136,7 +139,7 @@ impl<'c> Lowering<'_, 'c> {
         self.target().machine().is_some() && ends_reduced && is_single && has_rows(extents)
     }
 
-    /// A reduction that becomes a kernel of rotini.
+    /// Appends a reduction that becomes one of rotini's row kernels.
     fn reduce_rows(
         &self,
         operands: &[&Value<'c>],
@@ -169,7 +172,7 @@ impl<'c> Lowering<'_, 'c> {
         reduced_value(ssa, kept, shape, reduced)
     }
 
-    /// The loops of a reduction that have more than one step.
+    /// Returns the loops of a reduction that have more than one step.
     fn loops(&self, operands: &[&Value<'c>], shape: &Shape<'_>, reduced: &[usize]) -> Loops {
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
@@ -195,8 +198,9 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) with its tiling given. To keep it, operands stand
-    /// behind barriers, in the order of the loops, and loops are merged here.
+    /// [`reduce_at_once`](Self::reduce_at_once) with its own schedule. So that the schedule stays
+    /// valid, operands are put behind barriers in the order of the loops, and loops are merged
+    /// here.
     fn reduce_spread(
         &self,
         operands: &[&Value<'c>],
@@ -206,11 +210,11 @@ impl<'c> Lowering<'_, 'c> {
         body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
     ) -> Value<'c> {
         let at = self.emitter();
-        // While it is still known which axes an operand is repeated along.
+        // Before reshapes hide which axes an operand is repeated along.
         let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype);
         let decoded: Vec<Value<'c>> = written_out.into_iter().map(|value| self.decoded(value)).collect();
         let operands: Vec<_> = decoded.iter().collect();
-        // The compiler drops loops of one step, and the tiling with them.
+        // The compiler drops loops of one step, and the schedule with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
         let settled: Vec<Value<'c>> = operands
@@ -254,8 +258,8 @@ impl<'c> Lowering<'_, 'c> {
         reduced_value(ssa, stays, shape, reduced)
     }
 
-    /// Whether the loops over these axes become one whatever is fused with them: they lie side by
-    /// side in a graph of row-major tensors, each of which has all of them or none.
+    /// Returns true if the loops over these axes become one whatever is fused with them: the axes
+    /// are adjacent in a graph of row-major tensors, each of which has all of them or none.
     fn merges(&self, operands: &[&Value<'c>], shape: &Shape<'_>, wide: &[usize]) -> bool {
         let is_side_by_side = match (wide.first(), wide.last()) {
             (Some(&first), Some(&last)) => (first..=last)
@@ -275,7 +279,7 @@ impl<'c> Lowering<'_, 'c> {
             && self.is_row_major_and_whole(&from_the_right)
     }
 
-    /// [`reduce`](Self::reduce) in one operation.
+    /// Computes a [`reduce`](Self::reduce) by one operation.
     fn reduce_at_once(
         &self,
         operands: &[&Value<'c>],
@@ -291,7 +295,7 @@ impl<'c> Lowering<'_, 'c> {
         self.in_compute_type(carried, shape)
     }
 
-    /// The result of a reduction in the compute type.
+    /// Converts the result of a reduction to the compute type.
     pub(crate) fn in_compute_type(&self, carried: Value<'c>, shape: &Shape<'_>) -> Value<'c> {
         let Data::Tensor { ssa, order } = carried.data else {
             unreachable!("a reduction without a result");
@@ -306,8 +310,8 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are
-    /// combined: the last of the triple.
+    /// [`reduce_at_once`](Self::reduce_at_once) whose result stays in the accumulation type, the
+    /// last of the triple.
     pub(crate) fn reduce_carried(
         &self,
         operands: &[&Value<'c>],
@@ -321,7 +325,7 @@ impl<'c> Lowering<'_, 'c> {
         let compute = shape.dtype;
         let is_reduced = |axis: &usize| reduced.contains(axis);
         let kept: Vec<usize> = shape.order.iter().copied().filter(|axis| !is_reduced(axis)).collect();
-        // Kept axes first, as the compiler's own reductions have them.
+        // Kept axes come first, as in the compiler's own reductions.
         let order: Vec<usize> = kept
             .iter()
             .copied()
@@ -363,7 +367,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-/// How the loops over these axes run.
+/// Returns the iterator type of the loop over each of these axes.
 fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
     let kind = |axis: &usize| {
         if reduced.contains(axis) {
@@ -375,7 +379,7 @@ fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
     order.iter().map(kind).collect()
 }
 
-/// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
+/// Returns a value over the axes that a reduction keeps, with extent 1 along the others.
 fn reduced_value<'c>(ssa: Ssa<'c>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c> {
     Value {
         data: Data::Tensor { ssa, order: kept },
@@ -384,7 +388,7 @@ fn reduced_value<'c>(ssa: Ssa<'c>, kept: Vec<usize>, shape: &Shape<'_>, reduced:
     }
 }
 
-/// Extents with 1 in place of those of these axes.
+/// Returns the extents with those of `axes` replaced by 1.
 pub(crate) fn one_along(dims: &[i64], axes: &[usize]) -> Vec<i64> {
     let one = |(axis, &extent): (usize, &i64)| if axes.contains(&axis) { 1 } else { extent };
     dims.iter().enumerate().map(one).collect()

@@ -1,10 +1,10 @@
-//! The reduction operation: what is supported, and its lowering to one combination along the
-//! reduced axes.
+//! The reduction operation: its support, and its lowering to one combination along the reduced
+//! axes.
 //!
 //! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in
-//! ROCm/rocm-libraries@619fa521). If all elements are NaN the result is the initial value: MIN the
-//! greatest number of the compute type, MAX the least, AMAX 0. But MAX of nothing but -inf is -inf
-//! here, and MIN of nothing but +inf is +inf.
+//! ROCm/rocm-libraries@619fa521). If all elements are NaN, the result is the reference's initial
+//! value: the greatest number of the compute type for MIN, the least for MAX, 0 for AMAX. Unlike
+//! there, MAX of only -inf is -inf, and MIN of only +inf is +inf.
 
 use crate::Unsupported;
 use crate::convert::{check_compute, checked_compute_type, least_finite};
@@ -18,7 +18,7 @@ use crate::step::{Combiner, Shape, count, order_of};
 use crate::value::Value;
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
 
-/// Says whether the operation can be lowered.
+/// Checks whether the reduction can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> Result<(), Unsupported> {
     let compute = check_compute(graph, compute, &[op.input])?;
     if !compute.is_float() && matches!(op.mode, M::Avg | M::Norm2) {
@@ -30,13 +30,13 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> R
     Ok(())
 }
 
-/// Lowers the operation.
+/// Lowers the reduction.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Reduction) {
     let declared = compute;
     let compute = checked_compute_type(compute);
     let input = lowering.value(op.input).clone();
-    // Booleans need no 64 bits, with which the minimum of a row of them was 1 on gfx942 (seen
-    // emulated).
+    // Booleans do not need 64 bits. In 64 bits, the minimum of a row of booleans was 1 on gfx942
+    // (seen emulated).
     let stays_small = matches!(op.mode, M::Min | M::Max | M::Amax | M::Mul | M::MulNoZeros);
     let compute = match (input.dtype, compute) {
         (DataType::Bool, DataType::I64) if stays_small => DataType::I32,
@@ -71,7 +71,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
         -least_finite(declared)
     };
     let combined = if axes.is_empty() {
-        // Each element is alone.
+        // Nothing is reduced: each element is its own result.
         let alone = lowering.map(&[&input], &shape, compute, |math, elements| {
             let element = combined(math, mode, only(elements), of_nan);
             match mode {
@@ -103,7 +103,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Red
     })
 }
 
-/// Flips bits. Doing it twice changes nothing.
+/// Flips bits; the function is its own inverse.
 fn turned<'c>(math: &Math<'c>, x: Ssa<'c>, key: i64) -> Scalar<'c> {
     x ^ math.at.integer(key, math.ty)
 }
@@ -113,17 +113,16 @@ const fn combiner(mode: M) -> (Combiner, f64) {
     match mode {
         M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
         M::Mul | M::MulNoZeros => (Combiner::Product, 1.0),
-        // The ends of the range, for integers.
+        // For integers, infinities become the ends of the range.
         M::Min => (Combiner::Least, f64::INFINITY),
         M::Max => (Combiner::Greatest, f64::NEG_INFINITY),
         M::Amax => (Combiner::Greatest, 0.0),
     }
 }
 
-/// Returns the value of an element that is combined. For a minimum or maximum it is `of_nan`
-/// instead of NaN, which only elements that are all NaN leave as the result. The combination would
-/// ignore NaN by itself, but for elements that are all NaN it leaves the compiler's initial value,
-/// which may be an infinity.
+/// Returns the value with which an element is combined. In a minimum or maximum, `of_nan` replaces
+/// NaN. The combination would ignore NaN by itself, but if all elements are NaN, it leaves the
+/// compiler's initial value, which may be an infinity.
 fn combined<'c>(math: &Math<'c>, mode: M, element: Ssa<'c>, of_nan: f64) -> Scalar<'c> {
     match mode {
         M::Min | M::Max if math.compute.is_float() => {
@@ -133,8 +132,8 @@ fn combined<'c>(math: &Math<'c>, mode: M, element: Ssa<'c>, of_nan: f64) -> Scal
         M::Add | M::Avg | M::Mul | M::Min | M::Max => element,
         M::Norm1 | M::Amax => math.abs(element),
         M::Norm2 => element * element,
-        // Zeros are left out, and the result is 1 if all elements are zeros, as in hipDNN's
-        // reference (`CpuFpReferenceReduction.hpp`).
+        // Zeros are ignored; the result is 1 if all elements are zeros, as in hipDNN's reference
+        // (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0));
             is_zero.select(math.constant(1.0), element)

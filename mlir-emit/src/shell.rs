@@ -1,19 +1,19 @@
-//! The function that the runtime calls, around the computation on tensors.
+//! The exported function that the runtime calls, around the computation on tensors.
 //!
-//! It takes `!hal.buffer_view`s for inputs and outputs, numbers for scalars, the caller's workspace
-//! and two fences that may be null:
+//! It takes `!hal.buffer_view`s for inputs and outputs, integers for scalars, the caller's
+//! workspace and two fences, which may be null:
 //!
 //! ```text
 //! @main(inputs…, scalars…, outputs…, workspace: !hal.buffer, wait: !hal.fence, signal: !hal.fence)
 //! ```
 //!
 //! A scalar is passed as its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. The
-//! computation converts it inside its loops. So the bits reach the kernels unchanged, and a GPU's
-//! launch plan can pass others.
+//! computation converts it inside its loops, so the bits reach the kernels unchanged, and a GPU's
+//! launch plan can pass other values.
 //!
-//! The order of the operations matters. `hal.tensor.alias` before `hal.tensor.transients` computes
-//! straight into the caller's buffers. In the other order, the results are allocated and copied.
-//! This part is the same for every graph, so it is plain text.
+//! The order of the operations matters: with `hal.tensor.alias` before `hal.tensor.transients`,
+//! results are computed directly in the caller's buffers; in the other order, they are allocated
+//! and copied. The shell has the same form for every graph, so it is written as plain text.
 
 use crate::EmitError;
 use crate::ir::Emitter;
@@ -29,11 +29,11 @@ pub const ENTRY_POINT: &str = "main";
 /// One buffer or scalar of the compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Read, passed by value or written.
+    /// Whether it is read, passed by value, or written.
     pub role: SlotRole,
     /// Element type.
     pub dtype: DataType,
-    /// Extents in memory order; the whole span in elements if it has gaps; nothing for a scalar.
+    /// Extents in memory order; the whole span in elements if it has gaps; empty for a scalar.
     pub shape: Vec<i64>,
     /// Whether the elements fill their span. If not, an output is updated in place: its gaps are
     /// neither read nor written.
@@ -41,7 +41,7 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// Size of the buffer in bytes; `None` if it overflows or elements share bytes.
+    /// Returns the size of the buffer in bytes; `None` if it overflows or elements share bytes.
     #[must_use]
     pub fn byte_length(&self) -> Option<u64> {
         let mut bytes = self.dtype.bytes()?;
@@ -78,8 +78,8 @@ impl Signature {
     }
 }
 
-/// The module's text: the computation with the functions that it calls, and the shell that calls
-/// it.
+/// Returns the module's text: the computation, the functions that it calls, and the shell that
+/// calls it.
 pub(crate) fn module(functions: &[String], signature: &Signature) -> Result<String, EmitError> {
     let mut text = String::from("module @rotini {\n");
     for function in functions {
@@ -166,7 +166,7 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
         operand_types.join(", ")
     )?;
     for ((index, (ty, packed)), result) in outputs.iter().enumerate().zip(&results) {
-        // What has gaps is imported, and updated in place.
+        // An output with gaps is imported instead, and updated in place.
         let mut stored = result.clone();
         if *packed {
             stored = format!("%a{index}");
@@ -202,7 +202,7 @@ fn tensor_type(argument: &Argument) -> String {
     text
 }
 
-/// The arguments of the compiled function, which follow from the graph alone.
+/// Returns the arguments of the compiled function, which depend only on the graph.
 ///
 /// # Errors
 ///
@@ -250,7 +250,7 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
     Ok(Signature { arguments })
 }
 
-/// The types of the lowered function: its arguments and its results.
+/// Returns the types of the lowered function: its arguments and its results.
 pub(crate) fn function_types<'c>(at: &Emitter<'c>, signature: &Signature) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
     let of = |arguments: &[&Argument]| {
         arguments

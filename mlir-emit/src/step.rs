@@ -1,8 +1,8 @@
-//! The steps that operations consist of: elementwise operations, and reductions along axes.
+//! The steps that operations are lowered to: elementwise operations, and reductions along axes.
 //!
-//! An operation of the schema is a few steps over [`Value`]s, all in the compute type. The compiler
-//! fuses them. All of them broadcast as hipDNN does: right-aligned, an extent of 1 against any
-//! other.
+//! An operation of the schema becomes a few steps over [`Value`]s, all in the compute type, which
+//! the compiler fuses. All of them broadcast as hipDNN does: right-aligned, an extent of 1 against
+//! any other.
 
 use crate::convert::convert;
 use crate::ir::{Emitter, IndexMap, Input, Loop};
@@ -12,12 +12,12 @@ use crate::mlir::Value as Ssa;
 use crate::value::{Data, Operand, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, TensorId};
 
-/// What a step makes.
+/// The shape of a step's result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape<'a> {
     /// Logical extents.
     pub(crate) dims: &'a [i64],
-    /// The memory order: all axes.
+    /// The memory order, with all axes.
     pub(crate) order: &'a [usize],
     /// Type of the elements.
     pub(crate) dtype: DataType,
@@ -29,7 +29,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// How elements become one.
+/// The operation that combines elements into one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Combiner {
     Sum,
@@ -52,8 +52,8 @@ impl Combiner {
     }
 }
 
-/// The result of a reduction, or a value computed from it, before it may be used by operations with
-/// the reduced axes.
+/// The result of a reduction, or a value computed from it, before operations with the reduced axes
+/// may use it.
 #[derive(Clone, Debug)]
 pub(crate) struct Open<'c> {
     pub(crate) value: Value<'c>,
@@ -62,7 +62,7 @@ pub(crate) struct Open<'c> {
 }
 
 impl<'c> Open<'c> {
-    /// The result for any use.
+    /// Returns the result for any use: behind a barrier if the reduction is spread.
     pub(crate) fn closed(self, at: &Emitter<'c>) -> Value<'c> {
         let Open { mut value, is_spread } = self;
         if is_spread && let Data::Tensor { ssa, .. } = &mut value.data {
@@ -73,7 +73,8 @@ impl<'c> Open<'c> {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// Makes each element from the operands' elements at its place.
+    /// Appends an elementwise operation: `body` computes each element from the operands' elements
+    /// at its index.
     pub(crate) fn map(
         &self,
         operands: &[&Value<'c>],
@@ -100,7 +101,8 @@ impl<'c> Lowering<'_, 'c> {
         Ordered::new(ssa, shape.order.to_vec(), shape.dtype, shape.dims.to_vec())
     }
 
-    /// Makes the value of a tensor that a node writes from the operands' elements at its place.
+    /// Defines a tensor that a node writes: `body` computes each element from the operands'
+    /// elements at its index.
     pub(crate) fn finish(
         &mut self,
         id: TensorId,
@@ -117,8 +119,9 @@ impl<'c> Lowering<'_, 'c> {
         self.define(id, Value::of(result));
     }
 
-    /// The memory order of a result: the stored tensor's own, else that of the first operand that
-    /// has every axis, so that a chain stays in the order of what began it.
+    /// Returns the memory order of a result: that of the stored tensor, else that of the first
+    /// operand that has every axis, so that a chain of operations keeps the order of its first
+    /// operand.
     pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_>]) -> Vec<usize> {
         let out = self.tensor(id);
         match self.stored_order(id) {
@@ -136,7 +139,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-/// The memory order of the first operand that has every axis of these extents, else row-major.
+/// Returns the memory order of the first operand that has every axis with these extents, else
+/// row-major order.
 pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
     operands
         .iter()
@@ -147,7 +151,7 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
         .unwrap_or_else(|| (0..dims.len()).collect())
 }
 
-/// How many elements lie along these axes.
+/// Returns the number of elements along these axes.
 pub(crate) fn count(dims: &[i64], axes: &[usize]) -> i64 {
     axes.iter().fold(1_i64, |count, &axis| {
         count.checked_mul(extent(dims, axis)).expect("an extent that overflows")
@@ -162,7 +166,7 @@ pub(crate) fn inputs<'c>(operands: &[Operand<'c>], order: &[usize]) -> Vec<Input
     inputs
 }
 
-/// The operands' elements in the compute type, inside the body.
+/// Returns the operands' elements in the compute type, inside the body.
 pub(crate) fn arguments<'c>(
     body: &Emitter<'c>,
     operands: &[Operand<'c>],

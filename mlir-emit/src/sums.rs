@@ -1,11 +1,11 @@
-//! The accumulation type of long sums.
+//! The accumulation types of long sums.
 //!
-//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many
-//! roundings as it has terms: a sum of ones stops at 2^24. On CPUs, a sum in f32 is accumulated in
+//! The compiler adds the terms of a sum one by one. In f32, such a sum accumulates as many rounding
+//! errors as it has terms: a sum of ones stops at 2^24. On CPUs, a sum in f32 is accumulated in
 //! f64, which costs nothing where memory is the bottleneck. On AMD GPUs, rotini's kernels spread
 //! the terms over many lanes. On NVIDIA GPUs, IREE does so only if the number of terms is a
-//! multiple of the subgroup size; other sums of more than 8192 terms are accumulated in f64 too.
-//! A product of matrices is summed in blocks, and the sums of many blocks in f64.
+//! multiple of the subgroup size; other sums of more than 8192 terms are accumulated in f64 too. A
+//! product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::convert::convert;
 use crate::counts::exactly;
@@ -16,26 +16,26 @@ use crate::target::Target;
 use crate::value::{Ordered, extent as extent_of, reshape};
 use rotini_graph::DataType;
 
-/// Sums of at most this many terms stay in the compute type: their error is small.
+/// Most terms of a sum that stays in the compute type: its error is small.
 const SHORT: i64 = 16;
-/// On NVIDIA GPUs, sums of at most this many terms stay in the compute type, and so do those of a
-/// multiple of [`LANES`] terms.
+/// Most terms of a sum that stays in the compute type on NVIDIA GPUs. Longer sums do so too if
+/// their number of terms is a multiple of [`LANES`].
 const SHORT_ON_CUDA: i64 = 8192;
 /// Lanes of a subgroup of NVIDIA GPUs.
 const LANES: i64 = 32;
-/// Products of matrices with no more terms than this are summed at once: matrix products are fast
-/// in f32 alone.
+/// Most terms of a product of matrices that is summed at once: matrix products are fast only in
+/// f32.
 pub(crate) const LONG: i64 = 512;
-/// Terms of a block.
+/// Terms of a block, preferably.
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
-/// Terms of a block at most, where blocks of [`BLOCK`] would be too many.
+/// Most terms of a block, if blocks of [`BLOCK`] terms would be too many.
 const LARGE: i64 = 4096;
-/// Sums of no more blocks than this are added pair by pair.
+/// Most blocks whose sums are added pair by pair.
 const PAIRED: i64 = 8;
-/// No more elements than this are kept for all blocks together (128 MiB in f32).
+/// Most elements that are stored for all blocks together (128 MiB in f32).
 const MOST_PARTIAL: i64 = 1 << 25;
 
-/// The type in which terms of the compute type are combined.
+/// Returns the accumulation type of terms of the compute type.
 pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType, terms: i64) -> DataType {
     let adds_up = matches!(combiner, Combiner::Sum | Combiner::Product);
     let is_long = match target {
@@ -50,14 +50,14 @@ pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType
     }
 }
 
-/// How products are summed.
+/// The strategy for summing products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summation {
     /// In the compute type.
     AtOnce,
-    /// In blocks of this many terms, whose sums are then added.
+    /// In blocks of this many terms, whose sums are added afterwards.
     Blocks(i64),
-    /// In f64: there are no blocks of one size.
+    /// In f64, since no block size divides the number of terms.
     Wide,
 }
 
@@ -84,9 +84,9 @@ impl Summation {
     }
 }
 
-/// The number of elements of the compute type that sums of `terms` products store on the way to
-/// these results: the sums of blocks, or results and operands in f64. `None` if there are too many
-/// to count.
+/// Returns the number of elements of the compute type that sums of `terms` products store
+/// temporarily for these results: the sums of blocks, or results and operands in f64. `None` on
+/// overflow.
 pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Option<u64> {
     let blocks = match Summation::of(target, compute, terms, results) {
         Summation::AtOnce => return Some(0),
@@ -99,7 +99,7 @@ pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, r
     u64::try_from(elements?).ok()
 }
 
-/// A row-major tensor in another type.
+/// Converts a row-major tensor to another type.
 pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from: DataType, to: DataType) -> Ssa<'c> {
     if from == to {
         return ssa;
@@ -116,7 +116,7 @@ pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from:
 
 /// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
 /// extents. The sums of few blocks are added pair by pair, in the same kernel as their consumers;
-/// else in f64, and rounded once.
+/// more sums are added in f64 and rounded once.
 pub(crate) fn blocks<'c>(
     at: &Emitter<'c>,
     (ssa, count): (Ssa<'c>, i64),
@@ -177,8 +177,8 @@ pub(crate) fn blocks<'c>(
     in_type(at, sum, results, DataType::F64, compute)
 }
 
-/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is
-/// in a block, which takes its place.
+/// Splits an axis of a matrix into blocks: the axis of the blocks becomes the first one, and the
+/// axis of the elements of a block replaces the old one.
 pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize, block: i64) -> Ordered<'c> {
     let (mut groups, mut physical, mut order) = (Vec::new(), Vec::new(), Vec::new());
     let mut dims = matrix.dims.clone();
@@ -234,8 +234,8 @@ mod tests {
         assert_eq!(of("sm_80", 40_000), [F32, F32]);
     }
 
-    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and
-    /// [737, 1234]: eleven sums of blocks.
+    /// A matmul of [1234, 737] and [737, 1234] needs workspace for eleven sums of blocks besides
+    /// its operands.
     #[test]
     fn sums_of_blocks_count() {
         let results = [1234, 1234];
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(partial_elements(&Target::Cpu, F32, 16, &results), Some(0));
     }
 
-    /// Where results are many, blocks are larger, or there are none.
+    /// With many results, blocks are larger, or there are none.
     #[test]
     fn blocks_keep_few_elements() {
         let of = |terms, results: [i64; 2]| Summation::of(&Target::Cpu, F32, terms, &results);

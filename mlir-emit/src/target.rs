@@ -1,34 +1,33 @@
-//! What a kernel is compiled for, and the properties of that target.
+//! The targets that kernels are compiled for, and their properties.
 
 use crate::choice::Choices;
 use crate::kernel::Registers;
 use rotini_schedule::Machine;
 use std::fmt;
 
-/// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much
-/// as the widest access of a GPU.
+/// The alignment, in bytes, that pointers to a GPU's memory need: hipDNN promises that much, and
+/// the widest access of a GPU is as wide.
 pub const GPU_ALIGNMENT: usize = 16;
 
-/// What a target's name ends with if schedules are the compiler's own choice.
+/// Suffix of a target's name if the compiler chooses all schedules.
 const UNSCHEDULED: &str = ":unscheduled";
-/// What stands in a target's name before the schedule that all products are to have which it fits,
-/// to try it.
+/// Separator in a target's name before the schedule to try, which all products get that it fits.
 const CUT: &str = ":cut-";
 
-/// The machine that a kernel is compiled for.
+/// The device that kernels are compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The processor that the compiler runs on, with all its features.
+    /// The processor of the machine that the compiler runs on, with all its features.
     Cpu,
-    /// All x86-64 processors from a level on.
+    /// All x86-64 processors of at least this level.
     X86(Level),
-    /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of
-    /// compute units.
+    /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which determines the number of
+    /// compute units too.
     Rocm {
-        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it,
-        /// the compiler chooses all schedules; with `:cut-64x64_2x2_b1`, products have this
-        /// schedule where it fits, and with `:cut-3` the fourth best by the estimate, and rows that
-        /// of `:cut-l64_w256_r3`, to try them.
+        /// Architecture or product, as IREE's compiler spells it. With the suffix `:unscheduled`,
+        /// the compiler chooses all schedules. To try schedules: with `:cut-64x64_2x2_b1`, products
+        /// have this schedule where it fits; with `:cut-3`, the fourth best by the estimate; with
+        /// `:cut-l64_w256_r3`, rows have that schedule.
         arch: String,
     },
     /// An NVIDIA GPU.
@@ -38,7 +37,7 @@ pub enum Target {
     },
 }
 
-/// What a group of x86-64 processors has, as the psABI defines it and IREE's compiler spells it.
+/// A level of x86-64 features, as the psABI defines it and IREE's compiler spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// `x86-64-v3`: AVX2, with fused multiplication and addition.
@@ -54,7 +53,7 @@ impl Level {
         [Level::V3, Level::V4].into_iter().find(|level| level.name() == text)
     }
 
-    /// Its name.
+    /// Returns the level's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +62,7 @@ impl Level {
         }
     }
 
-    /// Whether this machine's processor has all that the level asks for.
+    /// Returns true if this machine's processor has all features of the level.
     #[must_use]
     pub fn is_here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
@@ -88,11 +87,11 @@ impl Level {
 /// The form in which a convolution reaches the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvStrategy {
-    /// One `linalg.generic` with the convolution's index maps. GPU code generation turns it into an
-    /// implicit GEMM.
+    /// One `linalg.generic` with the convolution's index maps, which GPU code generation turns into
+    /// an implicit GEMM.
     Direct,
-    /// Operands are first copied to the layouts and extents that code generation for CPUs is fast
-    /// for, then summed by a plain convolution or matmul.
+    /// Operands are first copied to layouts and extents for which code generation for CPUs is fast,
+    /// then summed by a plain convolution or matmul.
     Staged,
 }
 
@@ -115,13 +114,13 @@ impl Target {
         }
     }
 
-    /// Whether it is a CPU.
+    /// Returns true for CPUs.
     #[must_use]
     pub const fn is_cpu(&self) -> bool {
         matches!(self, Target::Cpu | Target::X86(_))
     }
 
-    /// Whether it is a CPU with 32 registers of 512 bits.
+    /// Returns true for CPUs with 32 registers of 512 bits.
     pub(crate) fn has_wide_registers(&self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -131,8 +130,8 @@ impl Target {
         }
     }
 
-    /// The vector registers, if it is a CPU that multiplies and adds in one instruction and
-    /// gathers: AVX2 or AVX-512.
+    /// Returns the vector registers of a CPU that has fused multiply-add and gathers: AVX2 or
+    /// AVX-512. `None` for other targets.
     pub(crate) fn registers(&self) -> Option<Registers> {
         const WIDE: Registers = Registers { lanes: 16, count: 32 };
         const NARROW: Registers = Registers { lanes: 8, count: 16 };
@@ -148,7 +147,7 @@ impl Target {
         has_avx2.then_some(NARROW)
     }
 
-    /// The form of convolutions for this target.
+    /// Returns the form of convolutions for this target.
     #[must_use]
     pub const fn conv_strategy(&self) -> ConvStrategy {
         match self {
@@ -157,8 +156,8 @@ impl Target {
         }
     }
 
-    /// The alignment in bytes that the caller's pointers need. On the CPU none do: what is not
-    /// aligned as the code wants it is copied.
+    /// Returns the alignment, in bytes, that the caller's pointers need. On the CPU any pointer
+    /// will do: buffers that are not aligned as the code needs are copied.
     #[must_use]
     pub const fn pointer_alignment(&self) -> i64 {
         match self {
@@ -167,12 +166,14 @@ impl Target {
         }
     }
 
-    /// Whether matrix cores multiply the floats of eight bits that have no negative zero (FNUZ).
+    /// Returns true if matrix cores multiply FNUZ floats: those of eight bits without a negative
+    /// zero.
     pub(crate) fn multiplies_fnuz(&self) -> bool {
         matches!(self, Target::Rocm { arch } if Machine::of(arch).is_some())
     }
 
-    /// The machine that schedules are chosen for; `None` leaves all to the compiler.
+    /// Returns the machine that schedules are chosen for; `None` if the compiler chooses all of
+    /// them.
     pub(crate) fn machine(&self) -> Option<&'static Machine> {
         match self {
             Target::Rocm { arch } if !arch.ends_with(UNSCHEDULED) => Machine::of(arch),
@@ -180,7 +181,7 @@ impl Target {
         }
     }
 
-    /// The same target with the compiler's own choice of schedules; `None` where there is no other.
+    /// Returns the same target with the compiler's own schedules; `None` if it has no others.
     #[must_use]
     pub fn unscheduled(&self) -> Option<Target> {
         self.machine()?;
@@ -189,21 +190,22 @@ impl Target {
         })
     }
 
-    /// A target's name without the choice of schedules: the device, as IREE's compiler spells it.
+    /// Returns the device in a target's name, as IREE's compiler spells it: the name without the
+    /// choice of schedules.
     #[must_use]
     pub fn device(name: &str) -> &str {
         let name = name.strip_suffix(UNSCHEDULED).unwrap_or(name);
         name.split_once(CUT).map_or(name, |(name, _)| name)
     }
 
-    /// The target for which a graph is lowered with these choices, if it is another: the one
-    /// [without schedules](Self::unscheduled) where IREE's own code is demanded on a GPU.
+    /// Returns the target for which a graph is lowered with these choices, if it differs: the one
+    /// [without schedules](Self::unscheduled) if IREE's own code is demanded on a GPU.
     pub(crate) fn chosen(&self, choices: &Choices) -> Option<Target> {
         self.unscheduled().filter(|_| choices.is_iree())
     }
 
-    /// The choices that the target's name ends with, to try them where they fit: one schedule of
-    /// products and of rows, or a rank among the estimates of products.
+    /// Returns the choices at the end of the target's name, which are tried where they fit: one
+    /// schedule of products and of rows, or a rank among the estimates of products.
     pub(crate) fn tried(&self) -> Option<Choices> {
         let Target::Rocm { arch } = self else { return None };
         let (_, word) = arch.split_once(CUT)?;
@@ -213,18 +215,18 @@ impl Target {
         })
     }
 
-    /// The least number of lanes of a subgroup; `None` where there are none.
+    /// Returns the least number of lanes of a subgroup; `None` if the target has no subgroups.
     pub(crate) fn least_subgroup(&self) -> Option<i64> {
         match self {
             Target::Cpu | Target::X86(_) => None,
-            // CDNA; RDNA has both.
+            // CDNA has subgroups of 64 only; RDNA has 32 and 64.
             Target::Rocm { arch } if arch.starts_with("gfx9") || arch.starts_with("mi") => Some(GREATEST_SUBGROUP),
             Target::Rocm { .. } | Target::Cuda { .. } => Some(32),
         }
     }
 }
 
-/// The greatest number of lanes that a subgroup of any GPU has.
+/// The greatest number of lanes in a subgroup of any GPU.
 pub(crate) const GREATEST_SUBGROUP: i64 = 64;
 
 impl fmt::Display for Target {

@@ -1,7 +1,7 @@
 //! Values of the lowering: tensors in memory order.
 //!
-//! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride
-//! 0, or broadcast) are not among them: index maps leave them out, so no repetition is ever copied.
+//! A [`Value`] knows the logical axis of each of its physical axes. Repeated axes (with stride 0,
+//! or broadcast) have no physical axis: index maps leave them out, so no repetition is ever copied.
 
 use crate::ir::{Emitter, IndexMap, Input, Loop};
 use crate::mlir::{Attribute, Name, Value as Ssa};
@@ -10,9 +10,9 @@ use rotini_graph::{DataType, Scalar};
 /// A tensor during lowering.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'c> {
-    /// The tensor, or the scalar that all its elements equal.
+    /// The tensor, or the scalar that equals all elements.
     pub(crate) data: Data<'c>,
-    /// Type of the elements as they are now, which may be wider than the graph's tensor.
+    /// The current element type, which may be wider than that of the graph's tensor.
     pub(crate) dtype: DataType,
     /// Logical extents.
     pub(crate) dims: Vec<i64>,
@@ -23,24 +23,24 @@ pub(crate) struct Value<'c> {
 pub(crate) enum Data<'c> {
     /// A tensor whose physical axis `i` is the logical axis `order[i]`.
     Tensor { ssa: Ssa<'c>, order: Vec<usize> },
-    /// One value for every element.
+    /// A compile-time constant that equals all elements.
     Constant(Scalar),
-    /// The same, as an argument of the function.
+    /// A scalar argument of the function that equals all elements.
     Scalar(Ssa<'c>),
 }
 
-/// A tensor with its order: the part of a [`Value`] that is left when it is not a constant.
+/// A tensor with its memory order: a [`Value`] that is not a constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Ordered<'c> {
     pub(crate) ssa: Ssa<'c>,
     pub(crate) order: Vec<usize>,
     pub(crate) dtype: DataType,
-    /// Logical extents, of all axes.
+    /// Logical extents of all axes.
     pub(crate) dims: Vec<i64>,
 }
 
 impl<'c> Value<'c> {
-    /// Returns the tensor of a value that is one, and the order of its axes.
+    /// Returns the tensor and the order of its axes. The value must be a tensor.
     pub(crate) fn into_tensor(self) -> (Ssa<'c>, Vec<usize>) {
         match self.data {
             Data::Tensor { ssa, order } => (ssa, order),
@@ -62,7 +62,7 @@ impl<'c> Value<'c> {
         }
     }
 
-    /// The value with other axes of extent 1: the others are the same ones, in the same sequence.
+    /// Returns the value with other axes of extent 1; all other axes stay, in the same sequence.
     pub(crate) fn with_dims(self, at: &Emitter<'c>, dims: &[i64]) -> Self {
         if self.dims == dims {
             return self;
@@ -93,8 +93,8 @@ impl<'c> Value<'c> {
         }
     }
 
-    /// The value with no axis in memory but those that an iteration over `dims` has loops for: what
-    /// goes has an extent of 1.
+    /// Returns the value without the physical axes for which an iteration over `dims` has no loop.
+    /// They must have extent 1.
     pub(crate) fn over(&self, at: &Emitter<'c>, dims: &[i64], loops: &[usize]) -> Self {
         let Data::Tensor { ssa, order } = &self.data else {
             return self.clone();
@@ -121,7 +121,7 @@ impl<'c> Value<'c> {
         }
     }
 
-    /// The value as a tensor that has all its axes: repeated ones are written out, constants are
+    /// Returns the value as a tensor with all its axes: repeated axes are written out, constants
     /// filled in.
     pub(crate) fn materialise(&self, at: &Emitter<'c>) -> Ordered<'c> {
         let rank = self.dims.len();
@@ -135,7 +135,7 @@ impl<'c> Value<'c> {
         Ordered::new(ssa, order, self.dtype, self.dims.clone())
     }
 
-    /// A new tensor with the same elements in another order.
+    /// Copies the elements to a new tensor in another order.
     pub(crate) fn copy_to(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
         let operand = Operand::new(at, self, &self.dims);
         let shape = extents(&self.dims, order);
@@ -149,8 +149,7 @@ impl<'c> Value<'c> {
     }
 }
 
-/// A value as an operand of a structured operation that iterates over the elements of another
-/// shape.
+/// A value as an operand of a structured operation that iterates over another shape.
 pub(crate) struct Operand<'c> {
     source: Source<'c>,
     dtype: DataType,
@@ -163,14 +162,14 @@ enum Source<'c> {
         axes: Vec<usize>,
     },
     Constant(Scalar),
-    /// A value of the block that the operation is in.
+    /// A value from outside of the operation's body.
     Scalar(Ssa<'c>),
 }
 
 impl<'c> Operand<'c> {
-    /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet
-    /// a larger extent are dropped, so that the index map stays a projected permutation, which is
-    /// what the compiler fuses best.
+    /// Broadcasts `value`, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet
+    /// a larger extent are dropped, so that the index map stays a projected permutation, which the
+    /// compiler fuses best.
     pub(crate) fn new(at: &Emitter<'c>, value: &Value<'c>, dims: &[i64]) -> Self {
         let (ssa, order) = match &value.data {
             Data::Constant(scalar) => {
@@ -208,8 +207,8 @@ impl<'c> Operand<'c> {
         }
     }
 
-    /// The operand with its index map, for an iteration whose loops are the logical axes `order`;
-    /// `None` for one value.
+    /// Returns the operand with its index map, for an iteration whose loops are the logical axes
+    /// `order`; `None` for a constant or scalar.
     pub(crate) fn input(&self, order: &[usize]) -> Option<Input<'c>> {
         let Source::Tensor { ssa, axes } = &self.source else {
             return None;
@@ -222,7 +221,8 @@ impl<'c> Operand<'c> {
         Some((*ssa, self.dtype, IndexMap::select(order.len(), results)))
     }
 
-    /// The operand's element inside the body: the one that was read, or the one value.
+    /// Returns the operand's element inside the body: the element that was read, or the constant or
+    /// scalar.
     pub(crate) fn element(&self, body: &Emitter<'c>, read: Option<Ssa<'c>>) -> Ssa<'c> {
         match (&self.source, read) {
             (Source::Tensor { .. }, Some(element)) => element,
@@ -235,23 +235,23 @@ impl<'c> Operand<'c> {
         }
     }
 
-    /// Whether the element comes from a tensor.
+    /// Returns true if the element comes from a tensor.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.source, Source::Tensor { .. })
     }
 
-    /// The type of the element.
+    /// Returns the type of the element.
     pub(crate) fn dtype(&self) -> DataType {
         self.dtype
     }
 }
 
-/// The extent of a logical axis.
+/// Returns the extent of a logical axis.
 pub(crate) fn extent(dims: &[i64], axis: usize) -> i64 {
     dims[axis]
 }
 
-/// The physical shape of a tensor with these logical extents in this order.
+/// Returns the physical shape of a tensor with these logical extents in this order.
 pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Vec<i64> {
     order.iter().map(|&axis| extent(dims, axis)).collect()
 }
@@ -276,8 +276,8 @@ pub(crate) fn drop_unit_axes<'c>(
     reshape(at, Name::TensorCollapseShape, ssa, &unit_groups(keep), &kept, dtype)
 }
 
-/// The groups of axes that unit axes are dropped by, or added: each kept axis takes the others
-/// after it, the first also those before it.
+/// Returns the reassociation groups that drop or add unit axes: each kept axis is grouped with the
+/// unit axes after it, the first also with those before it.
 fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut leading = Vec::new();
@@ -295,7 +295,7 @@ fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
+/// Returns the reassociation attribute of `tensor.expand_shape` and `tensor.collapse_shape`.
 pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> Attribute {
     let group = |group: &Vec<usize>| {
         let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
@@ -305,7 +305,7 @@ pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> A
     at.attribute(&format!("[{}]", groups.join(", ")))
 }
 
-/// Collapses or expands a tensor by groups of the axes of the larger one.
+/// Collapses or expands a tensor; `groups` has axes of the tensor with more axes.
 pub(crate) fn reshape<'c>(
     at: &Emitter<'c>,
     name: Name,
@@ -331,7 +331,7 @@ impl<'c> Ordered<'c> {
         }
     }
 
-    /// The same tensor behind a barrier.
+    /// Returns the tensor behind a barrier.
     pub(crate) fn apart(self, at: &Emitter<'c>) -> Self {
         Ordered {
             ssa: at.barrier(self.ssa),
@@ -339,22 +339,23 @@ impl<'c> Ordered<'c> {
         }
     }
 
-    /// The element with this index along each logical axis, in the body of an operation that will
-    /// be appended to the block of `at`.
+    /// Loads the element with these indices along the logical axes, in the body of an operation
+    /// that will be appended to the block of `at`.
     pub(crate) fn element(&self, body: &Emitter<'c>, indices: &[Ssa<'c>]) -> Ssa<'c> {
         let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
         let physical = physical.expect("an axis out of range");
         body.extract(self.ssa, &physical, self.dtype)
     }
 
-    /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
+    /// Returns true if the tensor has this order already, apart from axes of extent 1.
     pub(crate) fn lies_in(&self, order: &[usize]) -> bool {
         let is_wide = |axis: &&usize| self.dims[**axis] > 1;
         self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
     }
 
-    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a
-    /// barrier, which keeps the compiler from folding the copy's transpose into a convolution.
+    /// Returns the tensor in another order. That is free if only axes of extent 1 move; otherwise
+    /// it is a copy behind a barrier, which keeps the compiler from folding the transpose into a
+    /// convolution.
     pub(crate) fn in_order(&self, at: &Emitter<'c>, order: &[usize]) -> Ordered<'c> {
         if self.order == order {
             return self.clone();
@@ -380,7 +381,7 @@ impl<'c> Ordered<'c> {
     }
 }
 
-/// A tensor without axes of extent 1 as one of these extents, which has some.
+/// Adds axes of extent 1 to a tensor that has none, giving it the extents `target`.
 pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64], dtype: DataType) -> Ssa<'c> {
     let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
     reshape(at, Name::TensorExpandShape, narrow, &unit_groups(&keep), target, dtype)

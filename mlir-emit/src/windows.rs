@@ -1,5 +1,5 @@
-//! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each
-//! element of a result.
+//! Windows over the spatial axes, arithmetic on indices, and folds: loops over many positions for
+//! each element of a result.
 
 use crate::Unsupported;
 use crate::convert::convert;
@@ -52,7 +52,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Where the last window ends in x, if the padding is a part of it.
+    /// Returns the end of the last window in x, exclusive; beyond the extent of x there is padding.
     pub(crate) fn reach(&self) -> i64 {
         (self.output - 1) * self.stride + self.window - self.pre
     }
@@ -61,12 +61,13 @@ impl Axis {
         self.pre > 0 || self.reach() > self.input
     }
 
-    /// Whether some window has nothing but padding.
+    /// Returns true if some window covers only padding.
     pub(crate) fn misses(&self) -> bool {
         self.window <= self.pre || self.reach() - self.window >= self.input
     }
 
-    /// How many windows may reach one element: as many as fit into one, but no more than there are.
+    /// Returns the most windows that may cover one element: as many as overlap, but not more than
+    /// exist.
     pub(crate) fn reaching(&self) -> i64 {
         let overlapping = self.window / self.stride + i64::from(self.window % self.stride != 0);
         overlapping.min(self.output)
@@ -106,7 +107,7 @@ impl<'g> Windows<'g> {
         self.axes().iter().any(holds)
     }
 
-    /// Whether the windows fill x exactly.
+    /// Returns true if the windows cover x exactly.
     pub(crate) fn is_exact(&self) -> bool {
         !self.any(|axis| axis.is_padded() || axis.reach() != axis.input)
     }
@@ -117,13 +118,13 @@ pub(crate) struct Places<'c> {
     pub(crate) at: Emitter<'c>,
     /// The index along each logical axis of the result.
     along: Vec<Ssa<'c>>,
-    /// The index of each loop that is folded over.
+    /// The index of each loop of the fold.
     folded: Vec<Ssa<'c>>,
 }
 
 impl<'c> Places<'c> {
-    /// In the body of an operation whose first loops are the logical axes `order`; nothing is
-    /// folded over yet.
+    /// Creates the indices in the body of an operation whose first loops are the logical axes
+    /// `order`, without those of a fold.
     pub(crate) fn new(at: Emitter<'c>, order: &[usize]) -> Self {
         let along = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
@@ -160,13 +161,14 @@ impl<'c> Places<'c> {
         x * self.constant(factor)
     }
 
-    /// Whether 0 <= x < end: unsigned, what is below 0 is far above.
+    /// Returns whether 0 <= x < end. The comparison is unsigned, so negative indices are above
+    /// `end`.
     pub(crate) fn is_below(&self, x: Ssa<'c>, end: i64) -> Scalar<'c> {
         self.at
             .compare_integers(IntegerPredicate::AtMost, x, self.constant(end - 1))
     }
 
-    /// Whether all conditions hold; `None` if there are none.
+    /// Returns the conjunction of the conditions; `None` if there are none.
     pub(crate) fn all(&self, conditions: &[Ssa<'c>]) -> Option<Ssa<'c>> {
         let mut all = None;
         for &condition in conditions {
@@ -178,7 +180,7 @@ impl<'c> Places<'c> {
         all
     }
 
-    /// The row-major position of an element of these extents.
+    /// Returns the row-major position of an element in these extents.
     pub(crate) fn flat(&self, indices: &[Ssa<'c>], extents: &[i64]) -> Scalar<'c> {
         let mut flat = self.constant(0);
         for (&index, &extent) in indices.iter().zip(extents) {
@@ -187,7 +189,7 @@ impl<'c> Places<'c> {
         flat
     }
 
-    /// The indices of the element at a row-major position.
+    /// Returns the indices of the element at a row-major position.
     pub(crate) fn split(&self, position: Ssa<'c>, extents: &[i64]) -> Vec<Ssa<'c>> {
         let mut rest = position;
         let mut indices = Vec::new();
@@ -200,13 +202,12 @@ impl<'c> Places<'c> {
         indices
     }
 
-    /// An index in another integer type.
+    /// Converts an index to another integer type.
     pub(crate) fn cast(&self, x: Ssa<'c>, dtype: DataType) -> Scalar<'c> {
         x.index_cast(self.at.element_type(dtype))
     }
 
-    /// Where the first tap of a window lies along a spatial axis, which may be before the first
-    /// element.
+    /// Returns the index of a window's first tap along a spatial axis, which may be negative.
     pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c> {
         let start = self.scale(self.along(spatial + 2), axis.stride);
         self.sub(start, self.constant(axis.pre))
@@ -214,7 +215,7 @@ impl<'c> Places<'c> {
 }
 
 impl<'c> Places<'c> {
-    /// How much of a window that starts there is in x, along one axis.
+    /// Returns the number of elements of x, along one axis, in the window that begins at `start`.
     pub(crate) fn covered(&self, start: Ssa<'c>, axis: &Axis) -> Scalar<'c> {
         let end = self.add(start, self.constant(axis.window));
         let end = end.minsi(self.constant(axis.input));
@@ -223,23 +224,23 @@ impl<'c> Places<'c> {
     }
 }
 
-/// A combination of many things for each element of a result.
+/// A fold for each element of a result, over a number of positions.
 pub(crate) struct Fold<'l, 'g, 'c> {
     pub(crate) lowering: &'l Lowering<'g, 'c>,
     /// Extents and memory order of the result.
     pub(crate) dims: &'l [i64],
     pub(crate) order: &'l [usize],
-    /// Extents of the loops that are folded over.
+    /// Extents of the fold's loops.
     pub(crate) over: &'l [i64],
     pub(crate) compute: DataType,
 }
 
 impl<'c> Fold<'_, '_, 'c> {
-    /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of
-    /// `beside`, which is shaped like the result, and from the old value.
+    /// Lowers a fold that begins with `start`. `body` computes the new value from the elements of
+    /// `windowed` and `beside`, which has the shape of the result, and the old value.
     ///
-    /// The loops are the operation's own where it reads a window. Where all is found by its
-    /// position, each thread may have one loop.
+    /// If the operation reads a window, the fold's loops are loops of the operation. If all
+    /// elements are found by their positions, the fold may be one loop in each thread.
     pub(crate) fn lower(
         &self,
         beside: Option<&Ordered<'c>>,
@@ -255,7 +256,7 @@ impl<'c> Fold<'_, '_, 'c> {
         let reduced = if in_thread { 0 } else { self.over.len() };
         let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
         let map = |numbers: &[usize]| IndexMap::select(loops.len(), numbers.iter().copied());
-        // With operands in this order the compiler recognises a pooling, which is fast on CPUs.
+        // With operands in this order, the compiler recognises pooling, which is fast on CPUs.
         let mut inputs: Vec<_> = windowed.into_iter().collect();
         if !in_thread {
             // Each loop needs an operand that gives its extent.
@@ -290,7 +291,7 @@ impl<'c> Fold<'_, '_, 'c> {
         Ordered::new(ssa, self.order.to_vec(), dtype, self.dims.to_vec())
     }
 
-    /// One loop over everything, inside the body of the operation.
+    /// Appends the fold as a single loop inside the operation's body.
     pub(crate) fn in_thread(
         &self,
         outer: &Places<'c>,
@@ -315,8 +316,8 @@ impl<'c> Fold<'_, '_, 'c> {
     }
 }
 
-/// What the sum of the window that starts there is divided by: its elements, or those that are in
-/// x, but not by 0.
+/// Returns the divisor of the average of the windows that begin at `starts`: the number of their
+/// elements, or of those in x, but at least 1.
 pub(crate) fn divisor<'c>(
     math: &Math<'c>,
     places: &Places<'c>,

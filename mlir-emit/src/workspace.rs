@@ -1,27 +1,28 @@
-//! The workspace that a lowered graph needs at most: the temporaries between its kernels.
+//! An upper bound of the workspace that a lowered graph needs: the temporaries between its kernels.
 //!
-//! A tensor lies in the workspace where one kernel stores it and another reads it. What this
-//! project's own kernels store is known: it is in the lowered function. For the rest, this module
-//! says where IREE is sure to make one kernel of two operations:
+//! A tensor is in the workspace if one kernel stores it and another reads it. The lowered function
+//! shows what rotini's own kernels store. For the rest, this module knows in which cases IREE is
+//! sure to make one kernel of two operations:
 //!
 //! | Operation | Its result |
 //! |---|---|
 //! | reshapes, barriers | another view of the same memory |
 //! | an output that no other operation reads | is stored in the caller's buffer |
-//! | elements from elements, read by one operation of that kind | is in no memory, but for conversions (below) |
-//! | a reduction or a product, read element by element by one operation | is in no memory |
-//! | padding and slices, read by one reduction on an AMD GPU | is in no memory |
-//! | a fill that is the beginning of a reduction, or read element by element | is in no memory |
+//! | an elementwise operation, read by one other | is not stored, except for conversions (below) |
+//! | a reduction or a product, read by one elementwise operation | is not stored |
+//! | padding and slices, read by one reduction on an AMD GPU | is not stored |
+//! | a fill that is the beginning of a reduction, or read elementwise | is not stored |
 //! | everything else | is stored in the workspace |
 //!
-//! On CPUs, operands and results of products are also packed into tiles, and with them what is
-//! combined with the results. Operations that are there twice become one, whose result is copied to
-//! the second output.
+//! On CPUs, operands and results of products are also packed into tiles, together with tensors that
+//! are combined elementwise with the results. Operations that exist twice become one, whose result
+//! is copied to the second output.
 //!
-//! IREE often fuses more than that, so the sum of all temporaries is a bound. Twice the size of the
-//! temporaries packed by their lifetimes ([`reuse`]) is another one; the smaller is reported.
-//! Operations are not grouped across a conversion: IREE moves a conversion to a wider type into its
-//! consumer, and one to a narrower type into its producer, so either side may be stored.
+//! IREE often fuses more than that, so the sum of all temporaries is a bound. Another bound is
+//! twice the size of the temporaries packed by their lifetimes ([`reuse`]); the smaller one is
+//! reported. Operations are not grouped across a conversion: IREE moves a conversion to a wider
+//! type into its consumer, and one to a narrower type into its producer, so either side may be
+//! stored.
 
 mod grouping;
 mod reuse;
@@ -39,10 +40,10 @@ const ALIGNMENT: u64 = 256;
 /// A safety factor on the packed size of temporaries: IREE may pack them less tightly than
 /// [`reuse`] does.
 const PLACED: u64 = 2;
-/// The extents of packed tiles on CPUs are at most this.
+/// Largest extent of packed tiles on CPUs.
 const TILE: u64 = 16;
 
-/// An upper bound of the bytes that the temporaries of a lowered function take; `None` if they
+/// Returns an upper bound of the bytes that the temporaries of a lowered function need; `None` on
 /// overflow.
 pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target) -> Option<u64> {
     let products = operations.iter().filter(|operation| is_contraction(context, operation));
@@ -58,15 +59,15 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
     }
     total = total.checked_add(temporaries(context, operations, &grouping)?)?;
     if target.is_cpu() {
-        // Which extents are packed, and into what, depends on the processor: twice as much is
+        // The processor decides which extents are packed, and into which tiles: twice as much is
         // enough.
         total = total.checked_add(packed_bytes(context, operations)?)?.checked_mul(2)?;
     }
     Some(total)
 }
 
-/// The bytes of the results of all operations. Between products, as in attention, IREE fuses other
-/// operations for NVIDIA GPUs than the table says, without a rule that is known.
+/// Returns the bytes of the results of all operations. Between products, as in attention, IREE
+/// fuses operations for NVIDIA GPUs differently from the table above, by no known rule.
 fn all_results(context: &Context, operations: &[Operation]) -> Option<u64> {
     let mut total: u64 = 0;
     for operation in operations {
@@ -80,7 +81,7 @@ fn all_results(context: &Context, operations: &[Operation]) -> Option<u64> {
     Some(total)
 }
 
-/// The bytes of what is stored between kernels.
+/// Returns the bytes of the tensors that are stored between kernels.
 fn temporaries(context: &Context, operations: &[Operation], grouping: &Grouping) -> Option<u64> {
     let kernels = &grouping.kernels;
     let readers = |id: &usize| {
@@ -116,8 +117,8 @@ fn temporaries(context: &Context, operations: &[Operation], grouping: &Grouping)
     Some(shared.map_or(sum, |shared| shared.min(sum)))
 }
 
-/// The bytes of what IREE packs into tiles on CPUs: the operands and results of products, and what
-/// is combined with these.
+/// Returns the bytes of the tensors that IREE packs into tiles on CPUs: the operands and results of
+/// products, and tensors that are combined with the results.
 fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
     let mut total: u64 = 0;
     let mut packed: HashSet<usize> = HashSet::new();
@@ -136,9 +137,9 @@ fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
     Some(total)
 }
 
-/// The bytes that the temporaries inside of a loop take, if it is one.
+/// Returns the bytes of the temporaries inside a loop; 0 for an operation that is not one.
 fn nested(context: &Context, operation: &Operation) -> Option<u64> {
-    // Bodies on elements, and what is one kernel.
+    // Their bodies compute elements, or are a single kernel.
     let is_kernel = ["linalg", "tensor", "iree_linalg_ext", "flow"];
     if is_kernel.iter().any(|dialect| operation.name().is_of(dialect)) {
         return Some(0);
@@ -156,8 +157,8 @@ fn nested(context: &Context, operation: &Operation) -> Option<u64> {
     Some(total)
 }
 
-/// Bytes of a tensor whose last two extents are multiples of `tile`, 0 for other values; `None` if
-/// they overflow.
+/// Returns the bytes of a tensor with its last two extents rounded up to multiples of `tile`; 0 for
+/// values that are not tensors, `None` on overflow.
 fn bytes(context: &Context, value: usize, tile: u64) -> Option<u64> {
     let Some((shape, element)) = context.value(value).r#type().if_tensor() else {
         return Some(0);
@@ -175,7 +176,7 @@ fn bytes(context: &Context, value: usize, tile: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(ALIGNMENT)
 }
 
-/// The bits of an element, of which an index has 64.
+/// Returns the bits of an element; 64 for an index.
 fn bits(element: Type<'_>) -> u32 {
     element.bits().unwrap_or(64)
 }

@@ -1,8 +1,8 @@
-//! Gives `librotini_plugin.so` the run path that an installation asks for.
+//! Sets the run path of `librotini_plugin.so` that an installation asks for.
 //!
-//! `ROTINI_PLUGIN_RPATH`: where libraries that the plugin opens by name are looked for first, such
-//! as `$ORIGIN/../..`. CMake sets it to the library directory that the plugin is installed below.
-//! If it is not set, the library has no run path.
+//! `ROTINI_PLUGIN_RPATH` is the first directory in which libraries that the plugin opens by name
+//! are searched for, such as `$ORIGIN/../..`. CMake sets it to the library directory that the
+//! plugin is installed below. If the variable is not set, the library has no run path.
 
 use std::env;
 

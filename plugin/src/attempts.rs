@@ -1,18 +1,22 @@
-//! The attempts at compiling a graph, and which of their results counts.
+//! The attempts at compiling a graph, and the rule that selects one of their results.
 //!
-//! | Attempt | Module | Flags | It is made if |
+//! | Attempt | Module | Flags | Condition |
 //! |---|---|---|---|
 //! | 1 | as emitted | those emitted with it | |
-//! | 2 | the same | the fallback flags too | the compiler crashed in 1, or rejected the module |
-//! | 3 | without schedules | those emitted with it | the module or a limit is to blame for the failure of 1 and 2, or their code allocates |
-//! | 4 | the same | the fallback flags too | the compiler crashed in 3, or rejected the module |
+//! | 2 | the same | also the fallback flags | the compiler crashed in 1, or rejected the module |
+//! | 3 | without schedules | those emitted with it | 1 and 2 made no good code: see below |
+//! | 4 | the same | also the fallback flags | the compiler crashed in 3, or rejected the module |
 //!
-//! The last result counts, unless it blames the module: then the one before does, and a reproducer
-//! has the flags of the first. A temporary failure or a limit does not blame the module:
-//! with these flags it might compile later.
+//! Attempt 3 is made if the module or a limit is to blame for the failure of 1 and 2, or if their
+//! code allocates.
 //!
-//! What is emitted is valid, so a rejection is a pass that could not finish what another began. All
-//! attempts make right code, so the cache's key need not say which one did.
+//! The last attempt's result counts, unless it is a failure that blames the module: then the result
+//! that counted before still counts. A reproducer has the flags of the first attempt. A temporary
+//! failure or a limit does not blame the module, which might compile later with the same flags.
+//!
+//! Emitted modules are valid, so a rejection means that one pass could not finish what another
+//! began. The code of every attempt is right, so the cache's key need not record which attempt made
+//! it.
 
 use crate::reproducer::SOURCE_NAME;
 use rotini_emit::{Emitted, Target};
@@ -23,7 +27,7 @@ use std::path::Path;
 
 type Outcome = Result<Compiled, CompileError>;
 
-/// What each further attempt changes.
+/// The change that a further attempt makes.
 enum Change {
     FallbackFlags,
     NoSchedules,
@@ -32,8 +36,8 @@ enum Change {
 /// The changes of attempts 2 to 4.
 const CHANGES: [Change; 3] = [Change::FallbackFlags, Change::NoSchedules, Change::FallbackFlags];
 
-/// Makes all attempts at the emitted module of a graph. Each is a call of a function such as
-/// [`call`].
+/// Makes all attempts at compiling a graph's emitted module. The argument `call` makes one attempt,
+/// as the function [`call`] does.
 ///
 /// # Errors
 ///
@@ -52,8 +56,8 @@ pub fn compile_graph(
     attempt(emitted, target, plain, call)
 }
 
-/// Makes the attempts at a module that are possible without its graph: 1 and 2. If
-/// `dump_executables` is set, the kernels are also written to that directory.
+/// Makes the attempts that need only the module and not its graph: 1 and 2. If `dump_executables`
+/// is set, the kernels are also written to that directory.
 ///
 /// # Errors
 ///
@@ -87,7 +91,8 @@ pub fn call(compiler: &dyn Compiler, module: &Emitted, dump_executables: Option<
     })
 }
 
-/// Makes the attempts. `plain` is the module without schedules, if it is another.
+/// Makes the attempts. `plain` returns the module without schedules and its target, if that module
+/// differs.
 fn attempt(
     emitted: &Emitted,
     target: &Target,
@@ -125,8 +130,9 @@ fn attempt(
     counts
 }
 
-/// Returns why an attempt failed if other flags may help. A linker without space for its files,
-/// say, would keep the slower code that they make.
+/// Returns the error of an attempt if the fallback flags may help. They make slower code, which is
+/// kept, so they are not tried after a failure with another cause, such as a linker without disk
+/// space.
 fn refusal(outcome: &Outcome) -> Option<String> {
     match outcome {
         Err(error @ (CompileError::Crashed { .. } | CompileError::Rejected { .. }))
@@ -138,7 +144,7 @@ fn refusal(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Whether the graph without schedules may compile, or to better code.
+/// Returns true if the graph without schedules may compile, or may compile to better code.
 fn may_do_better(outcome: &Outcome) -> bool {
     match outcome {
         Ok(compiled) => compiled.statistics.allocated_bytes != 0,
@@ -152,8 +158,8 @@ mod tests {
     use rotini_iree::compiler::Statistics;
     use std::cell::RefCell;
 
-    /// Returns what a letter stands for: `c`ode, code that `a`llocates, `r`ejected, `l`ate, or `-`,
-    /// gone without a word.
+    /// Returns the outcome that a letter stands for: `c`ode, code that `a`llocates, `r`ejected,
+    /// `l`ate (a timeout), or `-`, a crash without diagnostics.
     fn outcome(letter: u8, diagnostics: String) -> Outcome {
         Err(match letter {
             b'r' => CompileError::Rejected { diagnostics },
@@ -178,8 +184,9 @@ mod tests {
         })
     }
 
-    /// Returns the numbers of the attempts that are made, and of the one that counts if it has
-    /// words. `outcomes` are what all four would result in.
+    /// Returns the numbers of the attempts that are made, and the diagnostics of the one that
+    /// counts, which are its number unless it crashed. `outcomes` has the outcome of each of the
+    /// four attempts.
     fn made(outcomes: &[u8; 4], has_schedules: bool) -> (Vec<usize>, String) {
         let module = |mlir: &str| Emitted {
             mlir: mlir.to_owned(),
@@ -223,7 +230,7 @@ mod tests {
         assert_eq!(made(b"rrcc", false), (vec![1, 2], "1".to_owned()));
     }
 
-    /// The fallback flags were not given their chance, so nothing is known of the module.
+    /// A limit stopped the attempt with fallback flags, so nothing is known about the module.
     #[test]
     fn a_second_call_that_passes_is_no_verdict_on_the_module() {
         assert_eq!(made(b"rlcc", false), (vec![1, 2], "2".to_owned()));
@@ -263,7 +270,7 @@ mod tests {
         assert_eq!(blame(b'r', b'-'), Some(Blame::Moment));
         assert_eq!(blame(b'l', b'r'), Some(Blame::Limit));
         assert_eq!(blame(b'-', b'c'), Some(Blame::Moment));
-        // What has no schedule is not compiled the same way again.
+        // A target without schedules is not compiled a second time.
         let plain = target.unscheduled().unwrap();
         assert!(compiled(b'r', b'c', &plain).is_err());
     }

@@ -1,4 +1,4 @@
-//! Loaded code, and which of it is in use.
+//! Loaded code, and the table of the code in use.
 
 use crate::device::{Device, Executable, Work};
 use crate::error::Error;
@@ -7,25 +7,25 @@ use rotini_cache::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Loaded code, which all contexts of its graph on its device share, and what another process needs
+/// Loaded code, shared by all contexts of its graph on its device, with what another process needs
 /// to load it.
 pub(crate) struct Code {
     pub(crate) executable: Arc<dyn Executable>,
     pub(crate) portable: Portable,
 }
 
-/// The code that is in use, by device and key.
+/// The code in use, by device and key.
 #[derive(Default)]
 pub(crate) struct Codes(Mutex<HashMap<(usize, Key), Weak<Code>>>);
 
 impl Codes {
-    /// The code with this key, if a context has it.
+    /// Returns the code with this key, if a context uses it.
     pub(crate) fn get(&self, device: &Arc<dyn Device>, key: &Key) -> Option<Arc<Code>> {
         let codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         codes.get(&(identity(device), *key)).and_then(Weak::upgrade)
     }
 
-    /// Loads code.
+    /// Loads code and adds it to the table.
     ///
     /// # Errors
     ///
@@ -34,8 +34,8 @@ impl Codes {
         let work = Work {
             operations: portable.operations,
         };
-        // SAFETY: the code comes from the compiler: directly, through a cache that only the user
-        // can write and that is verified, or through bytes that the host vouches for.
+        // SAFETY: the code comes from the compiler: directly, through a verified cache that only
+        // the user can write to, or through bytes that the host vouches for.
         let executable = unsafe { device.load(key, &portable.code, &portable.signature, work) }?;
         let code = Arc::new(Code { executable, portable });
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl Codes {
     }
 }
 
-/// Distinguishes devices for as long as they live.
+/// Returns a number that distinguishes devices while they are alive.
 fn identity(device: &Arc<dyn Device>) -> usize {
     Arc::as_ptr(device).addr()
 }

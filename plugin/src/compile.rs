@@ -1,8 +1,8 @@
-//! From a graph to its compiled code: the keys that it is found under, and the compiler if it is
-//! not found.
+//! From a graph to its compiled code: the keys that the code is cached under, and the call of the
+//! compiler on a cache miss.
 //!
-//! A compilation runs on a separate thread, and is one or more [attempts](crate::attempts). A
-//! reproducer is kept of what does not compile.
+//! A compilation runs on a separate thread, and is one or more [attempts](crate::attempts). If it
+//! fails because of the module or a limit, a reproducer is kept.
 
 use crate::attempts::{call, compile_graph};
 use crate::device::Device;
@@ -23,8 +23,8 @@ use rotini_iree::runtime::Module;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Returns the hash of everything that decides what code a graph becomes, with the compiler that is
-/// here.
+/// Returns the first of a graph's [`keys`] with the usual choices: the hash of everything that
+/// decides the graph's code.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub fn key(runtime: &Runtime, graph: &NormalGraph, compiled_for: &CompiledFor<Ta
         .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
 }
 
-/// Returns what the code of a graph with these choices is found under: a key for each of the
-/// [`builds`](Runtime::builds).
+/// Returns the keys under which the code of a graph with these choices is cached: one for each of
+/// the [`builds`](Runtime::builds).
 ///
 /// # Errors
 ///
@@ -52,8 +52,8 @@ pub fn keys(
     keys_with(runtime, graph, compiled_for, chosen)
 }
 
-/// Returns what is [known of the measured choices](crate::tuned) for a graph on a device, under a
-/// key for each of the [`builds`](Runtime::builds).
+/// Returns the keys under which the record of a graph's [measured choices](crate::tuned) on a
+/// device is stored: one for each of the [`builds`](Runtime::builds).
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub fn tuned_keys(runtime: &Runtime, graph: &NormalGraph, device: &dyn Device) -
     keys_with(runtime, graph, device.compiled_for(), Some(measured_on))
 }
 
-/// Returns the keys of a graph; `more` is what they cover besides.
+/// Returns the keys of a graph. `more` is hashed in addition.
 fn keys_with(
     runtime: &Runtime,
     graph: &NormalGraph,
@@ -88,7 +88,7 @@ fn keys_with(
     Ok(runtime.builds()?.iter().map(key).collect())
 }
 
-/// Returns the code of a graph with these choices if it is in the cache already.
+/// Returns the code of a graph with these choices if it is in the cache.
 #[must_use]
 pub fn cached(
     runtime: &Runtime,
@@ -100,13 +100,13 @@ pub fn cached(
     keys.iter().find_map(|key| runtime.cache.peek(key))
 }
 
-/// Returns the compiled code of a graph for a target, from the cache if it is there.
+/// Returns the compiled code of a graph: from the cache, or else from the compiler.
 ///
 /// # Errors
 ///
-/// If it does not compile, or failed to not long ago.
+/// If the graph does not compile, or failed to compile recently.
 pub fn compiled(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<(Arc<Entry>, Origin), Error> {
-    // The compiler's front half runs here: not on a thread of the host's.
+    // The compiler's front half runs in this process, and must not run on a host thread.
     let create = || {
         on_own_thread(|| compile(runtime, key, source)).unwrap_or_else(|error| {
             Err(Error::Internal(format!(
@@ -146,20 +146,21 @@ fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation
         return Ok(Creation::Same(same));
     }
     let call = |module: &Emitted| call(compiler.as_ref(), module, None);
-    // Other flags or another form would not be what was chosen.
+    // The caller asked for this form, so no other flags and no other form are tried.
     let compiled = if choices.is_usual() {
         compile_graph(graph, target, &emitted, call)
     } else {
         call(&emitted)
     };
     let compiled = compiled.map_err(|error| failed(runtime, key, source, emitted, &error))?;
-    // A result that is not computed in place would be allocated and copied at every execution.
+    // An allocation means that a result is not computed in place: it would be allocated and copied
+    // at every execution.
     if compiled.statistics.allocated_bytes != 0 {
         return Err(Error::BadCode(
             "it allocates device memory while it executes".to_owned(),
         ));
     }
-    // SAFETY: the compiler made it just now; it is only asked for its attributes.
+    // SAFETY: the compiler has just made this module; it is only queried for its attributes.
     let module = unsafe { Module::load(runtime.instance(), Arc::from(compiled.vmfb.as_slice())) }
         .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
     let workspace_bytes = module
@@ -178,7 +179,8 @@ fn compile(runtime: &Runtime, key: &Key, source: &Source<'_>) -> Result<Creation
     }))
 }
 
-/// Reports a graph that does not compile, and keeps what is needed to try again.
+/// Reports a graph that does not compile, and keeps a reproducer if the module or a limit is to
+/// blame.
 fn failed(runtime: &Runtime, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
     let (first_line, CompiledFor { target, features }) = (error.to_string(), source.compiled_for.to_text());
     let graph = describe(source.nodes);
@@ -216,12 +218,12 @@ fn failed(runtime: &Runtime, key: &Key, source: &Source<'_>, emitted: Emitted, e
     }
 }
 
-/// The flags that may decide what code there is.
+/// Returns all flags that the code may be compiled with: the given ones, then the fallback flags.
 fn all_flags(flags: Vec<String>, target: &Target) -> Vec<String> {
     [flags, target.fallback_flags()].concat()
 }
 
-/// A graph by the labels of its nodes, the first few of them.
+/// Returns the labels of a graph's first few nodes, as text.
 fn describe(nodes: &[String]) -> String {
     const SHOWN: usize = 4;
     let shown: Vec<&str> = nodes.iter().take(SHOWN).map(String::as_str).collect();

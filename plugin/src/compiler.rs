@@ -1,4 +1,4 @@
-//! The compiler as the settings ask for it, and the one that replaces it if it is not available.
+//! The compiler that the settings select, and the one that replaces it if it is not available.
 
 use crate::config::{CompilerMode, Config};
 use crate::told::Told;
@@ -9,32 +9,32 @@ use rotini_iree::compiler::{
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// An idle worker is the price of the next graph's start; after this long there is none.
+/// Time after which an idle worker ends. Until then, the next graph needs no new process.
 const WORKER_IDLE: Duration = Duration::from_secs(60);
 
-/// The Python package with the compiler that all of rotini is proven with.
+/// The Python package of the compiler that all of rotini's proofs were made with.
 pub const PACKAGE: &str = "iree-base-compiler==3.13.0";
 
-/// Its build: the same library in the wheels for every Python.
+/// The build of the library in [`PACKAGE`]: the same in the wheels for every Python version.
 const PROVEN: &str = "build-id:c508b0a380357dc0";
 
-/// The way of calling the compiler that the settings ask for, and the one that replaces it if it
-/// turns out not to work. Both are of the same build, since that is part of every key, and only a
-/// setting puts the compiler into this process.
+/// The compiler in the mode that the settings select, and the one that replaces it if that turns
+/// out not to work. Both are of the same build, since the build is part of every key. Only a
+/// setting brings the compiler into this process.
 pub struct Chosen {
     config: Config,
     compiler: Arc<dyn Compiler>,
-    /// The mode that may replace it.
+    /// The mode to fall back to; `None` if that is in use already.
     other: Option<CompilerMode>,
-    /// The compiler that has replaced it.
+    /// The fallback compiler, once it is in use.
     replacement: OnceLock<Arc<dyn Compiler>>,
     turns: Turns,
 }
 
-/// Why a compiler is not available.
+/// The reason why a compiler is not available.
 #[derive(Debug)]
 pub struct NotHad {
-    /// The reason as text.
+    /// The reason, as text.
     pub reason: String,
     /// Whether a system resource was exhausted, so that the next attempt may succeed.
     pub passes: bool,
@@ -66,8 +66,8 @@ impl Chosen {
     ///
     /// # Errors
     ///
-    /// The error lists where the compiler was looked for. There is no fallback to the other mode
-    /// while a system resource is exhausted.
+    /// An error that lists the places that were searched. While a system resource is exhausted, the
+    /// other mode is not tried.
     pub fn new(config: &Config) -> Result<Self, NotHad> {
         let (mode, other) = ways(config.compiler);
         let (compiler, other) = match open(config, mode) {
@@ -107,14 +107,14 @@ impl Chosen {
         self.replacement.get().unwrap_or(&self.compiler)
     }
 
-    /// What may take the place of a way that is of no use.
+    /// Opens the compiler in the fallback mode, if that is available and of the same build.
     fn other(&self) -> Option<Arc<dyn Compiler>> {
         let other = open(&self.config, self.other?).ok()?;
         (other.identity() == self.compiler.identity()).then_some(other)
     }
 }
 
-/// How many graphs may be compiled at a time.
+/// A semaphore that limits how many graphs are compiled at a time.
 struct Turns {
     free: Mutex<usize>,
     freed: Condvar,
@@ -128,7 +128,7 @@ impl Turns {
         }
     }
 
-    /// Waits until there is one.
+    /// Waits for a free slot and takes it.
     fn take(&self) -> Turn<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.freed.wait_while(free, |free| *free == 0);
@@ -138,7 +138,7 @@ impl Turns {
     }
 }
 
-/// Leave to compile, until it is dropped.
+/// One slot of [`Turns`], which is freed when this is dropped.
 struct Turn<'a>(&'a Turns);
 
 impl Drop for Turn<'_> {
@@ -169,11 +169,11 @@ impl Compiler for Chosen {
         };
         let result = other.compile(request);
         match result.as_ref().map_err(CompileError::blame) {
-            // No better, so nothing changes.
+            // The fallback is no better, so the selected mode stays in use.
             Err(Blame::Installation | Blame::Moment) => Err(error),
             _ => {
                 let description = other.describe();
-                // Another thread may have been faster, and has logged it.
+                // Another thread may have set the replacement first, and has logged it.
                 if self.replacement.set(other).is_ok() {
                     tracing::warn!("{description} is used from now on: {error}");
                 }
@@ -183,8 +183,8 @@ impl Compiler for Chosen {
     }
 }
 
-/// Returns the mode that is used, and the one that replaces it if it is not available. A mode that
-/// keeps the compiler's crashes out of this process is never replaced by one that does not.
+/// Returns the mode to use, and the one that replaces it if it is not available. A mode that keeps
+/// compiler crashes out of this process is never replaced by one that does not.
 const fn ways(mode: CompilerMode) -> (CompilerMode, CompilerMode) {
     match mode {
         CompilerMode::Worker => (CompilerMode::Worker, CompilerMode::Cli),
@@ -204,8 +204,8 @@ fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, NotHad
             idle: WORKER_IDLE,
         })?),
         CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?.with_timeout(config.compile_timeout)),
-        // SAFETY: the library is IREE's compiler, of an installation that the user or this project
-        // chose.
+        // SAFETY: the library is IREE's compiler, from an installation that the user or this
+        // project chose.
         CompilerMode::InProcess => Arc::new(unsafe { InProcess::open(&find_library()?) }?),
     })
 }

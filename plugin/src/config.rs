@@ -1,4 +1,4 @@
-//! The settings of the plugin: their values, read once from the environment.
+//! The settings of the plugin, read once from the environment.
 //!
 //! A value that is not understood is never guessed at: the default is used, and the log says so.
 
@@ -13,8 +13,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Variables that name a program, a library or a directory. In a process with raised privileges
-/// whoever started it has no say in these.
+/// Variables that name a program, a library or a directory. They are ignored in a process with
+/// raised privileges, because the user who started it must not choose these.
 const PLACES: [&str; 8] = [
     "ROTINI_HIP_LIBRARY",
     "ROTINI_COMPILE_WORKER",
@@ -26,7 +26,7 @@ const PLACES: [&str; 8] = [
     "ROTINI_TUNE",
 ];
 
-/// Where kernels run.
+/// The devices that graphs run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// AMD GPUs if there are any, else the CPU.
@@ -40,51 +40,52 @@ pub enum DeviceChoice {
     Cuda,
 }
 
-/// How the compiler is called.
+/// The way in which the compiler is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompilerMode {
-    /// Its library, in processes that are kept for the next graph.
+    /// Through its library, in worker processes that are kept for the next graph.
     Worker,
-    /// Its library, in this process.
+    /// Through its library, in this process.
     InProcess,
-    /// The program, a process for each graph.
+    /// Through the program `iree-compile`, in a new process for each graph.
     Cli,
 }
 
 /// The settings of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where kernels run.
+    /// The devices that graphs run on.
     pub device: DeviceChoice,
-    /// What to compile for, if not for the device as it says it is.
+    /// The target to compile for, if not the one that the device reports.
     pub target: Option<Target>,
-    /// The CPU to compile for where graphs run on the CPU.
+    /// The CPU to compile for, if graphs run on the CPU.
     pub cpu: Target,
-    /// Whether all schedules are the compiler's own choice.
+    /// Whether all schedules are left to the compiler.
     pub unscheduled: bool,
-    /// The HIP library, if not the one that is found.
+    /// The HIP library, if it is not to be searched for.
     pub hip_library: Option<String>,
-    /// How the compiler is called.
+    /// The way in which the compiler is called.
     pub compiler: CompilerMode,
-    /// Compiling processes at a time.
+    /// Maximum number of graphs that are compiled at a time.
     pub compile_workers: usize,
-    /// How long a worker may take for one graph.
+    /// Time limit for one graph, in a worker or the compiler's program.
     pub compile_timeout: Duration,
-    /// Bytes that one worker may use.
+    /// Memory limit of one worker, in bytes.
     pub compile_memory: u64,
     /// The directory of compiled graphs; `None` keeps them in memory only.
     pub cache_dir: Option<PathBuf>,
     /// Directories of graphs that were compiled ahead of time.
     pub cache_path: Vec<PathBuf>,
-    /// Bytes that the cache directory may hold.
+    /// Maximum size of the cache directory, in bytes.
     pub cache_size: u64,
-    /// Bytes of workspace up to which an execution that is given none has memory of ours.
+    /// Maximum bytes of workspace that an execution takes from the plugin's own memory if the
+    /// caller passes none.
     pub own_workspace: u64,
-    /// The directory of graphs that do not compile; `None` keeps none.
+    /// The directory for reproducers of graphs that do not compile; `None` keeps none.
     pub reproducers: Option<PathBuf>,
-    /// The `rotini` program that measures graphs before they are used; `None` measures nothing.
+    /// The `rotini` program that measures graphs before their first use; `None` measures nothing.
     pub tune: Option<PathBuf>,
-    /// What was set and not understood, for the log.
+    /// Settings that were not understood, for the log.
     pub complaints: Vec<String>,
 }
 
@@ -95,8 +96,8 @@ impl Config {
         Self::read(std::env::vars_os(), has_raised_privileges())
     }
 
-    /// Reads the settings from anywhere. A value that is not understood is reported and its default
-    /// used. With raised privileges nothing is followed that names a place.
+    /// Reads the settings from the given variables. A value that is not understood is reported, and
+    /// its default used. With raised privileges, settings that name a place are ignored.
     #[must_use]
     pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>, is_raised: bool) -> Self {
         let variables = variables
@@ -107,14 +108,14 @@ impl Config {
     }
 }
 
-/// The severity that `ROTINI_LOG` asks for. Apart from [`Config`], because logging is set up before
-/// anything else.
+/// Returns the severity that `ROTINI_LOG` asks for. Not part of [`Config`], because logging is set
+/// up before anything else.
 #[must_use]
 pub fn log_level() -> Option<LogSeverity> {
     logging::level_by_name(&std::env::var("ROTINI_LOG").ok()?)
 }
 
-/// What is set, and what is wrong with it.
+/// The variables that are set, and the complaints about them.
 struct Values {
     values: Vec<(String, OsString)>,
     is_raised: bool,
@@ -134,7 +135,7 @@ impl Values {
         if is_raised {
             let ignored: Vec<_> = values
                 .extract_if(.., |(name, value)| {
-                    // The compiler's library reads its own environment variables, so it stays out
+                    // The compiler's library reads environment variables itself, so it is kept out
                     // of this process.
                     PLACES.contains(&name.as_str()) || (name == "ROTINI_COMPILER" && *value == *"in-process")
                 })
@@ -157,7 +158,7 @@ impl Values {
         let cuda = if cfg!(feature = "cuda") { ", cuda" } else { "" };
         let cache_dir = match self.path("ROTINI_CACHE_DIR") {
             Some(dir) => dir,
-            // A home is a variable, too.
+            // The default directory depends on the home directory, which is a variable too.
             None if self.is_raised => None,
             None => rotini_cache::default_dir(),
         };
@@ -244,7 +245,7 @@ impl Values {
         self.values.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// A value that `parse` understands. Empty is as good as not set.
+    /// Returns a value as `parse` understands it. An empty value counts as not set.
     fn parsed<T>(&mut self, name: &str, known: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let value = self.value(name)?.to_string_lossy().into_owned();
         if value.is_empty() {
@@ -264,15 +265,15 @@ impl Values {
         })
     }
 
-    /// A directory; `Some(None)` where it is set to none.
+    /// Returns a path, or `Some(None)` if the variable is set but empty.
     fn path(&self, name: &str) -> Option<Option<PathBuf>> {
         let value = self.value(name)?;
         Some((!value.is_empty()).then(|| PathBuf::from(value)))
     }
 }
 
-/// The graphs that were compiled ahead of time and are installed in the prefix of this file: the
-/// plugin or the command.
+/// Returns the directory of graphs that were compiled ahead of time, in the installation prefix of
+/// `file`, which is the plugin or the command.
 fn shipped_kernels(file: &Path) -> Option<PathBuf> {
     const KERNELS: &str = "share/rotini/kernels";
     let directory = file.parent()?;

@@ -72,7 +72,8 @@ fn with_raised_privileges_nothing_names_a_place() {
     let all: Vec<_> = PLACES.iter().map(|&name| (name, "/somewhere")).collect();
     let others = [("ROTINI_COMPILE_WORKERS", "3"), ("ROTINI_COMPILER", "in-process")];
     let raised = read_as(&[&all[..], &others].concat(), true);
-    // Its library reads its own environment variables.
+    // The compiler's library reads environment variables itself, so it is not loaded into this
+    // process.
     assert_eq!(raised.compiler, CompilerMode::Worker);
     assert_eq!(
         (raised.cache_dir, raised.reproducers, raised.hip_library),
@@ -83,7 +84,7 @@ fn with_raised_privileges_nothing_names_a_place() {
         panic!("{:?}", raised.complaints)
     };
     assert!(PLACES.iter().all(|name| complaint.contains(name)), "{complaint}");
-    // Whatever else is a path or a directory to the plugin is among them.
+    // All other settings of the plugin whose values are paths or directories are in the list.
     for setting in SETTINGS.iter().filter(|setting| setting.reader == Reader::Plugin) {
         let is_place = setting.values.contains("path") || setting.values.contains("director");
         assert_eq!(PLACES.contains(&setting.name), is_place, "{}", setting.name);
@@ -115,7 +116,7 @@ fn nonsense_is_reported_and_harmless() {
     assert!(complaints.iter().all(|complaint| complaint.contains("not understood")));
 }
 
-/// Code for a CPU that has more than this one would end the process.
+/// Code for a CPU with more features than this one has would crash the process.
 #[test]
 fn a_cpu_that_is_not_here_is_refused() {
     let instance = rotini_iree::runtime::Instance::new().unwrap();
@@ -152,6 +153,6 @@ fn installed_kernels_are_found_from_the_plugin_and_from_the_command() {
     for file in [&plugin, &command] {
         assert_eq!(shipped_kernels(file).as_ref(), Some(&kernels));
     }
-    // Where it was built it is not installed.
+    // A directory that the plugin was built in is no installation.
     assert_eq!(shipped_kernels(&prefix.join("share/librotini_plugin.so")), None);
 }

@@ -1,8 +1,8 @@
-//! An execution context: loaded code, and which of the caller's uids fills which of its arguments.
+//! An execution context: loaded code, and the mapping from the caller's uids to its arguments.
 //!
-//! A graph whose shapes may change has code for the declared ones, which are the largest, and more
-//! for each other set of shapes that an execution came with: specialised when it comes first, found
-//! in the context from then on.
+//! A graph with dynamic shapes has code for the declared shapes, which are the largest, and code
+//! for each other set of shapes that was executed. That code is specialised on the first such
+//! execution, and found in the context from then on.
 
 use crate::code::Code;
 use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
@@ -28,42 +28,42 @@ pub struct DeviceBuffer {
     pub pointer: *mut c_void,
 }
 
-/// Arguments that are looked up without allocating.
+/// Number of arguments that are looked up without allocating.
 const INLINE_ARGUMENTS: usize = 16;
 
-/// Sets of shapes whose code a context keeps. With one more, the least recently used one is
-/// dropped: the caches below still have it.
+/// Maximum number of sets of shapes whose code a context keeps. Beyond that, the least recently
+/// used set is dropped; the caches below the context still have its code.
 const MAX_SHAPES: usize = 1024;
 
-/// Numbers of a set of shapes that are put together without allocating.
+/// Length of a [`Shapes`] list that is assembled without allocating.
 const INLINE_NUMBERS: usize = 128;
 
-/// A set of shapes as numbers: of each override its uid, rank, extents and strides.
+/// A set of shapes, as numbers: the uid, rank, extents and strides of each override.
 type Shapes = SmallVec<[i64; INLINE_NUMBERS]>;
 
-/// The state of a context of a graph whose shapes may change.
+/// The state of a context whose graph has dynamic shapes.
 pub(crate) struct Variable {
     device: Arc<dyn Device>,
-    /// As declared.
+    /// The graph with its declared shapes.
     graph: Graph,
-    /// The same, as the host gave it.
+    /// The same graph, as the host gave it.
     bytes: Vec<u8>,
-    /// What every execution may use.
+    /// Bytes of workspace that every execution may use.
     workspace_bytes: u64,
-    /// The code of other shapes. Whoever changes it holds the lock for that alone: executions of
-    /// known shapes read it.
+    /// The code of other sets of shapes. The write lock is held for a single insertion or removal
+    /// only, because executions of known shapes read the table.
     codes: RwLock<HashMap<Box<[i64]>, Known>>,
-    /// Counts executions of other shapes.
+    /// Logical clock: the number of insertions and successful lookups so far.
     clock: AtomicU64,
-    /// Code of captured executions: nobody knows when their graphs are launched, so it stays for as
-    /// long as the context does.
+    /// Code of captured executions. The host may launch their graphs at any time, so this code
+    /// lives as long as the context.
     captured: Mutex<Vec<Arc<Code>>>,
 }
 
 /// The code of a set of shapes.
 struct Known {
     code: Arc<Code>,
-    /// When it was used last, by the context's clock.
+    /// Time of the last use, by the context's clock.
     used: AtomicU64,
 }
 
@@ -80,11 +80,12 @@ impl Variable {
         }
     }
 
-    /// The code for these shapes. Compiles it if it is not in the context, not loaded and in no
-    /// cache.
+    /// Returns the code for these shapes. Compiles it if it is not in the context, not loaded and
+    /// in no cache.
     fn code(&self, runtime: &Runtime, overrides: &[ShapeOverride<'_>]) -> Result<Arc<Code>, Error> {
         let mut shapes = Shapes::new();
-        // What has more axes than any tensor is refused before it is read.
+        // Overrides of a rank above the maximum are refused by `with_shapes` below, without being
+        // copied here.
         if overrides.iter().all(|shape| shape.dims.len() <= MAX_RANK) {
             for shape in overrides {
                 shapes.push(shape.uid);
@@ -109,7 +110,7 @@ impl Variable {
         Ok(code)
     }
 
-    /// The code for these shapes, as numbers, if the context has it.
+    /// Returns the code for these shapes, given as numbers, if the context has it.
     fn find(&self, shapes: &[i64]) -> Option<Arc<Code>> {
         let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
         let known = codes.get(shapes)?;
@@ -121,7 +122,7 @@ impl Variable {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a set of shapes. Gives the code that had to go for it.
+    /// Adds the code of a set of shapes. Returns the code that was replaced or evicted.
     pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) -> Vec<Arc<Code>> {
         let known = Known {
             code,
@@ -140,9 +141,9 @@ impl Variable {
         self.codes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The set that was not used for longest, if there are too many. Looked for beside executions:
-    /// whoever holds the lock for writing may lose its processor for milliseconds, and this takes
-    /// longer than all that is written.
+    /// Returns the least recently used set of shapes if there are too many. The search takes a read
+    /// lock, so that executions go on: a thread that holds the write lock may be descheduled for
+    /// milliseconds, and the search takes longer than all that is done under the write lock.
     fn oldest_of_many(&self) -> Option<Box<[i64]>> {
         let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
         if codes.len() <= MAX_SHAPES {
@@ -166,7 +167,7 @@ impl Variable {
             .iter()
             .map(|(shapes, known)| (shapes.to_vec(), known.code.portable.clone()))
             .collect();
-        // The same context is the same bytes.
+        // Sorted, so that the same context serializes to the same bytes.
         known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         SerializedShapes {
             graph: self.bytes.clone(),
@@ -178,17 +179,17 @@ impl Variable {
 
 /// A graph that is ready to execute, from any thread.
 pub struct ExecutionContext {
-    /// The code's, without the way through it at every execution.
+    /// The executable of `code`, stored here to save an indirection at every execution.
     executable: Arc<dyn Executable>,
     code: Arc<Code>,
-    /// Uids with their argument, sorted by uid.
+    /// The argument index of each uid, sorted by uid.
     arguments: Box<[(i64, usize)]>,
-    /// The arguments that are read on the host, with their bytes.
+    /// The arguments that are read on the host: index and size in bytes.
     scalars: Box<[(usize, usize)]>,
     labels: Vec<String>,
-    /// If executions may be of other shapes.
+    /// The state for dynamic shapes, if the graph has them.
     variable: Option<Variable>,
-    /// Bytes of workspace that the host is asked for.
+    /// Bytes of workspace that are requested from the host.
     asked: u64,
     made_in: Process,
 }
@@ -200,8 +201,8 @@ impl Made for ExecutionContext {
 }
 
 impl ExecutionContext {
-    /// Bytes of workspace that an execution needs: exactly, or at most if executions may be of
-    /// other shapes.
+    /// Returns the bytes of workspace that an execution needs: exact for fixed shapes, an upper
+    /// bound for dynamic shapes.
     pub(crate) fn needed(code: &Code, variable: Option<&Variable>) -> u64 {
         match variable {
             Some(variable) => variable.workspace_bytes,
@@ -229,14 +230,14 @@ impl ExecutionContext {
         }
     }
 
-    /// Bytes of workspace that the host is asked for: what an execution needs at most, or none if
-    /// that is little.
+    /// Returns the bytes of workspace that are requested from the host: the maximum that an
+    /// execution needs, or zero if that is little.
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
         self.asked
     }
 
-    /// The context as bytes, which another process can load without a compiler.
+    /// Returns the context as bytes, which another process can load without a compiler.
     ///
     /// # Errors
     ///
@@ -254,8 +255,8 @@ impl ExecutionContext {
     ///
     /// # Errors
     ///
-    /// A buffer that is missing, null, given twice or overlaps where it must not; a missing
-    /// workspace; the runtime's reports.
+    /// If a buffer is missing, null, given twice or overlaps another where it must not; if the
+    /// workspace is missing; if the runtime reports an error.
     ///
     /// # Safety
     ///
@@ -273,13 +274,13 @@ impl ExecutionContext {
         unsafe { self.run(&*self.executable, stream, workspace, buffers) }
     }
 
-    /// Executes the graph with other shapes of its buffers. Shapes that come for the first time may
-    /// have to be compiled first.
+    /// Executes the graph with other shapes of its buffers. Shapes that were not executed before
+    /// may have to be compiled first.
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute); shapes that break hipDNN's rules, do not fit each other or
-    /// are declined.
+    /// As [`execute`](Self::execute); also if the shapes break hipDNN's rules, contradict each
+    /// other or are declined.
     ///
     /// # Safety
     ///
@@ -316,7 +317,7 @@ impl ExecutionContext {
         workspace: *mut c_void,
         buffers: &[DeviceBuffer],
     ) -> Result<(), Error> {
-        // A host that is asked for none may pass anything.
+        // A host that was asked for no workspace may pass any pointer.
         let workspace = if self.asked == 0 {
             std::ptr::null_mut()
         } else {
@@ -343,8 +344,8 @@ impl ExecutionContext {
         for &(argument, length) in &self.scalars {
             let pointer = pointers
                 .get_mut(argument)
-                // Nothing is left of it, so that the device sees the same pointers wherever the
-                // scalar is.
+                // The scalar's pointer is cleared, so that the device sees the same pointers
+                // wherever the scalar is stored.
                 .map_or(std::ptr::null_mut(), |pointer| {
                     std::mem::replace(pointer, std::ptr::null_mut())
                 });

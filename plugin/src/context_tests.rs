@@ -1,4 +1,4 @@
-//! Which code a context keeps, and for how long.
+//! Tests of which code a context keeps, and for how long.
 
 use super::*;
 use crate::device::Work;
@@ -8,7 +8,7 @@ use rotini_emit::{Signature, Target};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Does nothing, whether or not it is captured.
+/// A device and executable that does nothing, and claims to be captured or not.
 struct Nothing {
     is_captured: bool,
 }
@@ -92,7 +92,7 @@ fn the_least_recently_used_shapes_go() {
         assert!(variable.find(&[gone]).is_none() && variable.find(&[most + gone]).is_some());
     }
     assert!(variable.find(&[0]).is_some() && variable.find(&[3]).is_some());
-    // The same shapes again take no other's place.
+    // Shapes that are in the table already evict no others.
     let dropped = variable.add(&[0], code());
     assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[0])));
     assert!((3..most).all(|shapes| variable.find(&[shapes]).is_some()));
@@ -111,7 +111,7 @@ fn no_more_shapes_stay_than_there_may_be() {
     assert_eq!(variable.codes.read().unwrap().len(), MAX_SHAPES);
 }
 
-/// Code whose `drop` blocks until the test lets it go on, as if it waited for a device.
+/// Code whose `drop` blocks until the test releases it, as if it waited for a device.
 struct Slow {
     ends: mpsc::Sender<()>,
     go: Arc<Mutex<mpsc::Receiver<()>>>,
@@ -133,7 +133,7 @@ impl Executable for Slow {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        // Both fail at once when the test is over.
+        // Both fail at once when the test has ended.
         let _ = self.ends.send(());
         let _ = self.go.lock().unwrap().recv();
     }
@@ -159,12 +159,13 @@ fn nobody_waits_for_code_that_goes() {
     let (context, runtime) = (&context, &runtime);
     std::thread::scope(move |scope| {
         let variable = context.variable.as_ref().unwrap();
-        // Two more, from two threads: each waits for the `drop` of the code that it evicts.
+        // Adds two more sets, on two threads: each blocks in the `drop` of the code that it evicts.
         for shapes in [most, most + 1] {
             scope.spawn(move || drop(variable.add(&[shapes], code())));
         }
         for _ in 0..2 {
-            // If one held the table's lock meanwhile, the other would not evict anything.
+            // If one thread held the table's lock while it blocks, the other could not evict
+            // anything.
             end.recv_timeout(PATIENCE).unwrap();
         }
         let (done, is_done) = mpsc::channel();
@@ -189,7 +190,8 @@ fn nobody_waits_for_code_that_goes() {
     });
 }
 
-/// Graphs of captured executions are launched without this library's knowing.
+/// The host can launch the graph of a captured execution at any time, without this library's
+/// knowledge.
 #[test]
 fn captured_code_stays_for_as_long_as_its_context() {
     let runtime = Runtime::new(crate::config::Config::from_env()).unwrap();
@@ -216,7 +218,7 @@ fn captured_code_stays_for_as_long_as_its_context() {
         let most = i64::try_from(MAX_SHAPES).unwrap();
         (0..most).for_each(|shapes| drop(variable.add(&[shapes], code())));
         assert!(variable.find(&[7, 1, 5, 1]).is_none());
-        // This test's, and the context's.
+        // References of this test and of the context.
         assert_eq!(Arc::strong_count(&captured), 1 + usize::from(is_captured));
         drop(context);
         assert_eq!(Arc::strong_count(&captured), 1);

@@ -1,4 +1,4 @@
-//! The one engine: its name, its id and what it tells about itself.
+//! The one engine: its name and its id.
 
 use crate::error::Error;
 
@@ -6,10 +6,10 @@ use crate::error::Error;
 /// its id.
 pub const NAME: &str = "ROTINI_ENGINE";
 
-/// The same, as the C boundary hands it out.
+/// [`NAME`] as the C string that the C boundary returns.
 pub const NAME_C: &std::ffi::CStr = c"ROTINI_ENGINE";
 
-/// The engine's id: FNV-1a, 64 bits, over the name, as hipDNN's `EngineNames.hpp` has it.
+/// The engine's id: 64-bit FNV-1a of the name, as in hipDNN's `EngineNames.hpp`.
 pub const ID: i64 = fnv1a(NAME.as_bytes());
 
 /// Refuses another engine's id.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn ids_are_as_hipdnn_derives_them() {
-        // Registered names with their published ids.
+        // Names registered with hipDNN, and their published ids.
         assert_eq!(fnv1a(b"MIOPEN_ENGINE").cast_unsigned(), 0x15b4_6865_c717_a122);
         assert_eq!(fnv1a(b"FUSILLI_ENGINE").cast_unsigned(), 0xd3b0_0d1f_8f0b_df92);
         assert_eq!(NAME.as_bytes(), NAME_C.to_bytes());

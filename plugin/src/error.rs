@@ -8,48 +8,48 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long a graph counts as one that exceeds the limits of the compiler.
+/// Time for which a graph that exceeded the compiler's limits is remembered as failed.
 const LIMITS_LAST: Duration = Duration::from_secs(5 * 60);
 
 /// The ABI's status codes (`hipdnnPluginStatus_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// All is well.
+    /// Success.
     Success = 0,
     /// An argument is null or malformed.
     BadParam = 1,
-    /// An argument is there and wrong.
+    /// An argument has an invalid value.
     InvalidValue = 2,
-    /// Anything else.
+    /// Any other failure.
     InternalError = 3,
-    /// No memory.
+    /// Memory ran out.
     AllocFailed = 4,
-    /// Declined.
+    /// The graph is not supported here.
     NotApplicable = 5,
 }
 
-/// Why a call of the ABI failed. The text starts with what matters most: hipDNN's front end cuts it
-/// at 256 characters.
+/// The reason why a call of the ABI failed. The text starts with the most important part, because
+/// hipDNN's front end truncates it at 256 characters.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A pointer that must not be null.
+    /// A pointer is null that must not be.
     #[error("{0} is null")]
     Null(&'static str),
     /// An argument with a value that makes no sense.
     #[error("{0}")]
     InvalidArgument(String),
-    /// Another engine's id.
+    /// An id of another engine, where only this engine's is valid.
     #[error("engine id {0:#018x} is not rotini's")]
     UnknownEngine(i64),
-    /// A question about another engine, which is no mistake.
+    /// A query about another engine, which is no mistake of the host.
     #[error("engine id {0:#018x} is not rotini's but another plugin's")]
     ForeignEngine(i64),
     /// Bytes that are no engine config.
     #[error("the engine config cannot be read: {0}")]
     EngineConfig(String),
-    /// The graph is malformed or uses what the wire format does not define.
+    /// The graph is malformed or uses something that the wire format does not define.
     #[error("the graph is not valid: {0}")]
     Graph(String),
     /// The graph is well formed, but not supported.
@@ -61,60 +61,60 @@ pub enum Error {
     /// A tensor with two buffers.
     #[error("{0} is given two different buffers")]
     TwoBuffers(String),
-    /// Two buffers in one place, the second of which is written.
+    /// Two buffers overlap, and the second one is written.
     #[error("{0} and {1} overlap, and {1} is written")]
     Overlap(String, String),
     /// A pointer that is less aligned than needed.
     #[error("{0} is not aligned to {1} bytes")]
     Misaligned(String, usize),
-    /// Shapes of an execution that the graph cannot have.
+    /// Shapes of an execution that the graph does not allow.
     #[error(transparent)]
     Shapes(#[from] OverrideError),
-    /// Shapes of an execution that need more workspace than was reported.
+    /// Shapes of an execution that need more workspace than was reported for the context.
     #[error("with these shapes {needed} bytes of workspace are needed, more than the {told} of the context")]
     LargerWorkspace {
-        /// What is needed.
+        /// Bytes that are needed.
         needed: u64,
-        /// What the caller knows of.
+        /// Bytes that were reported to the caller.
         told: u64,
     },
-    /// New code that needs more workspace than was reported before it was compiled.
+    /// Newly compiled code that needs more workspace than was reported before it was compiled.
     #[error(
         "the graph is not supported this time: its code needs {needed} bytes of workspace, more than the {reported} that were reported before it \
          was compiled; from now on {needed} are reported"
     )]
     UnreportedWorkspace {
-        /// What is needed.
+        /// Bytes that are needed.
         needed: u64,
-        /// What the caller may know of.
+        /// Bytes that may have been reported to the caller.
         reported: u64,
     },
-    /// No workspace, though one is needed.
+    /// A null workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
-    /// A workspace that kernels cannot use.
+    /// A workspace that the GPU's kernels cannot access.
     #[error(
         "the workspace is memory of the host or of another GPU, which this GPU cannot reach: it has to be its own, as from hipMalloc"
     )]
     HostWorkspace,
-    /// The plugin cannot allocate memory.
+    /// The plugin cannot allocate this many bytes.
     #[error("{0} bytes of memory cannot be had")]
     NoMemory(usize),
-    /// A context of one GPU, and a stream of another.
+    /// A context of one GPU was executed on a stream of another.
     #[error("the context was created for GPU {context}, and the handle's stream is on GPU {stream}")]
     OtherGpu {
-        /// The context's.
+        /// Ordinal of the context's GPU.
         context: u32,
-        /// The stream's.
+        /// Ordinal of the stream's GPU.
         stream: u32,
     },
-    /// Something of a process before the `fork` that made this one.
+    /// An object that was made before the `fork` that created this process.
     #[error("the {0} is of a process before the fork of this one, and cannot be used in it")]
     Forked(&'static str),
-    /// No device that can be used.
+    /// No usable device.
     #[error("{0}")]
     NoDevice(String),
-    /// The GPU's driver refused.
+    /// The GPU's driver reported an error.
     #[error(transparent)]
     Driver(#[from] DriverError),
     /// No compiler on this machine.
@@ -125,31 +125,31 @@ pub enum Error {
     Compile {
         /// The first error of the compiler.
         first_line: String,
-        /// The graph, by its nodes.
+        /// The graph, described by its nodes.
         graph: String,
-        /// What it was compiled for.
+        /// The target that it was compiled for.
         target: String,
-        /// What is to blame.
+        /// The cause of the failure.
         blame: Blame,
     },
-    /// The graph has failed to compile not long ago.
+    /// The graph failed to compile recently.
     #[error("the graph is declined for now, because it failed to compile: {0}")]
     FailedBefore(String),
-    /// Bytes that are no serialized execution context, or not as they were written.
+    /// Bytes that are no serialized execution context, or were changed since they were written.
     #[error("the serialized execution context is damaged: {0}")]
     DamagedContext(&'static str),
-    /// A serialized execution context that is intact, and of no use here.
+    /// A serialized execution context that is intact, but cannot be used here.
     #[error("the serialized execution context cannot be loaded here: {0}")]
     ForeignContext(String),
-    /// The device or the runtime refused.
+    /// The device or the runtime reported an error.
     #[error("{what}: {source}")]
     Runtime {
-        /// What was attempted.
+        /// The operation that was attempted.
         what: &'static str,
         /// The runtime's report.
         source: Arc<rotini_iree::runtime::Error>,
     },
-    /// The compiled code is not what it must be.
+    /// The compiled code violates a requirement.
     #[error("the compiled graph cannot be used: {0}")]
     BadCode(String),
     /// A defect of rotini.
@@ -158,7 +158,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The status that the caller sees.
+    /// Returns the status that the caller gets.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
@@ -179,7 +179,7 @@ impl Error {
             | Error::ForeignEngine(_)
             | Error::ForeignContext(_)
             | Error::FailedBefore(_)
-            // The host's next engine may need what it has.
+            // The host may have another engine that needs no more workspace than was reported.
             | Error::UnreportedWorkspace { .. } => Status::NotApplicable,
             Error::NoMemory(_) => Status::AllocFailed,
             Error::Driver(error) if error.out_of_memory => Status::AllocFailed,
@@ -195,8 +195,8 @@ impl Error {
         }
     }
 
-    /// Returns how long the failure is remembered: to create the same code again is expected to
-    /// fail for that long. `None` if it may succeed at once.
+    /// Returns how long the failure is remembered, because creating the same code again is expected
+    /// to fail; `None` if a retry may succeed at once.
     #[must_use]
     pub const fn lasts(&self) -> Option<Duration> {
         match self {
@@ -204,7 +204,8 @@ impl Error {
             | Error::Compile {
                 blame: Blame::Module, ..
             } => Some(Failure::LONGEST),
-            // Time and memory also depend on what else the machine does.
+            // The time and memory that a compilation needs also depend on what else the machine
+            // does.
             Error::Compile {
                 blame: Blame::Limit, ..
             } => Some(LIMITS_LAST),
@@ -212,7 +213,7 @@ impl Error {
         }
     }
 
-    /// Whether the runtime refuses the code as such, so that it is of no use to anyone here.
+    /// Returns true if the runtime refuses the code itself, so that it is of no use on this device.
     pub(crate) fn is_refused_code(&self) -> bool {
         let Error::Runtime { source, .. } = self else {
             return false;
@@ -227,8 +228,8 @@ impl Error {
         }
     }
 
-    /// Whether a device can never be set up in this process. Other failures, such as a lack of
-    /// memory, pass.
+    /// Returns true if the device can never be set up in this process. Other failures, such as a
+    /// lack of memory, are temporary.
     pub(crate) const fn is_about_devices(&self) -> bool {
         matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }
@@ -244,7 +245,7 @@ impl Error {
 impl From<rotini_emit::EmitError> for Error {
     fn from(error: rotini_emit::EmitError) -> Self {
         match error {
-            // Who chose gave what cannot be.
+            // The caller chose a form that does not exist.
             rotini_emit::EmitError::Choice { .. } => Error::InvalidArgument(error.to_string()),
             error => Error::Internal(error.to_string()),
         }

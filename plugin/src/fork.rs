@@ -1,39 +1,39 @@
-//! What a process may use after a `fork`.
+//! Rules for the use of the library after a `fork`.
 //!
-//! A child has the memory of its parent, and of its threads the one that forked. What the others
-//! were doing is never finished: pools have no workers, and locks that they held stay locked. So
-//! nothing that was made before the fork is used after it: functions that are given such a handle
-//! or context fail at once, and destroying one leaves it as it is. New handles work, on a separate
-//! state. A GPU that the parent has used cannot be used by a child: drivers do not take part in
-//! forks.
+//! A child has its parent's memory, but only the thread that called `fork`. Whatever the parent's
+//! other threads were doing is never finished: thread pools have no workers, and locks that were
+//! held stay locked. So nothing that was made before the fork is used after it: functions that are
+//! given such a handle or context fail at once, and destroying one leaks it. New handles work, on a
+//! separate state. A GPU that the parent has used cannot be used by a child, because GPU drivers do
+//! not support forking.
 
 use crate::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// How many forks are between this process and the one that loaded the library.
+/// Number of forks between the process that loaded the library and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// The drivers of GPUs that this process has set up, or is setting up.
+/// Number of GPU drivers that this process has set up or is setting up.
 static GPUS: AtomicU32 = AtomicU32::new(0);
-/// Whether a process had set up a driver of GPUs before it forked this one.
+/// Whether an ancestor had set up a GPU driver before it forked.
 static HAD_GPUS: AtomicBool = AtomicBool::new(false);
 
-/// The process that something was made in.
+/// The process in which an object was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The process that runs this code.
+    /// Returns the process that runs this code.
     pub(crate) fn current() -> Self {
         Process(FORKS.load(Ordering::Relaxed))
     }
 
-    /// How many forks are before it.
+    /// Returns the number of forks between the process that loaded the library and this one.
     pub(crate) fn forks(self) -> u32 {
         self.0
     }
 
-    /// Checks that it is the [current](Self::current) process.
+    /// Checks that this is the [current](Self::current) process.
     ///
     /// # Errors
     ///
@@ -47,13 +47,13 @@ impl Process {
     }
 }
 
-/// Something that can only be used in the process that made it.
+/// An object that can only be used in the process that made it.
 pub(crate) trait Made {
-    /// The process.
+    /// Returns the process that made the object.
     fn made_in(&self) -> Process;
 }
 
-/// Notes forks from now on.
+/// Registers the handler that counts forks, once.
 ///
 /// # Errors
 ///
@@ -62,8 +62,8 @@ pub(crate) fn watch() -> Result<(), Error> {
     if IS_WATCHED.swap(true, Ordering::AcqRel) {
         return Ok(());
     }
-    // SAFETY: the function does nothing but store numbers. It is forgotten when the library is
-    // closed.
+    // SAFETY: `in_child` does nothing but update atomics. Its registration is dropped when the
+    // library is closed.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => Ok(()),
         _ => {
@@ -73,16 +73,18 @@ pub(crate) fn watch() -> Result<(), Error> {
     }
 }
 
-/// Sets up a driver of GPUs, and notes that this process uses them unless there are none.
+/// Sets up a GPU driver, and records that this process uses GPUs unless none is found.
 ///
 /// # Errors
 ///
-/// [`Error::Forked`] if a process before this one has set one up; else what the function says.
+/// [`Error::Forked`] if an ancestor of this process has set one up; otherwise the error of
+/// `set_up`.
 pub(crate) fn use_gpus<T>(set_up: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if HAD_GPUS.load(Ordering::Relaxed) {
         return Err(Error::Forked("driver of the GPUs"));
     }
-    // Before the driver is set up: if another thread forks meanwhile, the child has half of it.
+    // Counted before the driver is set up: if another thread forks meanwhile, the child has a half
+    // initialised driver.
     GPUS.fetch_add(1, Ordering::Relaxed);
     set_up().inspect_err(|error| {
         if matches!(error, Error::NoDevice(_)) {
@@ -91,7 +93,7 @@ pub(crate) fn use_gpus<T>(set_up: impl FnOnce() -> Result<T, Error>) -> Result<T
     })
 }
 
-/// Runs in a child, on its only thread.
+/// Counts the fork. Runs in the child, on its only thread.
 extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     HAD_GPUS.fetch_or(GPUS.load(Ordering::Relaxed) > 0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A handle: what hipDNN creates once for each of its own handles.
+//! A handle: the object that hipDNN creates once for each of its own handles.
 
 use crate::device::{Device, Gpus, Stream};
 use crate::error::Error;
@@ -8,18 +8,19 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A device and the stream that executions go to.
+/// A device, and the stream that executions are enqueued on.
 ///
-/// On GPUs the device is the stream's: for the null stream the one that was current when the handle
-/// was created or the stream set. A GPU that cannot be used is no error yet, because the same host
-/// may have others: everything that needs it fails with the reason.
+/// On GPUs, the device is that of the stream. For the null stream, it is the device that was
+/// current when the handle was created or the stream was set. A GPU that cannot be used is not
+/// reported at that point, because the host may have other GPUs: every call that needs the GPU
+/// fails with the reason.
 pub struct Handle {
     runtime: Arc<Runtime>,
-    /// `None` on the CPU, where streams mean nothing.
+    /// `None` on the CPU, where streams have no meaning.
     gpus: Option<Arc<dyn Gpus>>,
     device: RwLock<Result<Arc<dyn Device>, Error>>,
-    /// What an execution reads, and nobody writes but [`set_stream`](Self::set_stream), which the
-    /// host orders with executions.
+    /// The stream of the next execution. Only [`set_stream`](Self::set_stream) writes it, and the
+    /// host orders that call with executions.
     stream: AtomicPtr<c_void>,
     ordinal: AtomicU32,
     made_in: Process,
@@ -32,7 +33,7 @@ impl Made for Handle {
 }
 
 impl Handle {
-    /// A handle on the default device and its default stream.
+    /// Creates a handle on the default device and its default stream.
     ///
     /// # Errors
     ///
@@ -57,21 +58,21 @@ impl Handle {
         })
     }
 
-    /// The state that all handles of the process share.
+    /// Returns the state that all handles of the process share.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// The device.
+    /// Returns the device.
     ///
     /// # Errors
     ///
-    /// Why the GPU cannot be used.
+    /// The reason why the GPU cannot be used.
     pub fn device(&self) -> Result<Arc<dyn Device>, Error> {
         let known = self.device.read().unwrap_or_else(PoisonError::into_inner).clone();
         match (&known, &self.gpus) {
-            // What passes may have passed.
+            // A temporary failure may be over: try again.
             (Err(error), Some(gpus)) if !error.is_about_devices() => {
                 let device = gpus.device(self.ordinal.load(Ordering::Relaxed));
                 self.device
@@ -84,7 +85,7 @@ impl Handle {
         }
     }
 
-    /// The stream of the next execution.
+    /// Returns the stream of the next execution.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream {
@@ -93,11 +94,11 @@ impl Handle {
         }
     }
 
-    /// Sends the executions that follow to another stream, which may be on another GPU.
+    /// Sets the stream of later executions, which may be on another GPU.
     ///
     /// # Errors
     ///
-    /// The driver's, for what is no stream; the handle stays as it was.
+    /// The driver's error if it is not a stream. The handle is unchanged then.
     pub fn set_stream(&self, stream: *mut c_void) -> Result<(), Error> {
         if let Some(gpus) = &self.gpus {
             let ordinal = gpus.of_stream(stream)?;

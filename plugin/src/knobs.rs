@@ -1,5 +1,5 @@
-//! Knobs: the settings of an engine config. As hipDNN's documentation of knobs demands, an unknown
-//! knob is ignored with a warning.
+//! Knobs: the settings of an engine config. An unknown knob is ignored with a warning, as hipDNN's
+//! documentation of knobs demands.
 
 use crate::engine_id;
 use crate::error::Error;
@@ -8,27 +8,28 @@ use rotini_emit::Choices;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_details::{Knob, KnobConstraint};
 
-/// The most workspace that an execution may need, in bytes.
+/// Knob: the maximum workspace of an execution, in bytes.
 const WORKSPACE_LIMIT: &str = "global.workspace_size_limit";
-/// Whether creating a context measures candidates. It never does; `rotini tune` does.
+/// Knob: whether creating a context measures candidates. It has no effect, because only `rotini
+/// tune` measures.
 const BENCHMARKING: &str = "global.benchmarking";
-/// Whether results must be the same bits on all devices of a kind.
+/// Knob: whether results must be the same bits on all devices of a kind.
 const DETERMINISTIC: &str = "global.deterministic";
-/// The forms of a graph's operations, by their ids.
+/// Knob: the forms of a graph's operations, by their ids.
 pub const SCHEDULE: &str = "rotini.schedule";
-/// Whether measured choices are used.
+/// Knob: whether measured choices are used.
 const MEASURED: &str = "rotini.measured";
 
 /// The knobs of one engine config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
-    /// The most workspace that an execution may need, in bytes.
+    /// Maximum workspace of an execution, in bytes.
     pub workspace_limit: u64,
-    /// The choices that are demanded; `None` leaves them to rotini.
+    /// The demanded choices; `None` leaves them to rotini.
     pub schedule: Option<Choices>,
-    /// Whether choices that were measured are used if none is demanded.
+    /// Whether measured choices are used if none are demanded.
     pub uses_measured: bool,
-    /// The metric that predictions are asked in; empty for hipDNN's default.
+    /// The metric to predict; empty for hipDNN's default.
     pub ranking_metric: String,
 }
 
@@ -44,12 +45,13 @@ impl Default for Knobs {
 }
 
 impl Knobs {
-    /// Reads an engine config of this engine. Other knobs have no effect, which is logged once.
+    /// Reads the knobs of an engine config. Knobs that rotini does not have are ignored, which is
+    /// logged once.
     ///
     /// # Errors
     ///
-    /// [`Error::EngineConfig`] if the bytes are none, [`Error::UnknownEngine`] if they are another
-    /// engine's, and [`Error::InvalidArgument`] if a knob is set to what it cannot be.
+    /// [`Error::EngineConfig`] if the bytes are no engine config, [`Error::UnknownEngine`] if it is
+    /// for another engine, and [`Error::InvalidArgument`] if a knob has an invalid value.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         static IGNORED: Told = Told::new();
         let config =
@@ -91,12 +93,12 @@ impl Knobs {
                 _ => {}
             }
         }
-        // Another device of the kind may have been measured otherwise.
+        // Measurements on another device of the same kind may have selected other choices.
         knobs.uses_measured &= !is_deterministic;
         Ok(knobs)
     }
 
-    /// The knobs that the engine's details offer.
+    /// Returns the knobs that the engine's details offer.
     #[must_use]
     pub fn offered() -> Vec<Knob> {
         let knob = |id: &str, description: &str, default, constraint| Knob {
@@ -150,7 +152,7 @@ impl Knobs {
         ]
     }
 
-    /// Refuses what needs more workspace than it may have.
+    /// Refuses a workspace that exceeds the limit.
     ///
     /// # Errors
     ///

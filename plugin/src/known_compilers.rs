@@ -1,11 +1,11 @@
-//! The builds of the compiler that made the entries of a cache directory.
+//! The compiler builds that made the entries of a cache directory.
 //!
-//! The compiler's build is part of every key, so a machine that has none could not even look a
-//! graph up. The file `compilers` in a cache directory names the builds, one a line; whoever
-//! publishes there adds its own. A directory that was filled ahead of time serves machines without
-//! a compiler by that.
+//! The compiler's build is part of every key, so a machine without a compiler could not even look a
+//! graph up. The file `compilers` in a cache directory lists the builds, one per line, and every
+//! process that publishes an entry adds its compiler's build. With this file, a directory that was
+//! filled ahead of time serves machines without a compiler.
 //!
-//! The names decide nothing but which keys are looked up: what is found is verified as ever.
+//! The names only decide which keys are looked up: the entries found are verified as always.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,15 +13,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 const FILE: &str = "compilers";
-/// Some hundred builds.
+/// Maximum size of the file, enough for some hundred builds.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// The builds that made the entries of the directories, each once.
+/// Returns the builds that made the directories' entries, without duplicates.
 #[must_use]
 pub fn read<'a>(directories: impl Iterator<Item = &'a Path>) -> Vec<String> {
     let mut known = Vec::new();
     for directory in directories {
-        // Without the file there is nothing to find in the directory, which is no mistake.
+        // A directory without the file has no entries to find, which is no error.
         for line in text(directory).unwrap_or_default().lines() {
             if !line.is_empty() && !known.iter().any(|known| known == line) {
                 known.push(line.to_owned());
@@ -31,11 +31,11 @@ pub fn read<'a>(directories: impl Iterator<Item = &'a Path>) -> Vec<String> {
     known
 }
 
-/// Notes that code of a build is in the directory.
+/// Records that the directory contains code of a build.
 ///
 /// # Errors
 ///
-/// What the file system says.
+/// The file system's errors, or that the existing file is not a list of compilers.
 pub fn note(directory: &Path, build: &str) -> io::Result<()> {
     match text(directory) {
         Ok(text) if text.lines().any(|line| line == build) => return Ok(()),
@@ -46,16 +46,16 @@ pub fn note(directory: &Path, build: &str) -> io::Result<()> {
         .append(true)
         .create(true)
         .open(directory.join(FILE))?;
-    // Whoever may look into the directory may read it, whatever this process's mask is.
+    // Users who may read the directory may read the file, regardless of this process's umask.
     let mode = fs::metadata(directory)?.permissions().mode() & 0o044 | 0o600;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
-    // One write of one line: what two processes append is apart, and a line that is there twice is
-    // read once.
+    // A single write of one line, so that lines that two processes append do not interleave. A
+    // duplicate line is read once.
     file.write_all(format!("{build}\n").as_bytes())
 }
 
-/// The build that made an entry, from the text that tells people what did: `rotini 0.1.0 with
-/// BUILD`. Nothing if it could not be a line of the list.
+/// Returns the build from an entry's producer, a text for people: `rotini 0.1.0 with BUILD`. `None`
+/// if the build could not be a line of the list.
 #[must_use]
 pub fn build_of(producer: &str) -> Option<&str> {
     let (_, build) = producer.split_once(" with ")?;

@@ -1,4 +1,4 @@
-//! rotini as a library: everything that is hipDNN's.
+//! rotini as a library: everything that is specific to hipDNN.
 //!
 //! # What flows through
 //!
@@ -7,7 +7,7 @@
 //! decoding, lowering, compiling, caching and loading. The [`context::ExecutionContext`] executes
 //! on a [`device::Device`].
 //!
-//! Execution reads no global lock: what it needs hangs off the context.
+//! Execution takes no global lock: everything that it needs is reachable from the context.
 
 pub mod abi;
 pub mod attempts;

@@ -1,13 +1,13 @@
-//! Other copies of this plugin beside it. hipDNN loads every `.so` of the directory, and an
-//! engine's id can be registered only once: with two copies, one is rejected, or every graph fails,
-//! depending on hipDNN's version.
+//! Other copies of this plugin in the same directory. hipDNN loads every `.so` in that directory,
+//! and an engine id can be registered only once. With two copies, either one of them is rejected or
+//! every graph fails, depending on hipDNN's version.
 
 use rotini_iree::compiler::own_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// Warns of copies. Once: hosts set their logging function as often as they like.
+/// Warns of other copies, once per process: hosts set their logging function as often as they like.
 pub(crate) fn tell() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -22,8 +22,8 @@ pub(crate) fn tell() {
     });
 }
 
-/// The files that hipDNN would load too and that seem to be this plugin: by their names, or by
-/// their sizes.
+/// Returns the other files that hipDNN would load and that seem to be this plugin, judged by name
+/// or by size.
 fn copies(own: &Path) -> Vec<PathBuf> {
     let size = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.len());
     let (Some(directory), own_size) = (own.parent(), size(own)) else {
@@ -31,7 +31,7 @@ fn copies(own: &Path) -> Vec<PathBuf> {
     };
     let looks_alike = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // hipDNN takes each real file once, whatever links to it.
+        // hipDNN loads each real file once, however many links point to it.
         let is_other = fs::canonicalize(path).is_ok_and(|real| real != own && real.is_file());
         is_other && path.extension().is_some_and(|ending| ending == "so") && {
             name.contains("rotini_plugin") || (size(path) == own_size && own_size.is_some())

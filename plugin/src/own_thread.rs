@@ -1,10 +1,11 @@
-//! Work on a separate thread that ends with it.
+//! Work on separate threads, each of which ends with its work.
 //!
-//! A host may close this library, and the loader only unmaps it once no thread has a thread-local
-//! destructor left that is in it. The compiler's library leaves some on every thread that it runs
-//! on, and so do many blocking calls of Rust's standard library, even the ones that start a thread.
-//! The host's threads are not ours to end, so none of that may happen on them: this starts threads
-//! through pthreads. Compiling also wants more stack than a host's thread may have.
+//! A host may close this library, and the loader unmaps it only when no thread has a pending
+//! thread-local destructor that is in it. The compiler's library registers such destructors on
+//! every thread that it runs on, and so do many blocking calls of Rust's standard library, even
+//! those that start a thread. The host's threads do not end under our control, so none of this may
+//! happen on them: this module starts threads through pthreads. Compiling also needs more stack
+//! than a host thread may have.
 
 use crate::abi::logging::Lent;
 use std::any::Any;
@@ -15,23 +16,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes: the compiler walks nested operations by recursion.
+/// Bytes of stack: the compiler walks nested operations by recursion.
 const STACK: usize = 16 << 20;
 
-/// A function and where its result goes.
+/// A function, and the slot for its result.
 struct Job<F, T> {
     work: Option<F>,
-    /// Where the caller holds back its log messages: it has locks, and this thread works for it.
+    /// The caller's buffer of held-back log messages: the caller may hold locks, and this thread
+    /// works on its behalf.
     log: Option<Lent>,
     result: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
-/// Calls a function on a separate thread, and waits for the thread to be gone. Its panics are the
-/// caller's.
+/// Calls a function on a separate thread, and waits until the thread has ended. If the function
+/// panics, the panic resumes in the caller.
 ///
 /// # Errors
 ///
-/// If there can be no further thread.
+/// If no further thread can be started.
 pub(crate) fn on_own_thread<F, T>(work: F) -> io::Result<T>
 where
     F: FnOnce() -> T + Send,
@@ -45,9 +47,9 @@ where
     };
     let mut thread = MaybeUninit::uninit();
     let mut attributes = Attributes::new()?;
-    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made
-    // for. The job outlives the thread, which is joined below, and nothing else touches it until
-    // then.
+    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is
+    // instantiated for. The job outlives the thread, which is joined below, and nothing else
+    // touches the job until then.
     check(unsafe {
         check(libc::pthread_attr_setstacksize(&mut attributes.0, STACK))?;
         let job = (&raw mut job).cast::<c_void>();
@@ -63,8 +65,8 @@ where
 }
 
 extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
-    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it
-    // ends.
+    // SAFETY: `on_own_thread` passes a job of these types, and only this thread uses it until the
+    // thread ends.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     if let (Some(work), Some(log)) = (job.work.take(), job.log.take()) {
         job.result = Some(catch_unwind(AssertUnwindSafe(|| log.during(work))));
@@ -72,7 +74,7 @@ extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// A thread that is waited for when this is dropped.
+/// A thread that is joined when this is dropped.
 pub(crate) struct Thread(libc::pthread_t);
 
 impl Drop for Thread {
@@ -82,14 +84,14 @@ impl Drop for Thread {
     }
 }
 
-/// Starts a thread that works for nobody who waits. A panic ends the work.
+/// Starts a thread whose result nobody waits for. A panic ends the work.
 ///
 /// # Errors
 ///
-/// If there can be no further thread.
+/// If no further thread can be started.
 pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> io::Result<Thread> {
     extern "C" fn run<F: FnOnce()>(work: *mut c_void) -> *mut c_void {
-        // SAFETY: `start` gives away a box of this type.
+        // SAFETY: `start` passes ownership of a box of this type.
         let work = unsafe { Box::from_raw(work.cast::<F>()) };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
             std::mem::forget(panic);
@@ -98,21 +100,21 @@ pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> io::Result<Thread>
     }
     let work = Box::into_raw(Box::new(work));
     let mut thread = MaybeUninit::uninit();
-    // SAFETY: `run` gets a box of the type that it is made for, and it alone has it.
+    // SAFETY: `run` gets a box of the type that it is instantiated for, and owns it.
     let started =
         check(unsafe { libc::pthread_create(thread.as_mut_ptr(), std::ptr::null(), run::<F>, work.cast::<c_void>()) });
     match started {
         // SAFETY: the thread was created, so the handle is initialised.
         Ok(()) => Ok(Thread(unsafe { thread.assume_init() })),
         Err(error) => {
-            // SAFETY: no thread has it.
+            // SAFETY: no thread was started, so the box is still owned here.
             drop(unsafe { Box::from_raw(work) });
             Err(error)
         }
     }
 }
 
-/// Work that nobody waits for, on one thread at a time. Dropping this waits for its end.
+/// Background work, on one thread at a time. Dropping this waits for the work's end.
 #[derive(Default)]
 pub(crate) struct Background {
     is_running: Arc<AtomicBool>,
@@ -120,7 +122,7 @@ pub(crate) struct Background {
     thread: Mutex<Option<Thread>>,
 }
 
-/// Says when it is dropped that a thread's work is over.
+/// Clears the flag when it is dropped, at the end of a thread's work.
 struct Running(Arc<AtomicBool>);
 
 impl Drop for Running {
@@ -130,19 +132,20 @@ impl Drop for Running {
 }
 
 impl Background {
-    /// Starts work on a separate thread. Does nothing if there is work under way, or if there can
-    /// be no further thread.
+    /// Starts work on a separate thread. Does nothing if work is under way, or if no further thread
+    /// can be started.
     pub(crate) fn start(&self, work: impl FnOnce() + Send + 'static) {
         if self.is_running.load(Ordering::Acquire) {
             return;
         }
-        // Held until the thread is in its place: whoever replaces it finds one that has ended.
+        // Held until the new thread is stored: whoever replaces a stored thread finds one that has
+        // finished its work.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
         let running = Running(Arc::clone(&self.is_running));
-        // The work of the one before is over: waiting for it is short.
+        // The previous thread has finished its work, so joining it takes little time.
         drop(thread.take());
         let started = start(move || {
             let _running = running;
@@ -162,7 +165,7 @@ struct Attributes(libc::pthread_attr_t);
 impl Attributes {
     fn new() -> io::Result<Self> {
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: initialises what it is given, and then it may be assumed to be.
+        // SAFETY: the call initialises the attributes; on success they may be assumed initialised.
         unsafe {
             check(libc::pthread_attr_init(attributes.as_mut_ptr()))?;
             Ok(Attributes(attributes.assume_init()))
@@ -172,7 +175,8 @@ impl Attributes {
 
 impl Drop for Attributes {
     fn drop(&mut self) {
-        // SAFETY: initialised, and destroyed once. It cannot fail on these terms.
+        // SAFETY: the attributes are initialised, and destroyed once. The call cannot fail on
+        // initialised attributes.
         unsafe { libc::pthread_attr_destroy(&mut self.0) };
     }
 }
@@ -234,7 +238,7 @@ mod tests {
             released.recv().unwrap();
             first();
         });
-        // Neither waits for the first, though it is under way.
+        // Neither call waits for the first, which is still under way.
         background.start(note(2));
         assert!(done.lock().unwrap().is_empty());
         release.send(()).unwrap();

@@ -18,19 +18,20 @@ use rotini_emit::{Choices, Target};
 use rotini_graph::{Bindings, Graph};
 use std::sync::Arc;
 
-/// Bytes of workspace that no host is asked for: some give memory that a GPU does not reach.
+/// Largest workspace, in bytes, that is taken from the plugin's own memory rather than requested
+/// from the host: some hosts pass memory that the GPU cannot access.
 const LITTLE: u64 = 16 << 10;
 
 /// Checks whether a graph can be compiled. Compiles nothing.
 ///
 /// # Errors
 ///
-/// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or that
-/// it failed to compile before.
+/// The first reason found: the error of [`check`], no compiler for a graph that is not cached, or
+/// an earlier failure to compile.
 pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Target>) -> Result<Prepared, Error> {
     let prepared = check(bytes, &compiled_for.target)?;
     if runtime.is_unsettled() {
-        // What passes is no reason to decline.
+        // A temporary shortage is no reason to decline.
         return Ok(prepared);
     }
     let keys = compile::keys(runtime, &prepared.graph, compiled_for, &Choices::default())?;
@@ -44,8 +45,8 @@ pub fn applicable(runtime: &Runtime, bytes: &[u8], compiled_for: &CompiledFor<Ta
     }
 }
 
-/// Returns the workspace to ask for, for a graph: exact if it is cached, else an upper bound, as
-/// for all shapes that an execution may have.
+/// Returns the workspace to request for a graph: exact if its code is cached and its shapes are
+/// fixed, else an upper bound.
 ///
 /// # Errors
 ///
@@ -60,8 +61,8 @@ pub fn workspace_bytes(runtime: &Runtime, device: &dyn Device, bytes: &[u8], kno
     Ok(asked(runtime, needed))
 }
 
-/// Returns the choices that a graph is lowered with: those that are demanded, else those that were
-/// measured to be the fastest.
+/// Returns the choices to lower a graph with: those that a knob demands, else those measured to be
+/// the fastest.
 fn choices(runtime: &Runtime, device: &dyn Device, (prepared, bytes): (&Prepared, &[u8]), knobs: &Knobs) -> Choices {
     match &knobs.schedule {
         Some(demanded) => demanded.clone(),
@@ -73,8 +74,8 @@ fn choices(runtime: &Runtime, device: &dyn Device, (prepared, bytes): (&Prepared
     }
 }
 
-/// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they are
-/// few, because the plugin's own memory is used for these.
+/// Returns the workspace to request from the host for an execution that needs `needed` bytes: zero
+/// if that is little, because the plugin's own memory is used then.
 fn asked(runtime: &Runtime, needed: u64) -> u64 {
     if needed <= LITTLE.min(runtime.config.own_workspace) {
         0
@@ -83,7 +84,8 @@ fn asked(runtime: &Runtime, needed: u64) -> u64 {
     }
 }
 
-/// Returns a context that executes the graph: from loaded code, from the cache, or compiled now.
+/// Returns a context that executes the graph, with code that is loaded already, cached, or compiled
+/// now.
 ///
 /// # Errors
 ///
@@ -108,7 +110,8 @@ pub fn create_context(
         wanted.code()
     };
     let (code, is_new) = match of(&choices) {
-        // What was measured once need not compile for ever; nobody demanded it.
+        // Measured choices are no demand of the caller, and what compiled once may fail to compile
+        // now: fall back to the usual form.
         Err(error) if knobs.schedule.is_none() && !choices.is_usual() && !error.is_about_devices() => {
             tracing::warn!("measured choices ({choices}) are not used: {error}");
             choices = Choices::default();
@@ -116,7 +119,7 @@ pub fn create_context(
         }
         found => found?,
     };
-    // A limit picks among forms, where nobody demanded one.
+    // A workspace limit selects among the forms, unless the caller demanded one.
     let is_beyond = code.executable.workspace_bytes() > knobs.workspace_limit;
     let smaller = (is_beyond && knobs.schedule.is_none()).then(|| within(&prepared, target, knobs.workspace_limit));
     let (code, is_new) = match smaller.flatten() {
@@ -140,8 +143,8 @@ pub fn create_context(
     Ok(context(runtime, code, prepared.bindings, variable))
 }
 
-/// Returns the first promising choices of a graph with which no execution needs more workspace than
-/// `limit` bytes. The graph is lowered a few times for that.
+/// Returns the first promising choices with which the graph needs at most `limit` bytes of
+/// workspace. This lowers the graph several times.
 fn within(prepared: &Prepared, target: &Target, limit: u64) -> Option<Choices> {
     const MOST: usize = 24;
     let graph = &prepared.graph;
@@ -153,12 +156,12 @@ fn within(prepared: &Prepared, target: &Target, limit: u64) -> Option<Choices> {
         let places = rotini_emit::places(graph, target, &Choices::default()).ok()?;
         rotini_emit::promising(&places, MOST).into_iter().find(fits)
     };
-    // Lowered as for the compiler: not on a thread of the host's.
+    // Lowering needs a large stack, so it does not run on a host thread.
     on_own_thread(found).ok().flatten()
 }
 
-/// Returns the code of a valid graph that is not as it was declared: from loaded code, from the
-/// cache, or compiled now.
+/// Returns the code of a valid graph whose shapes were overridden: loaded already, cached, or
+/// compiled now.
 ///
 /// # Errors
 ///
@@ -172,18 +175,19 @@ pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Gr
         device,
         prepared: &prepared,
         bytes: &bytes,
-        // A schedule that was demanded need not fit other shapes.
+        // A schedule that was demanded for the declared shapes need not fit other shapes.
         choices: &Choices::default(),
     };
     wanted.code().map(|(code, _)| code)
 }
 
-/// Returns a context from the bytes of another. Neither asks for a compiler nor touches the cache.
+/// Returns a context from serialized bytes. Uses neither a compiler nor the cache.
 ///
 /// # Errors
 ///
-/// [`Error::DamagedContext`] if the bytes are not as they were written, [`Error::ForeignContext`]
-/// if they are and the code in them is for something else than this device or this runtime.
+/// [`Error::DamagedContext`] if the bytes were changed since they were written,
+/// [`Error::ForeignContext`] if they are intact but their code is for another device or another
+/// runtime.
 pub fn load_context(runtime: &Runtime, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
     let Serialized {
         portable,
@@ -192,7 +196,7 @@ pub fn load_context(runtime: &Runtime, device: &Arc<dyn Device>, bytes: &[u8]) -
     } = Serialized::decode(bytes)?;
     let CompiledFor { target, features } = device.compiled_for().to_text();
     let made_for = &portable.facts.compiled_for;
-    // Whoever chose the schedules, it is code for the same device.
+    // Only the device part of the targets is compared: it does not matter who chose the schedules.
     if Target::device(&made_for.target) != Target::device(&target) {
         return Err(Error::ForeignContext(format!(
             "it is for {}, and this is {target}",
@@ -234,20 +238,21 @@ fn load_portable(runtime: &Runtime, device: &Arc<dyn Device>, portable: Portable
     }
 }
 
-/// A graph whose code is wanted on a device.
+/// A request for the code of a graph on a device.
 struct Wanted<'a> {
     runtime: &'a Runtime,
     device: &'a Arc<dyn Device>,
     prepared: &'a Prepared,
     /// The graph as the host gave it.
     bytes: &'a [u8],
-    /// The choices that it is lowered with.
+    /// The choices to lower the graph with.
     choices: &'a Choices,
 }
 
 impl Wanted<'_> {
-    /// Returns the code, and whether it was made only now: what is loaded under any of the keys,
-    /// else the first that can be had under one of them, in their order.
+    /// Returns the code, and whether it is new, that is, was not in the cache before. Code that is
+    /// loaded under any of the keys comes first, else the first key under which code is found or
+    /// can be compiled.
     fn code(&self) -> Result<(Arc<Code>, bool), Error> {
         let keys = compile::keys(
             self.runtime,
@@ -268,12 +273,12 @@ impl Wanted<'_> {
         Err(last)
     }
 
-    /// Returns the code under a key, and whether it was made only now. If the device refuses what
-    /// was found, it is rejected and made again, once.
+    /// Returns the code under a key, and whether it was not in the cache before. If the device
+    /// refuses a cached entry, the entry is rejected and created again, once.
     fn under(&self, key: &Key) -> Result<(Arc<Code>, bool), Error> {
         let (entry, origin) = self.find(key)?;
         match self.load(key, &entry) {
-            // Intact, and of no use.
+            // The entry is intact, but this device cannot use it.
             Err(error) if error.is_refused_code() && !matches!(origin, Origin::Created { .. }) => {
                 self.runtime.cache.reject(key, &error);
                 let (entry, origin) = self.find(key)?;
@@ -312,7 +317,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether an entry was not in the cache when it was asked for.
+/// Returns true if an entry was not in the cache when it was requested.
 const fn is_new(origin: Origin) -> bool {
     !matches!(origin, Origin::Memory | Origin::Disk)
 }

@@ -1,4 +1,4 @@
-//! Prepared graphs: decoded from bytes, in normal form, checked.
+//! Prepared graphs: decoded from bytes, in normal form, and checked.
 
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
@@ -6,8 +6,9 @@ use rotini_cache::CompiledFor;
 use rotini_emit::{Choices, Target};
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
-/// A graph whose executions may be of other shapes is reported to need as much more as it might, up
-/// to this many bytes, or this many times what the declared shapes need.
+/// The workspace that is reported for a graph with dynamic shapes is increased, up to what other
+/// shapes might need, but to no more than the larger of this many bytes and [`TIMES`] times the
+/// need of the declared shapes.
 const SMALL: u64 = 64 << 20;
 const TIMES: u64 = 4;
 
@@ -17,20 +18,20 @@ pub struct Prepared {
     pub graph: NormalGraph,
     /// The labels.
     pub bindings: Bindings,
-    /// The graph as it was decoded, if executions may be of other shapes.
+    /// The graph as it was decoded, if its shapes are dynamic.
     pub overridable: Option<Graph>,
 }
 
-/// A graph to be compiled, and what messages about it contain.
+/// A graph to be compiled, with the names that messages about it use.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The graph.
     pub graph: &'a NormalGraph,
-    /// What to compile for.
+    /// The target and its features.
     pub compiled_for: &'a CompiledFor<Target>,
     /// The choices that were demanded or measured, if any.
     pub choices: Option<&'a Choices>,
-    /// The caller's labels of the nodes.
+    /// The caller's labels of the graph's nodes.
     pub nodes: &'a [String],
     /// The graph as the host gave it.
     pub bytes: &'a [u8],
@@ -46,20 +47,20 @@ impl Prepared {
         }
     }
 
-    /// Declines what cannot be compiled and executed.
+    /// Declines a graph that cannot be compiled and executed.
     pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
         rotini_emit::check(&self.graph, target)
             .map_err(|unsupported| Error::Unsupported(unsupported.describe(&self.bindings)))
     }
 
-    /// The workspace to report: an upper bound as long as the code is not known, and for executions
-    /// of other shapes.
+    /// Returns the workspace to report: `exact`, or an upper bound if the code is not known yet or
+    /// the shapes are dynamic.
     pub(crate) fn workspace_bytes(&self, target: &Target, choices: &Choices, exact: Option<u64>) -> Result<u64, Error> {
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
-                // Lowered as for the compiler: not on a thread of the host's. Where there can be no
-                // other, the limit does.
+                // Lowering needs a large stack, so it does not run on a host thread. If no thread
+                // can be started, the general limit is the bound.
                 let limit = rotini_emit::workspace_limit(&self.graph, target)?;
                 let graph = &self.graph;
                 let bound = on_own_thread(|| rotini_emit::workspace_bound_chosen(graph, target, choices))
@@ -68,16 +69,16 @@ impl Prepared {
                 if self.overridable.is_none() {
                     return Ok(bound);
                 }
-                // Other shapes may become other kernels, which leave more in memory: what they
-                // might need is reported as far as it is no burden.
+                // Other shapes may be lowered to other kernels, which keep more temporaries in
+                // memory. What these might need is reported as long as that is no burden.
                 Ok(bound.max(limit.min(bound.saturating_mul(TIMES).max(SMALL))))
             }
         }
     }
 
-    /// Refuses code that was made after the host could ask for the workspace, and that needs more
-    /// than was reported then: a host that allocated that much would give too little. Code that the
-    /// compiler made without schedules, for example, may need more.
+    /// Refuses new code that needs more workspace than was reported before it was compiled: a host
+    /// that allocated the reported size would pass too little. Code that the compiler made without
+    /// schedules, for example, may need more.
     pub(crate) fn expect_reported(&self, target: &Target, choices: &Choices, needed: u64) -> Result<(), Error> {
         let reported = self.workspace_bytes(target, choices, None)?;
         if needed > reported {
@@ -125,12 +126,12 @@ pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
     Ok(Prepared::new(graph))
 }
 
-/// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither
-/// compiles nor touches a device.
+/// Checks whether a graph can be compiled and executed for a target. Neither compiles nor uses a
+/// device.
 ///
 /// # Errors
 ///
-/// The first reason found.
+/// The first reason found, and the place in the graph.
 pub fn check(bytes: &[u8], target: &Target) -> Result<Prepared, Error> {
     let prepared = decode(bytes)?;
     prepared.check(target)?;

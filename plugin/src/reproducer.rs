@@ -1,17 +1,17 @@
-//! What is kept of a graph that does not compile: all that is needed to try again elsewhere.
+//! Reproducers: everything that is needed to repeat a failed compilation elsewhere.
 //!
 //! A reproducer is a directory:
 //!
 //! | File | Content |
 //! |---|---|
 //! | `graph.fb` | the graph as the host gave it |
-//! | `rotini.mlir` | the module that the compiler got |
+//! | `rotini.mlir` | the module that was passed to the compiler |
 //! | `command.txt` | the command line that compiles it |
-//! | `diagnostics.txt` | what the compiler said, up to 256 KiB |
+//! | `diagnostics.txt` | the compiler's diagnostics, up to 256 KiB |
 //! | `reproducer.json` | [`Versions`] |
 //!
-//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside
-//! them are never touched.
+//! There are at most [`LIMIT`] reproducers: the oldest are removed to make room. Other files and
+//! directories beside them are never touched.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
@@ -20,17 +20,17 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The file of the module. Every compilation gets this name for its source, because the name ends
-/// up in the code and must not vary.
+/// The file name of the module. Every compilation gets this name for its source, because the name
+/// becomes part of the code and must not vary.
 pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
 
-/// Reproducers that are kept.
+/// Maximum number of reproducers that are kept.
 pub const LIMIT: usize = 16;
-/// The directories' names: this, and the beginning of the graph's key.
+/// Prefix of a reproducer's directory name; the beginning of the graph's key follows.
 const PREFIX: &str = "failed-";
 const DIAGNOSTICS_LIMIT: usize = 256 * 1024;
 
-/// What a graph was compiled with.
+/// The versions, target and flags that a graph was compiled with, and the error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// rotini's version.
@@ -39,7 +39,7 @@ pub struct Versions {
     pub emitter: String,
     /// The compiler's build.
     pub compiler: String,
-    /// What was compiled for.
+    /// The target that was compiled for.
     pub target: String,
     /// The target's features.
     pub features: String,
@@ -52,23 +52,24 @@ pub struct Versions {
 /// A graph that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reproducer {
-    /// The graph as the host gave it; empty if it did not come from one.
+    /// The graph as the host gave it; empty if the module did not come from a graph.
     pub graph: Vec<u8>,
     /// The module.
     pub mlir: String,
-    /// What the compiler said.
+    /// The compiler's diagnostics.
     pub diagnostics: String,
-    /// What it was compiled with.
+    /// The versions, target and flags that the graph was compiled with.
     pub versions: Versions,
 }
 
 impl Reproducer {
-    /// Keeps it in a directory of directories, under a name that is the same for the same graph,
-    /// and makes room.
+    /// Writes the reproducer to a directory below `parent`, and removes the oldest reproducers
+    /// beyond the limit. The directory's name is derived from `name`, which is the same for the
+    /// same graph; one that exists is left as it is.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's errors.
     pub fn write(&self, parent: &Path, name: &str) -> io::Result<PathBuf> {
         let place = parent.join(format!("{PREFIX}{name}"));
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -76,8 +77,8 @@ impl Reproducer {
             return Ok(place);
         }
         make_room(parent, LIMIT.saturating_sub(1))?;
-        // Complete from the moment the name exists, whatever happens on the way; removed if it does
-        // not come to that.
+        // Written under a temporary name and renamed, so that a directory with the final name is
+        // always complete. The temporary directory is removed on failure.
         let directory = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
         let diagnostics = self.diagnostics.as_bytes();
         let diagnostics = diagnostics.get(..DIAGNOSTICS_LIMIT).unwrap_or(diagnostics);
@@ -91,18 +92,18 @@ impl Reproducer {
         )?;
         match fs::rename(directory.path(), &place) {
             Ok(()) => drop(directory.keep()),
-            // Another process was faster.
+            // Another process has written the same reproducer meanwhile.
             Err(_) if place.is_dir() => {}
             Err(error) => return Err(error),
         }
         Ok(place)
     }
 
-    /// Reads one back.
+    /// Reads a reproducer.
     ///
     /// # Errors
     ///
-    /// What the file system says, or that the directory is no reproducer.
+    /// The file system's errors, or that the directory is no reproducer.
     pub fn read(directory: &Path) -> io::Result<Self> {
         Ok(Reproducer {
             graph: fs::read(directory.join("graph.fb"))?,
@@ -112,7 +113,8 @@ impl Reproducer {
         })
     }
 
-    /// The command line, for a shell in the directory.
+    /// Returns the command line that compiles the module, for a shell in the reproducer's
+    /// directory.
     fn command(&self) -> String {
         let mut command = String::from("iree-compile");
         for flag in &self.versions.flags {
@@ -123,12 +125,12 @@ impl Reproducer {
     }
 }
 
-/// Removes the oldest, until at most `limit` are left.
+/// Removes the oldest reproducers until at most `limit` are left.
 fn make_room(parent: &Path, limit: usize) -> io::Result<()> {
     let mut present: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
-        // One that another process has just removed is gone all the same.
+        // Another process may have removed an entry since it was listed; it is skipped.
         if entry.file_name().to_string_lossy().starts_with(PREFIX)
             && let Ok(metadata) = entry.metadata()
             && metadata.is_dir()

@@ -18,22 +18,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// How much longer than it may take another process is waited for.
+/// Extra time to wait for another process that compiles the same graph, beyond the longest that the
+/// compilation may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The state that all handles of a process share. It ends with the last of them, so that nothing
-/// runs on after the library is closed.
+/// The state that all handles of a process share. It is dropped with the last handle, so that
+/// nothing keeps running after the library is closed.
 pub struct Runtime {
     /// The settings.
     pub config: Config,
-    /// The compiled graphs. Opened when first asked: serialized contexts do without.
+    /// The cache of compiled graphs. Opened on first use, because serialized contexts do not need
+    /// it.
     pub cache: LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>,
     instance: Instance,
     compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
-    /// The compilers whose code is looked for: the one that is here, or those that filled the
-    /// cache.
+    /// The compiler builds whose code is looked up in the cache: the build of the compiler on this
+    /// machine, or else the builds that filled the cache.
     builds: OnceLock<Result<Vec<String>, Error>>,
-    /// Whether the cache's directory says that the compiler's code is in it.
+    /// Set once this process has recorded the compiler's build in the cache directory, or failed
+    /// to.
     noted: OnceLock<()>,
     host: Settled<Arc<dyn Device>>,
     gpus: Settled<Option<Arc<dyn Gpus>>>,
@@ -41,15 +44,16 @@ pub struct Runtime {
     pub(crate) winners: Winners,
 }
 
-/// Forks behind each other in each of which the library can be used.
+/// Number of process generations that can use the library: the process that loaded it, and its
+/// nested forks.
 const PROCESSES: usize = 16;
 
-/// The state of each process: after a fork, the lock of the process before may be held by a thread
-/// that is not there.
+/// The shared state, by process generation. A forked child must not reuse its parent's slot: a
+/// thread that does not exist in the child may have held that lock during the fork.
 static SHARED: [Mutex<Weak<Runtime>>; PROCESSES] = [const { Mutex::new(Weak::new()) }; PROCESSES];
 
 impl Runtime {
-    /// The state of this process, made if no handle is alive.
+    /// Returns this process's state, and creates it if no handle is alive.
     ///
     /// # Errors
     ///
@@ -82,7 +86,7 @@ impl Runtime {
             dir: config.cache_dir.clone(),
             system_dirs: config.cache_path.clone(),
             disk_bytes: config.cache_size,
-            // Whoever compiles may need its time twice: once more with fallback flags.
+            // The other process may call the compiler twice: the second time with fallback flags.
             patience: config.compile_timeout.saturating_mul(2).saturating_add(PATIENCE),
             ..CacheConfig::default()
         };
@@ -101,7 +105,7 @@ impl Runtime {
         })
     }
 
-    /// The device of a new handle: the calling thread's current GPU, or the CPU.
+    /// Returns the device of a new handle: the calling thread's current GPU, or the CPU.
     ///
     /// # Errors
     ///
@@ -113,7 +117,7 @@ impl Runtime {
         }
     }
 
-    /// The GPUs that are used; `None` if the CPU is.
+    /// Returns the GPUs, or `None` if graphs run on the CPU.
     ///
     /// # Errors
     ///
@@ -126,7 +130,8 @@ impl Runtime {
                 #[cfg(feature = "cuda")]
                 DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
                 DeviceChoice::Auto => match gpu::hip(&self.config, &self.instance) {
-                    // There are GPUs, and the host's memory is theirs.
+                    // There are GPUs, so the host's buffers are in GPU memory, and the CPU cannot
+                    // replace them.
                     Err(error @ (Error::Forked(_) | Error::Driver(_))) => return Err(error),
                     gpus => gpus
                         .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
@@ -143,13 +148,13 @@ impl Runtime {
         })
     }
 
-    /// What devices are made with.
+    /// Returns the runtime instance that devices are created with.
     #[must_use]
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
 
-    /// The CPU.
+    /// Returns the CPU device.
     ///
     /// # Errors
     ///
@@ -160,43 +165,44 @@ impl Runtime {
         })
     }
 
-    /// The compiler.
+    /// Returns the compiler.
     ///
     /// # Errors
     ///
-    /// [`Error::NoCompiler`], saying where it was looked for.
+    /// [`Error::NoCompiler`], which lists the places that were searched.
     pub fn compiler(&self) -> Result<Arc<dyn Compiler>, Error> {
         if let Some(settled) = self.compiler.get() {
             return settled.clone();
         }
         let found = match Chosen::new(&self.config) {
             Ok(compiler) => Ok(Arc::new(compiler) as Arc<dyn Compiler>),
-            // No verdict: it is looked for again.
+            // A temporary failure is not stored: the next call searches again.
             Err(error) if error.passes => return Err(Error::NoCompiler(error.reason)),
             Err(error) => Err(Error::NoCompiler(error.reason)),
         };
         self.compiler.get_or_init(|| found).clone()
     }
 
-    /// Whether the compiler cannot even be searched for, because a system resource is exhausted.
+    /// Returns true if the search for the compiler cannot be completed now, because a system
+    /// resource is exhausted.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.compiler().is_err() && self.compiler.get().is_none()
     }
 
-    /// The builds of the compiler whose code is looked for: the one that is here. Where there is
-    /// none, those that filled the cache.
+    /// Returns the compiler builds whose code is looked up: the build of the compiler on this
+    /// machine, or, without a compiler, the builds that filled the cache.
     ///
     /// # Errors
     ///
-    /// [`Error::NoCompiler`] if there are none either.
+    /// [`Error::NoCompiler`] if there is no compiler and no such build is known.
     pub fn builds(&self) -> Result<&[String], Error> {
         if let Err(error) = self.compiler()
             && self.compiler.get().is_none()
         {
             return Err(error);
         }
-        // Settled now, whatever this thread saw before: another may have found the compiler
-        // meanwhile.
+        // The compiler is settled now, even if this thread got an error above: another thread may
+        // have found it since.
         let builds = self.builds.get_or_init(|| match self.compiler() {
             Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
             Err(error) => {
@@ -213,7 +219,8 @@ impl Runtime {
         builds.as_deref().map_err(Clone::clone)
     }
 
-    /// Lets machines without a compiler find what is in the cache's directory.
+    /// Records the compiler's build in the cache directory, so that machines without a compiler can
+    /// find its entries there.
     pub(crate) fn note_compiler(&self) {
         self.noted.get_or_init(|| {
             if let (Some(directory), Ok(compiler)) = (self.cache.dir(), self.compiler())

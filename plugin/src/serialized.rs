@@ -1,17 +1,17 @@
-//! Execution contexts as bytes: code and all that loading needs, for a process without a compiler
-//! and without a cache.
+//! Serialized execution contexts: code and everything that is needed to load it in a process
+//! without a compiler and without a cache.
 //!
 //! | Bytes | Content |
 //! |---|---|
 //! | 8 | magic, `\x89rotctx\n` |
-//! | 4 | version of the rest, little-endian; it also stands for how compiled code is called |
+//! | 4 | version of the rest and of compiled code's calling convention, little-endian |
 //! | 32 | BLAKE3 of magic, version and everything that follows |
-//! | the rest | header in postcard, then the code, then that of other shapes |
+//! | the rest | header in postcard, then the code, then the code for other shapes |
 //!
 //! Reading takes nothing on trust: bytes that are truncated, extended or changed anywhere are
-//! damaged, and only what is intact is asked whether it fits. The checksum is none against malice:
-//! the code runs with all rights of the process, so the bytes have to come from where a library
-//! could come from too.
+//! reported as damaged, and only intact bytes are checked for whether they fit the device. The
+//! checksum does not protect against malice: the code runs with all rights of the process, so the
+//! bytes must come from a source that is trusted as much as that of a library.
 
 use crate::error::Error;
 use bytes::Bytes;
@@ -20,45 +20,47 @@ use rotini_emit::{Argument, Signature};
 use rotini_graph::{Bindings, DataType, SlotRole};
 use serde::{Deserialize, Serialize};
 
-/// As in cache entries: not ASCII first, a newline last, so that a conversion of text is seen.
+/// Starts with a byte that is not ASCII and ends with a newline, as in cache entries, so that a
+/// text conversion is detected.
 const MAGIC: [u8; 8] = *b"\x89rotctx\n";
-/// Raised with every change to the header, or to what [`Signature`] says of the compiled function.
+/// Format version. Raised with every change to the header, or to what [`Signature`] says of the
+/// compiled function.
 const VERSION: u32 = 2;
 const HASH: usize = blake3::OUT_LEN;
 
-/// Compiled code and what another process has to know of it.
+/// Compiled code, with everything that another process needs to load it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portable {
-    /// What the code is.
+    /// Producer, target, workspace and dispatches of the code.
     pub facts: CodeFacts,
-    /// What one execution does.
+    /// Operations of one execution, roughly.
     pub operations: u64,
-    /// The buffers: element types and extents, which give their spans, and which are written, which
-    /// decides what may overlap.
+    /// The arguments: element types and extents, which give their spans, and which of them are
+    /// written, which decides which may overlap.
     pub signature: Signature,
     /// The vmfb.
     pub code: Bytes,
 }
 
-/// What the context of a graph whose shapes may change has to keep.
+/// The additional state of a context whose graph has dynamic shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerializedShapes {
     /// The graph as the host gave it.
     pub graph: Vec<u8>,
     /// Bytes of workspace for all shapes.
     pub workspace_bytes: u64,
-    /// The code of other shapes, by the shapes as numbers.
+    /// The code of each other set of shapes, with the shapes as numbers.
     pub known: Vec<(Vec<i64>, Portable)>,
 }
 
-/// A context that was read from bytes.
+/// A deserialized context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serialized {
     /// The code.
     pub portable: Portable,
-    /// The caller's labels.
+    /// The caller's uids and labels.
     pub bindings: Bindings,
-    /// If executions may be of other shapes.
+    /// The state for dynamic shapes, if the graph has them.
     pub shapes: Option<SerializedShapes>,
 }
 
@@ -66,7 +68,7 @@ pub struct Serialized {
 struct Header {
     producer: String,
     compiled_for: CompiledFor,
-    /// The caller's labels, in the order of the arguments.
+    /// The caller's uids and labels, in the order of the arguments.
     tensors: Vec<(i64, String)>,
     function: Function,
     shapes: Option<Shapes>,
@@ -87,7 +89,7 @@ struct Known {
     function: Function,
 }
 
-/// What makes two pieces of loaded code interchangeable, apart from the code.
+/// The properties that two pieces of interchangeable loaded code share, apart from the code itself.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Function {
     operations: u64,
@@ -138,8 +140,9 @@ impl Function {
 }
 
 impl Portable {
-    /// What tells loaded code apart. It is found from the code itself, never from what the bytes
-    /// claim, so that loaded code is never mistaken for that of a graph.
+    /// Returns the key of this code once it is loaded. The key is computed from the code itself,
+    /// never from what the bytes claim, so that this code is never mistaken for the code that
+    /// rotini compiled for a graph.
     ///
     /// # Errors
     ///
@@ -150,14 +153,14 @@ impl Portable {
         Ok(Key::of(&KeyInputs {
             graph: &content,
             compiled_for: &self.facts.compiled_for,
-            // No emitter's: the code is there already.
+            // Not the emitter's fingerprint, because the code exists already.
             emitter: "serialized execution context",
             flags: &[],
             compiler: &self.facts.producer,
         }))
     }
 
-    /// The bytes of a context.
+    /// Serializes a context.
     ///
     /// # Errors
     ///
@@ -189,7 +192,7 @@ impl Portable {
         Ok(bytes)
     }
 
-    /// A function with its code, which `rest` begins with.
+    /// Reads the code of a function from the beginning of `rest`.
     fn read(function: &Function, producer: String, header: &Header, rest: &mut &[u8]) -> Option<Self> {
         let (code, behind) = rest.split_at_checked(usize::try_from(function.code_bytes).ok()?)?;
         *rest = behind;
@@ -208,12 +211,12 @@ impl Portable {
 }
 
 impl Serialized {
-    /// The code and labels that the bytes of a context hold.
+    /// Decodes a serialized context.
     ///
     /// # Errors
     ///
-    /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact one of another
-    /// version.
+    /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact context of another
+    /// format version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let damaged = Error::DamagedContext;
         let (magic, rest) = bytes.split_first_chunk().ok_or(damaged("it ends before its content"))?;
@@ -246,8 +249,8 @@ impl Serialized {
             Some(shapes) => {
                 let mut known = Vec::with_capacity(shapes.known.len().min(rest.len()));
                 for other in &shapes.known {
-                    // The same arguments but for their shapes, so that the same buffers go to the
-                    // same places.
+                    // The arguments must be the same except for their shapes, so that the same uids
+                    // bind to the same arguments.
                     let is_same = |(a, b): (&Slot, &Slot)| (a.dtype, a.role) == (b.dtype, b.role);
                     let others = &other.function.arguments;
                     if others.len() != arguments.len() || !others.iter().zip(arguments).all(is_same) {
@@ -354,7 +357,8 @@ mod tests {
         }
     }
 
-    /// However a header is put together in memory, this is the order of its fields in the bytes.
+    /// Pins the order of the header's fields in the bytes, which must not change with the structs
+    /// in memory.
     #[test]
     fn a_header_is_written_field_by_field() {
         let (portable, tensors) = some();
@@ -380,7 +384,7 @@ mod tests {
         assert_eq!(status(&[&bytes[..], b"\0"].concat()), Status::InvalidValue);
     }
 
-    /// Bytes of a later version are intact, and none of ours.
+    /// Bytes of a later version are intact, but not in this version's format.
     #[test]
     fn another_version_is_foreign() {
         let content = b"whatever a later version has here";
@@ -390,7 +394,8 @@ mod tests {
         assert_eq!(status(&bytes), Status::NotApplicable);
     }
 
-    /// A checksum proves no origin: parts that contradict each other are found behind it.
+    /// A checksum does not prove where bytes come from: contradictory parts are detected even if it
+    /// matches.
     #[test]
     fn parts_have_to_fit() {
         let sealed = |header: &Header, code: &[u8]| {

@@ -1,11 +1,11 @@
-//! The table is complete, and `docs/settings.md` says the same.
+//! Tests that the table of settings is complete, and that `docs/settings.md` is generated from it.
 
 use super::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Where the repository is.
+/// Returns the root of the repository.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
@@ -23,8 +23,8 @@ fn the_page_on_settings_is_the_table() {
     );
 }
 
-/// Every name that any source mentions is in the table, and whatever the table has is mentioned
-/// somewhere else.
+/// Every name that a source mentions is in the table, and every name of the table is mentioned
+/// outside of it.
 #[test]
 fn the_table_has_every_name() {
     let mut found = BTreeSet::new();
@@ -41,8 +41,8 @@ fn the_table_has_every_name() {
     ] {
         collect(&root().join(directory), &mut found);
     }
-    // No variables: the engine's name, the C preprocessor's, CMake's, the end of one of TheRock's,
-    // and one that a test has to be unknown.
+    // Names that are no variables: the engine's name, names of the C preprocessor and of CMake, the
+    // end of one of TheRock's names, and one that a test requires to be unknown.
     for other in [
         "ROTINI_CARGO_TARGET_DIR",
         "ROTINI_LINKER",

@@ -1,9 +1,9 @@
-//! Measured choices: which form of a graph was the fastest on this device, as `rotini tune` found.
+//! Measured choices: the form of a graph that `rotini tune` found to be the fastest on this device.
 //!
-//! A [`Record`] is a note in the cache's directory, under the hash of the graph, the device with
-//! its driver, the compiler's build and the lowering's fingerprint: whatever changes one of them
-//! makes the record unreachable. Contexts are created with the winner's [`Choices`], without a
-//! measurement. A record that cannot be read is as good as none.
+//! A [`Record`] is a note in the cache directory, under the hash of the graph, the device with its
+//! driver, the compiler's build and the lowering's fingerprint: a change to any of them makes the
+//! record unreachable. Contexts are created with the winner's [`Choices`], without a measurement. A
+//! record that cannot be read is treated as missing.
 
 use crate::compile::tuned_keys;
 use crate::device::Device;
@@ -14,84 +14,84 @@ use rotini_emit::Choices;
 use rotini_graph::NormalGraph;
 use serde::{Deserialize, Serialize};
 
-/// The form of records.
+/// Version of the record format.
 pub const FORMAT: u32 = 1;
 
-/// What times mean.
+/// The source of a record's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// Measured on the device.
     Measured,
-    /// Predicted, from what an emulator counted.
+    /// Predicted from what an emulator counted.
     Predicted,
 }
 
-/// What was found about one graph on one device.
+/// The results of tuning one graph on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
     /// The graph's name, for people.
     pub graph: String,
-    /// What was compiled for.
+    /// The target that was compiled for.
     pub target: String,
-    /// The device, as [`Device::measured_on`] says it.
+    /// The device, as reported by [`Device::measured_on`].
     pub device: String,
     /// The compiler's build.
     pub compiler: String,
     /// rotini's version.
     pub rotini: String,
-    /// Seconds since 1970 at which it was last changed.
+    /// Time of the last change, in seconds since 1970.
     pub changed_unix: u64,
-    /// What the times mean.
+    /// The source of the times.
     pub clock: Clock,
-    /// Whether results were held against the reference; if not, against those of the usual form,
-    /// because the reference would take too long.
+    /// Whether results were compared with the reference. If not, they were compared with those of
+    /// the usual form, because the reference would take too long.
     pub by_reference: bool,
-    /// Operations of an execution, where counting them makes sense; a multiply and an add are two.
+    /// Operations of one execution, where counting them makes sense; a multiply-add is two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<f64>,
-    /// Whether times are predictions of kernels that are unlike those that were held against
+    /// Whether the times are predictions for kernels that are unlike those that were compared with
     /// hardware.
     #[serde(default)]
     pub is_extrapolated: bool,
     /// The candidates, the usual form first.
     pub tried: Vec<Tried>,
-    /// The choices of the fastest candidate that computes right results, once all are measured.
+    /// The choices of the fastest candidate with right results; `None` until all are measured.
     pub winner: Option<String>,
 }
 
 /// A candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// Its choices, as text.
+    /// The choices, as text.
     pub choices: String,
-    /// What became of it.
+    /// The result of trying it.
     pub outcome: Outcome,
-    /// Microseconds by the closed form of the schedules that were chosen, if there is one.
+    /// Microseconds by the closed form, if there is one for the schedules of these choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_us: Option<f64>,
-    /// Its time, if it was measured.
+    /// The time of an execution, if it was measured or predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
 }
 
-/// Microseconds of an execution.
+/// The time of one execution, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Time {
-    /// The median of the turns.
+    /// The median over the turns.
     pub median_us: f64,
     /// The 95 % interval of the median.
     pub interval_us: [f64; 2],
     /// The number of turns.
     pub turns: u32,
-    /// Whether it is slower than the fastest with 95 % confidence, turn by turn.
+    /// Whether it is slower than the fastest candidate with 95 % confidence, compared turn by turn.
     #[serde(default)]
     pub is_beaten: bool,
 }
 
-/// What became of a candidate.
+/// The result of trying a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -99,11 +99,11 @@ pub enum Outcome {
     Untried,
     /// It emits the same code as this earlier candidate.
     Same(String),
-    /// Its results are right.
+    /// The results are right.
     Right,
-    /// Its results are wrong: it is never used.
+    /// The results are wrong: the candidate is never used.
     Wrong(String),
-    /// It does not compile, or does not run.
+    /// The candidate does not compile, or does not run.
     Failed(String),
 }
 
@@ -112,8 +112,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text; that it is of another form, or that it has choices that nobody
-    /// could have.
+    /// A description of what is wrong: text that cannot be parsed, another format version, choices
+    /// that do not exist, or a winner without right results.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let record: Record = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if record.format != FORMAT {
@@ -132,17 +132,17 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns the record as it is stored.
+    /// Returns the record as it is stored: as JSON.
     ///
     /// # Errors
     ///
-    /// Numbers that JSON does not have.
+    /// If a number cannot be represented in JSON.
     pub fn text(&self) -> Result<Vec<u8>, Error> {
         serde_json::to_vec(self).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Takes over what another record of the same problem knows: candidates that are wrong stay
-    /// wrong, and the later record's times count.
+    /// Merges two records of the same problem. A candidate that either of them found wrong stays
+    /// wrong. Times are those of the record with a winner, or else of the more recent one.
     #[must_use]
     pub fn merged(self, other: Record) -> Record {
         let (mut later, earlier) =
@@ -172,8 +172,8 @@ impl Record {
         later
     }
 
-    /// The right candidate with the shortest time; the first, which is the usual form, if it takes
-    /// at most 3 % longer and may be as fast.
+    /// Returns the right candidate with the shortest time. The first one, which is the usual form,
+    /// is preferred if it takes at most 3 % longer and is not slower with 95 % confidence.
     #[must_use]
     pub fn best(&self) -> Option<&Tried> {
         const NEARLY: f64 = 1.03;
@@ -188,8 +188,8 @@ impl Record {
     }
 }
 
-/// Returns the choices that were measured to be the fastest for a graph on a device; none if
-/// nothing was measured, or the usual ones were the fastest.
+/// Returns the choices that were measured to be the fastest for a graph on a device. The usual
+/// choices if nothing was measured, or if they were the fastest.
 pub fn winner(runtime: &Runtime, graph: &NormalGraph, device: &dyn Device) -> Choices {
     let Ok(keys) = tuned_keys(runtime, graph, device) else {
         return Choices::default();
@@ -207,7 +207,7 @@ pub fn winner(runtime: &Runtime, graph: &NormalGraph, device: &dyn Device) -> Ch
     choices
 }
 
-/// Returns the record under a key, if there is one that can be read.
+/// Returns the record under a key, or `None` if there is none that can be read.
 #[must_use]
 pub fn read(runtime: &Runtime, key: &Key) -> Option<Record> {
     let note = runtime.cache.note(key)?;
@@ -216,11 +216,11 @@ pub fn read(runtime: &Runtime, key: &Key) -> Option<Record> {
         .ok()
 }
 
-/// Stores a record; whether the next process will find it.
+/// Stores a record. Returns whether the next process will find it.
 ///
 /// # Errors
 ///
-/// Numbers that JSON does not have.
+/// If a number cannot be represented in JSON.
 pub fn store(runtime: &Runtime, key: &Key, record: &Record) -> Result<bool, Error> {
     Ok(runtime.cache.keep_note(key, &record.text()?))
 }

@@ -1,9 +1,9 @@
-//! Tuning on request of a program's environment: with `ROTINI_TUNE` set, `rotini tune` measures
-//! each graph that has no record on this device, before the graph is used for the first time.
+//! Tuning on demand: with `ROTINI_TUNE` set, `rotini tune` measures each graph that has no record
+//! on this device before the graph is used for the first time.
 //!
-//! The measurement runs in a process of its own, one graph at a time. It writes its record into
-//! the cache, where [`crate::tuned`] reads it. A program that does not exist or fails costs a
-//! warning: the graph is then used in its usual form.
+//! The measurement runs in a separate process, one graph at a time. That process writes the record
+//! into the cache, where [`crate::tuned`] reads it. If the program is missing or fails, a warning
+//! is logged and the graph is used in its usual form.
 
 use crate::compile::tuned_keys;
 use crate::device::Device;
@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Bytes of the program's error output that a warning quotes.
+/// Maximum number of characters of the program's error output that a warning quotes.
 const MOST_QUOTED: usize = 500;
 
 /// Runs `rotini tune` on a graph if `ROTINI_TUNE` names the program and the graph has no record.
@@ -31,7 +31,7 @@ pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&Nor
     let Ok(keys) = tuned_keys(runtime, graph, device) else {
         return;
     };
-    // A graph that this process has used stays in the form in which it was used.
+    // A graph that this process has already used keeps the form that it was used in.
     let is_settled = || {
         keys.iter()
             .any(|key| runtime.winners.get(key).is_some() || is_measured(runtime, key))
@@ -49,11 +49,12 @@ pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&Nor
         Target::Rocm { .. } => "hip",
         Target::Cuda { .. } => "cuda",
     };
-    // Starting a process leaves thread-local state behind: not on a thread of the host's.
+    // Starting a process leaves thread-local state behind, so it must not happen on a host thread.
     let ran = on_own_thread(|| run(program, device, bytes));
     match ran.map_err(|error| Error::Internal(error.to_string())) {
         Ok(Ok(())) => {}
-        // A wrong candidate is an error of the program's; the record is there and counts.
+        // The program also exits with an error if a candidate computes wrong results. The record
+        // was written all the same, and is used.
         Ok(Err(reason)) if is_settled() => tracing::warn!("ROTINI_TUNE: {}: {reason}", program.display()),
         Ok(Err(reason)) => tracing::warn!("ROTINI_TUNE: {} measured nothing: {reason}", program.display()),
         Err(error) => tracing::warn!("ROTINI_TUNE: {error}"),
@@ -73,7 +74,7 @@ fn run(program: &Path, device: &str, graph: &[u8]) -> Result<(), String> {
         .args(["tune", "--device", device, "--plugin"])
         .arg(plugin)
         .arg(file.path())
-        // The plugin that the process loads must not tune.
+        // The plugin that the child process loads must not tune in turn.
         .env_remove("ROTINI_TUNE")
         .stdin(Stdio::null())
         .output()

@@ -1,12 +1,12 @@
-//! Hashes of what is emitted, to prove that a change of the lowering changes nothing, or to list
-//! what it changes. No compiler is needed.
+//! Hashes of the emitted modules, to prove that a change of the lowering changes nothing, or to
+//! list its changes. No compiler is needed.
 //!
 //! Each case of the conformance suite and each of 2,000 random graphs has a line with its name and
 //! a hash of the module and the compiler's flags for each target of [`TARGETS`]. The first run
-//! writes the file that is named; later ones compare with it, and exit with 1 if anything differs.
+//! writes the named file; later runs compare with it, and exit with 1 if anything differs.
 //!
-//! With `ROTINI_QUIRKS=each`, the hashes of an eighth of the graphs also cover what they are
-//! lowered to without each quirk.
+//! With `ROTINI_QUIRKS=each`, the hashes of an eighth of the graphs also cover the lowerings
+//! without each quirk.
 
 #![expect(clippy::print_stdout, reason = "a command of developers")]
 
@@ -22,13 +22,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Random graphs, from the seed 0 on, if `ROTINI_GRAPHS` and `ROTINI_SEED` say nothing else.
+/// Number of random graphs, from the seed 0 on; `ROTINI_GRAPHS` and `ROTINI_SEED` override these.
 const RANDOM: u64 = 2000;
-/// Graphs that differ are listed up to this number.
+/// Maximum number of differing graphs that are listed.
 const LISTED: usize = 40;
 
-/// Returns the hash of what a graph is lowered to with these sets of quirks avoided, `declined`, or
-/// the error.
+/// Returns the hash of a graph's lowerings with these sets of quirks avoided, `declined`, or the
+/// error.
 fn emitted(bytes: &[u8], target: &Target, avoided: &[Quirks]) -> String {
     let Ok(prepared) = check(bytes, target) else {
         return "declined".to_owned();

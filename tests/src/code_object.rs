@@ -1,5 +1,5 @@
-//! Reads compiled AMD GPU code: what each kernel uses, from the metadata in its ELF notes and from
-//! its assembly.
+//! Reads compiled AMD GPU code: the resources of each kernel, from the metadata in its ELF notes
+//! and from its assembly.
 
 use anyhow::{Context as _, Result, bail};
 use object::Endianness;
@@ -8,7 +8,7 @@ use object::read::elf::{ElfFile, FileHeader as _, SectionHeader as _};
 use rmpv::Value;
 use std::path::Path;
 
-/// The type of the note that holds the metadata, as LLVM's AMDGPU usage guide gives it.
+/// Type of the note that holds the metadata, from LLVM's AMDGPU usage guide.
 const NT_AMDGPU_METADATA: u32 = 32;
 
 /// One kernel.
@@ -16,26 +16,26 @@ const NT_AMDGPU_METADATA: u32 = 32;
 pub struct Kernel {
     /// Its name.
     pub name: String,
-    /// Vector registers that did not fit and went to memory.
+    /// Number of vector registers that were spilled to memory.
     pub spilled_vgprs: u64,
-    /// Scalar registers that did not fit.
+    /// Number of spilled scalar registers.
     pub spilled_sgprs: u64,
     /// Bytes of private memory per work item.
     pub scratch_bytes: u64,
-    /// Vector registers.
+    /// Number of vector registers.
     pub vgprs: u64,
-    /// Matrix instructions in its code.
+    /// Number of matrix instructions in its code.
     pub mfma: usize,
-    /// Those of them that multiply floats of eight bits.
+    /// Number of those that multiply 8-bit floats.
     pub mfma_f8: usize,
 }
 
-/// All kernels in a directory that the compiler dumped code objects (`.hsaco`) and assembly
-/// (`.rocmasm`) to.
+/// Returns all kernels in a directory with the compiler's dumped code objects (`.hsaco`) and
+/// assembly (`.rocmasm`).
 ///
 /// # Errors
 ///
-/// If a file cannot be read or is not what it seems.
+/// If a file cannot be read or has another format.
 pub fn kernels(directory: &Path) -> Result<Vec<Kernel>> {
     let mut kernels = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -66,7 +66,7 @@ pub fn kernels(directory: &Path) -> Result<Vec<Kernel>> {
     Ok(kernels)
 }
 
-/// The kernels of one code object, without their assembly.
+/// Returns the kernels of one code object, without their assembly.
 fn of_code_object(bytes: &[u8]) -> Result<Vec<Kernel>> {
     let file = ElfFile::<FileHeader64<Endianness>>::parse(bytes)?;
     let (endian, data) = (file.endian(), file.data());

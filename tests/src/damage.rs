@@ -5,7 +5,7 @@ use rand::RngExt as _;
 use rand::seq::IndexedRandom as _;
 use rand_chacha::ChaCha8Rng;
 
-/// Numbers at which lengths, offsets, extents and products of them break.
+/// Values at which lengths, offsets, extents and their products tend to break.
 const EDGES: [u64; 14] = [
     0,
     1,
@@ -38,9 +38,9 @@ pub fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
         0 => bytes.truncate(at),
         1 => bytes[at] ^= 1 << rng.random_range(0..8),
         2 => bytes[at] = rng.random(),
-        // A number of any width, aligned as FlatBuffers aligns it: an edge, or what was there and a
-        // little more or less. Of the latter many a graph survives, with another extent, stride,
-        // uid, type or mode.
+        // A number of any width, aligned as in FlatBuffers: an edge value, or a small change of the
+        // old value. Many graphs survive the latter, with another extent, stride, uid, type or
+        // mode.
         choice @ 3..=5 => {
             let width = *[1, 2, 4, 8].choose(rng).unwrap();
             let at = at - at % width;
@@ -55,7 +55,7 @@ pub fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
             };
             place.copy_from_slice(&number.to_le_bytes()[..width]);
         }
-        // An offset moved by words, so that it points to something of another type.
+        // An offset moved by words, so that its target has another type.
         6 => {
             let at = at - at % 4;
             if let Some(word) = bytes[at..].first_chunk_mut::<4>() {
@@ -64,7 +64,7 @@ pub fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
                     .to_le_bytes();
             }
         }
-        // A part of another one, in between or in place.
+        // A part of another graph, inserted or written over.
         choice => {
             let other = others.choose(rng).unwrap();
             let from = rng.random_range(0..other.len()) & !3;

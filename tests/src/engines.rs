@@ -1,4 +1,4 @@
-//! Other engines than rotini's, of those in `benches`, driven as a host drives any.
+//! The other engines of `benches`, driven as a host drives any engine.
 
 use crate::cases::Case;
 use crate::harness::{Memory, poison, stored};
@@ -9,7 +9,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_reference::{Buffers, compare, evaluate, execute, fill, tolerance};
 use std::collections::HashMap;
 
-/// Executions of a context: the second finds things as the first left them.
+/// Executions per context: the second one starts from the state that the first one left.
 const EXECUTIONS: usize = 2;
 
 /// Alignment of the buffers' addresses that hipDNN promises, in bytes.
@@ -30,7 +30,7 @@ impl Other {
     ///
     /// # Errors
     ///
-    /// If it is not there, does not behave as a plugin, or gives no handle.
+    /// If the file is missing, does not behave as a plugin, or gives no handle.
     pub fn load(name: &str) -> Result<Self> {
         // SAFETY: the file is a plugin that this workspace builds.
         let plugin = unsafe { Plugin::load(plugin::engine(name)?) }?;
@@ -41,11 +41,11 @@ impl Other {
         Ok(Other { plugin, handle, id })
     }
 
-    /// Whether the engine runs a graph.
+    /// Returns true if the engine runs a graph.
     ///
     /// # Errors
     ///
-    /// The plugin's, or an engine that is not its own.
+    /// The plugin's, or if it returns an unknown engine id.
     pub fn is_applicable(&self, graph: &Graph) -> Result<bool> {
         match self.handle.applicable(&rotini_wire::encode(graph))?.as_slice() {
             [] => Ok(false),
@@ -61,7 +61,7 @@ impl Other {
     ///
     /// # Errors
     ///
-    /// The plugin's, or if it needs more workspace than it said.
+    /// The plugin's, or if the context needs more workspace than was estimated.
     pub fn context(&self, graph: &Graph) -> Result<Context> {
         let (config, bytes) = (engine_config(self.id), rotini_wire::encode(graph));
         let estimate = self.handle.workspace_estimate(&config, &bytes)?;
@@ -72,16 +72,16 @@ impl Other {
     }
 }
 
-/// Executes a context of a case and judges it as `rotini run` judges: an output is right within
-/// hipDNN's tolerances, or within what a right kernel can make of it. rotini's own tests want the
-/// latter of every output, which is more than other engines promise.
+/// Executes a context of a case and judges it as `rotini run` does: an output is right if it is
+/// within hipDNN's tolerances, or within the error bounds of a correct kernel. rotini's own tests
+/// require the latter of every output, which is more than other engines promise.
 ///
-/// `inputs` are those of [`fill_all`](rotini_reference::fill_all), or [`finite`] for an engine that
-/// multiplies hidden values by 0.
+/// `inputs` come from [`fill_all`](rotini_reference::fill_all), or from [`finite`] for an engine
+/// that multiplies hidden values by 0.
 ///
 /// # Errors
 ///
-/// Whatever is not as it must be.
+/// Any wrong output, failed call or write outside the buffers.
 pub fn judge(case: &Case, context: &Context, inputs: &Buffers) -> Result<()> {
     let mut graph = case.graph.clone();
     graph.validate()?;

@@ -1,4 +1,4 @@
-//! What a case that ran right proves: the operation, its types and its layouts.
+//! Derives facts from a case that ran right: operations, types and layouts that work.
 
 use crate::cases::Case;
 use rotini_graph::{
@@ -6,21 +6,21 @@ use rotini_graph::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One thing that ran right.
+/// One combination that ran right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {
     /// An operation on tensors in memory.
     Node {
         /// Its kind.
         operation: String,
-        /// Its mode, or nothing.
+        /// Its mode, or an empty text.
         mode: String,
-        /// Types of the tensors that it reads and writes, and the one it computes in.
+        /// The types of the tensors that it reads, of those that it writes, and its compute type.
         types: [String; 3],
         /// One of [`LAYOUTS`].
         layout: String,
     },
-    /// An operation with something that not all of its kind have.
+    /// An operation with an optional feature of its kind.
     Feature {
         /// Its kind.
         operation: String,
@@ -44,7 +44,7 @@ impl Fact {
         }
     }
 
-    /// One line, which [`parse`](Self::parse) reads.
+    /// Returns the fact as one line, which [`parse`](Self::parse) reads.
     #[must_use]
     pub fn line(&self) -> String {
         match self {
@@ -59,7 +59,7 @@ impl Fact {
         }
     }
 
-    /// The fact of a line.
+    /// Parses the fact of a line.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
@@ -83,11 +83,11 @@ impl Fact {
     }
 }
 
-/// What cases prove that all ran right.
+/// Returns the facts that these cases prove if all ran right.
 #[must_use]
 pub fn facts(cases: &[Case]) -> BTreeSet<Fact> {
     let mut facts = BTreeSet::new();
-    // What nodes of each kind have, and how many nodes there are.
+    // The features of each kind's nodes, and the number of nodes.
     let mut kinds: BTreeMap<&str, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     for Case { graph, .. } in cases {
         for node in &graph.nodes {
@@ -100,7 +100,7 @@ pub fn facts(cases: &[Case]) -> BTreeSet<Fact> {
         }
         facts.extend(graph_fact(graph));
     }
-    // What some nodes of a kind have and others have not.
+    // Features that only some nodes of a kind have.
     for (operation, (nodes, counts)) in kinds {
         let some = counts.into_iter().filter(|(_, count)| *count < nodes);
         facts.extend(some.map(|(feature, _)| Fact::with(operation, feature)));
@@ -108,7 +108,7 @@ pub fn facts(cases: &[Case]) -> BTreeSet<Fact> {
     facts
 }
 
-/// An operation's mode, where its kind has modes.
+/// Returns an operation's mode, if its kind has modes.
 fn mode(op: &Op) -> String {
     match op {
         Op::Pointwise(op) => op.mode.name().to_owned(),
@@ -140,7 +140,7 @@ fn mode(op: &Op) -> String {
 /// A tensor of a node with its field's name.
 type Field<'g> = (&'static str, &'g Tensor);
 
-/// The tensors that a node reads and those that it writes.
+/// Returns the tensors that a node reads and those that it writes.
 fn tensors<'g>(graph: &'g Graph, node: &Node) -> (Vec<Field<'g>>, Vec<Field<'g>>) {
     let (mut read, mut written) = (Vec::new(), Vec::new());
     let of = |id: TensorId| &graph.tensors[id.index()];
@@ -149,7 +149,7 @@ fn tensors<'g>(graph: &'g Graph, node: &Node) -> (Vec<Field<'g>>, Vec<Field<'g>>
     (read, written)
 }
 
-/// Different types in the order in which they come.
+/// Returns the distinct types, in order of appearance.
 fn types(types: impl Iterator<Item = DataType>) -> String {
     let mut names: Vec<String> = Vec::new();
     for name in types.map(|dtype| dtype.to_string()) {
@@ -160,7 +160,7 @@ fn types(types: impl Iterator<Item = DataType>) -> String {
     names.join(", ")
 }
 
-/// An operation proves its types and its layout if it has nothing that is kept from memory.
+/// Returns the facts of a node: its types and its layout are proven only if no tensor is virtual.
 fn node_facts(graph: &Graph, node: &Node) -> Vec<Fact> {
     let (read, written) = tensors(graph, node);
     let all = || read.iter().chain(&written).map(|(_, tensor)| *tensor);
@@ -182,7 +182,7 @@ fn node_facts(graph: &Graph, node: &Node) -> Vec<Fact> {
     if matches!(node.op, Op::Pointwise(_)) && read.iter().any(is_narrow) {
         layouts.push("broadcast");
     }
-    // A body says itself what it computes in.
+    // A body determines its own compute types.
     let compute = match node.op {
         Op::CustomOp(_) => "its own".to_owned(),
         _ => node.compute.to_string(),
@@ -206,8 +206,8 @@ pub const LAYOUTS: [&str; 6] = [
     "broadcast",
 ];
 
-/// How tensors lie in memory, by the one that is the least usual. Where they lie in both usual
-/// orders, it is the first.
+/// Returns the least usual layout among the tensors. A tensor that fits both usual orders counts as
+/// the first one.
 fn layout(tensors: &[&Tensor]) -> &'static str {
     let repeats = |tensor: &&Tensor| {
         let mut axes = tensor.dims.iter().zip(&tensor.strides);
@@ -248,7 +248,7 @@ fn layout(tensors: &[&Tensor]) -> &'static str {
     }
 }
 
-/// Graphs of several nodes: their operations in order.
+/// Returns the fact of a graph with several nodes: their operations in order.
 fn graph_fact(graph: &Graph) -> Option<Fact> {
     let name = |node: &Node| match &node.op {
         Op::Pointwise(op) => op.mode.name().to_owned(),
@@ -268,11 +268,11 @@ fn graph_fact(graph: &Graph) -> Option<Fact> {
     })
 }
 
-/// What a node has that not all of its kind need to have.
+/// Returns the optional features of a node.
 fn features(graph: &Graph, node: &Node) -> BTreeSet<String> {
     let (read, written) = tensors(graph, node);
     let mut features = BTreeSet::new();
-    // A mode says how many operands there are; lists have no optional ones.
+    // A pointwise mode determines the number of operands; lists have no optional ones.
     if !matches!(node.op, Op::Pointwise(_)) {
         features.extend(read.iter().chain(&written).map(|(name, _)| (*name).to_owned()));
     }

@@ -27,54 +27,54 @@ use rotini_reference::{Buffers, Profile, evaluate, fill_all, fill_all_with};
 use std::borrow::Borrow;
 use std::time::{Duration, Instant};
 
-/// Cases whose bounds say little of most elements: attention may round weights to the type of v, of
-/// which a step is a quarter of the value or more.
+/// Cases whose bounds are loose for most elements: attention may round weights to the type of v,
+/// whose steps are a quarter of the value or more.
 const COARSE: [&str; 2] = ["lp_f8e5m2_sdpa", "lp_f4e2m1_sdpa"];
 
-/// The plugin on a device, with a cache directory of the tests' own.
+/// The plugin on a device, with a cache directory for the tests.
 pub struct Runner {
     handle: Handle,
     engine: i64,
     place: Place,
-    /// What inputs are filled with, if not with what their consumers ask for.
+    /// Profile that inputs are filled with; `None`: the profiles that their consumers ask for.
     profile: Option<Profile>,
-    /// The seed of what inputs are filled with.
+    /// Seed of the inputs' elements.
     seed: u64,
-    /// How often a context is executed.
+    /// Number of executions per context.
     executions: usize,
 }
 
-/// What one run reports besides its verdict.
+/// Measurements of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Bytes of workspace asked for before anything was compiled.
+    /// Bytes of workspace reported before compilation.
     pub estimate: usize,
     /// Bytes of workspace of the context.
     pub exact: usize,
-    /// Bytes of workspace asked for again, when the graph was cached.
+    /// Bytes of workspace reported again, with the graph cached.
     pub estimate_cached: usize,
-    /// The largest share of what was allowed that any element used up.
+    /// The largest error of an element, as a share of its allowed error.
     pub worst: f64,
-    /// Elements that were judged.
+    /// Number of judged elements.
     pub elements: usize,
-    /// Those of them whose bounds say little.
+    /// Number of judged elements with loose bounds.
     pub blunt: usize,
-    /// How long the context took to create: to compile, if nothing like it was compiled before.
+    /// Time to create the context: to compile, if nothing equal was compiled before.
     pub creation: Duration,
 }
 
 impl Runner {
-    /// Loads the plugin.
+    /// Loads the plugin for the CPU.
     ///
     /// # Errors
     ///
-    /// If it is not there, or does not behave as a plugin.
+    /// If it is missing, or does not behave as a plugin.
     pub fn cpu() -> Result<Self> {
         environment::cpu_with(environment::Workspace::TheTests)?;
         Self::new(Place::Host)
     }
 
-    /// Loads the plugin for the GPU that the tests are to use: [`gpu`].
+    /// Loads the plugin for the GPU that the tests use: [`gpu`].
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl Runner {
         Self::new(Place::Gpu(environment::gpu_with(environment::Workspace::TheTests)?))
     }
 
-    /// As [`Runner::gpu`], in a process of which this is the only one: all kernels are the
-    /// compiler's own, none has a schedule.
+    /// Loads the plugin as [`Runner::gpu`] does, without schedules: all kernels are the compiler's
+    /// own. The process must not have another runner.
     ///
     /// # Errors
     ///
@@ -94,9 +94,9 @@ impl Runner {
         Self::gpu()
     }
 
-    /// On the host a context is executed twice, since the second execution takes other ways than
-    /// the first: what was bound is bound already. On a GPU once: an execution replays a launch
-    /// plan and leaves nothing behind for the next, as those cases prove that are executed [more
+    /// Creates a runner. On the host a context is executed twice, since the second execution takes
+    /// another path: its arguments are bound already. On a GPU once: an execution replays a launch
+    /// plan and leaves no state for the next, as the cases prove that are executed [more
     /// often](Self::executing_twice).
     fn new(place: Place) -> Result<Self> {
         // SAFETY: the file is the plugin that this workspace builds.
@@ -118,7 +118,7 @@ impl Runner {
         })
     }
 
-    /// The same with inputs filled by a profile.
+    /// Returns the runner with inputs filled by a profile.
     #[must_use]
     pub fn filled_with(self, profile: Profile) -> Self {
         Runner {
@@ -127,14 +127,14 @@ impl Runner {
         }
     }
 
-    /// The same, but every context is executed twice, on the same memory.
+    /// Returns a runner that executes every context twice, on the same memory.
     #[must_use]
     pub fn executing_twice(self) -> Self {
         Runner { executions: 2, ..self }
     }
 
-    /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and tells which fail and
-    /// why.
+    /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and reports failures with
+    /// their causes.
     ///
     /// # Panics
     ///
@@ -144,7 +144,7 @@ impl Runner {
         let run = |case: &Case| {
             let outcome = self.run(case, alignment)?;
             let Outcome { elements, blunt, .. } = outcome;
-            // Special values have bounds that say little.
+            // Special values have loose bounds.
             ensure!(
                 self.profile.is_some() || COARSE.contains(&case.name.as_str()) || blunt * 4 <= elements,
                 "only {} of {elements} elements are judged sharply",
@@ -157,8 +157,8 @@ impl Runner {
         watch.expect_none_slow();
     }
 
-    /// The same for graphs that somebody else encoded; what their bytes mean must be what they were
-    /// made of.
+    /// Runs graphs from another encoder as [`expect_all`](Self::expect_all) does; their bytes must
+    /// decode to the expected graphs.
     ///
     /// # Panics
     ///
@@ -172,7 +172,7 @@ impl Runner {
         self.expect(encoded, trial, run);
     }
 
-    /// The same for cases on given buffers.
+    /// Runs cases with given buffers as [`expect_all`](Self::expect_all) does.
     ///
     /// # Panics
     ///
@@ -187,7 +187,7 @@ impl Runner {
         self.expect(data, trial, run);
     }
 
-    /// Runs what is not proven.
+    /// Runs the trials that are not proven.
     #[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
     fn expect<'a, T: Sync>(
         &self,
@@ -195,7 +195,7 @@ impl Runner {
         trial: impl Fn(&'a T) -> Trial<'a> + Sync,
         run: impl Fn(&'a T) -> Result<()> + Sync,
     ) {
-        // Verdicts are about the usual seed.
+        // Verdicts hold for the usual seed only.
         let verdicts = match self.seed {
             SEED => Verdicts::of_this_process(self.is_on_gpu()),
             _ => Ok(None),
@@ -204,7 +204,7 @@ impl Runner {
         selection::expect(all, trial, self.is_on_gpu(), verdicts.as_ref(), run);
     }
 
-    /// What is tried of a case, on the buffers that this fills in.
+    /// Returns the trial of a case on the harness's own buffers.
     fn trial<'a>(&self, case: &'a Case, alignment: usize) -> Trial<'a> {
         Trial {
             case,
@@ -234,21 +234,21 @@ impl Runner {
     }
 
     /// Runs a case from its bytes to its outputs, on buffers whose addresses are multiples of
-    /// `alignment` and of nothing larger, and judges them.
+    /// `alignment` and of no larger power of two, and judges them.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn run(&self, case: &Case, alignment: usize) -> Result<Outcome> {
         self.run_encoded(case, &rotini_wire::encode(&case.graph), alignment)
     }
 
-    /// [`run`](Self::run) with bytes that the second encoder made, which must mean what they were
-    /// made of.
+    /// Runs [`run`](Self::run) with the second encoder's bytes, which must decode to the expected
+    /// graph.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn run_second(&self, Encoded { case, bytes }: &Encoded, alignment: usize) -> Result<Outcome> {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
@@ -257,7 +257,7 @@ impl Runner {
         self.run_encoded(case, bytes, alignment)
     }
 
-    /// [`run`](Self::run) with bytes that somebody else encoded.
+    /// Runs [`run`](Self::run) with given bytes.
     fn run_encoded(&self, case: &Case, bytes: &[u8], alignment: usize) -> Result<Outcome> {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
@@ -294,7 +294,7 @@ impl Runner {
         })
     }
 
-    /// What a case is executed on.
+    /// Returns the buffers that a case is executed on.
     fn inputs(&self, graph: &Graph) -> Result<Buffers> {
         Ok(match self.profile {
             Some(profile) => fill_all_with(graph, self.seed, profile)?,
@@ -302,11 +302,11 @@ impl Runner {
         })
     }
 
-    /// Executes a context of a case, however it was made, and judges its outputs.
+    /// Executes a context of a case, however it was created, and judges its outputs.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn judge(&self, case: &Case, subject: &dyn Subject, alignment: usize) -> Result<f64> {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
@@ -316,12 +316,12 @@ impl Runner {
             .map(|judged| judged.worst)
     }
 
-    /// Executes a context with other shapes, which make a graph of its own, on data of a seed, and
+    /// Executes a context with other shapes, described by a separate graph, on data of a seed, and
     /// judges its outputs.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn judge_shapes(
         &self,
         graph: &Graph,
@@ -338,22 +338,22 @@ impl Runner {
             .map(|judged| judged.worst)
     }
 
-    /// Runs a case on given buffers. Its outputs are judged if the reference gives the case a
-    /// meaning on them; that nothing else is read or written holds in any case.
+    /// Runs a case on given buffers. Its outputs are judged if the reference defines them for these
+    /// inputs; accesses outside the buffers are checked in any case.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn run_on(&self, data: &Data) -> Result<()> {
         let bytes = rotini_wire::encode(&data.case.graph);
         self.judge_made(data, || Ok(self.handle.context(&engine_config(self.engine), &bytes)?))
     }
 
-    /// [`run_on`](Self::run_on) of a context, however it was made.
+    /// Judges a context of [`run_on`](Self::run_on), however it was created.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn judge_on(&self, data: &Data, context: &Context) -> Result<()> {
         self.judge_made(data, || Ok(context))
     }

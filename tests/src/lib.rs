@@ -1,14 +1,14 @@
-//! What the suites share: the cases and what each proves, graphs whose shapes change, a harness
+//! Code that the suites share: the cases and their facts, graphs with changing shapes, a harness
 //! that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
 //!
-//! | Suite | What it asserts |
+//! | Suite | Scope |
 //! |---|---|
-//! | `conformance` | on the CPU, in one process: cases, random and mutated graphs, attributes, and what is compiled for MI300 |
-//! | `emulated` | on the emulated MI300: cases, random graphs, calls of HIP, memory, order on streams |
-//! | `process` | the C ABI; caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
+//! | `conformance` | the CPU, one process: cases, random graphs, attributes; code for MI300 |
+//! | `emulated` | the emulated MI300: cases, random graphs, HIP calls, memory, stream order |
+//! | `process` | the C ABI; caches, compilers, contexts between processes: kills, faults, leaks |
 //!
-//! Each is one program, because linking them is most of what building them costs. Cases that were
-//! right before are [not executed each time](proven).
+//! Each suite is one program, because linking dominates the build time. Cases that passed before
+//! are [not executed each time](proven).
 
 #![allow(
     rustdoc::private_intra_doc_links,
@@ -33,7 +33,7 @@ pub mod shapes;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The targets for which all that is emitted is looked at, without a compiler.
+/// The targets whose emitted code is checked, without a compiler.
 pub const EMITTED_FOR: [&str; 7] = [
     "cpu",
     "x86-64-v3",
@@ -44,14 +44,14 @@ pub const EMITTED_FOR: [&str; 7] = [
     "sm_80",
 ];
 
-/// What a run chooses by, `ROTINI_TEST_SEED`; 0 where it is not set.
+/// Returns the seed by which a run chooses, `ROTINI_TEST_SEED`; 0 if it is not set.
 #[must_use]
 pub fn seed() -> u64 {
     let text = std::env::var("ROTINI_TEST_SEED").unwrap_or_default();
     text.parse().unwrap_or_default()
 }
 
-/// How much a mass test does: the first number, or the second in a full run
+/// Returns the size of a mass test: the first number, or the second in a full run
 /// (`ROTINI_TEST_SCALE=full`).
 #[must_use]
 pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
@@ -61,8 +61,7 @@ pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
     }
 }
 
-/// Returns a share of these, one in this many on average, which [`seed`] chooses. A full run has
-/// all.
+/// Returns a share of these, on average one in `one_in`, chosen by [`seed`]. A full run has all.
 #[must_use]
 pub fn share_of<T>(all: Vec<T>, one_in: u64) -> Vec<T> {
     let one_in = scaled([one_in, 1]);

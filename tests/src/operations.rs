@@ -1,9 +1,9 @@
-//! Writes `docs/operations.md` from what executed right.
+//! Writes `docs/operations.md` from the facts of right executions.
 //!
-//! Two runs feed it, the conformance run on the CPU and the one on the emulated MI300. Each keeps
-//! what its cases prove in a file of `tests/operations`. The document joins both files and the
-//! declined graphs. A run fails if its facts differ from its file, or the document from the files.
-//! `scripts/operations` writes them.
+//! Two runs provide facts: the conformance run on the CPU and the one on the emulated MI300. Each
+//! keeps the facts of its cases in a file of `tests/operations`. The document combines both files
+//! and the declined graphs. A run fails if its facts differ from its file, or the document from the
+//! files. `scripts/operations` writes them.
 
 #![expect(clippy::expect_used, reason = "what cannot be compared has failed")]
 
@@ -14,15 +14,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The runs, by the files of their facts.
+/// The runs, named as the files of their facts.
 const RUNS: [&str; 2] = ["cpu", "gfx942"];
 
-/// Compares what cases prove that all ran right with what is kept of this run, or keeps it if
+/// Compares the facts of cases that all ran right with this run's file, or writes the file if
 /// `ROTINI_OPERATIONS=write`.
 ///
 /// # Panics
 ///
-/// If they differ, or nothing can be kept.
+/// If they differ, or the file cannot be written.
 #[expect(clippy::print_stdout, reason = "what is left out is told")]
 pub fn record(run: &str, cases: &[Case]) {
     for (variable, why) in [
@@ -63,13 +63,13 @@ fn document() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md")
 }
 
-/// What an operation reads, writes and computes in.
+/// Types that an operation reads, writes and computes in.
 type Types = [String; 3];
 
-/// The runs in which an operation was right, by layout.
+/// The runs in which an operation was right, per layout.
 type Row = [BTreeSet<&'static str>; LAYOUTS.len()];
 
-/// What is known with the runs that it is known from.
+/// The facts, each with the runs that prove it.
 type Known = BTreeMap<Fact, BTreeSet<&'static str>>;
 
 fn known() -> Known {
@@ -84,7 +84,7 @@ fn known() -> Known {
     known
 }
 
-/// As runs stand in the tables.
+/// Returns the mark of some runs in the tables.
 fn mark(runs: &BTreeSet<&str>) -> &'static str {
     match (runs.contains("cpu"), runs.contains("gfx942")) {
         (true, true) => "✓",
@@ -133,7 +133,7 @@ fn rendered() -> String {
 }
 
 fn section(text: &mut String, known: &Known, title: &str, operations: &[&str]) {
-    // By the operation's position here, its mode and its types.
+    // Keyed by the operation's position here, its mode and its types.
     let mut rows: BTreeMap<(usize, String, Types), Row> = BTreeMap::new();
     for (fact, runs) in known {
         let Fact::Node {
@@ -157,7 +157,7 @@ fn section(text: &mut String, known: &Known, title: &str, operations: &[&str]) {
         return;
     }
     let _ = writeln!(text, "\n## {title}\n");
-    // Modes of which the same is known share a row.
+    // Modes with the same marks share a row.
     let mut shared: BTreeMap<(usize, Types, [&str; LAYOUTS.len()]), Vec<String>> = BTreeMap::new();
     for ((position, mode, types), cells) in &rows {
         let cells = std::array::from_fn(|index| mark(&cells[index]));
@@ -243,7 +243,7 @@ fn graphs(text: &mut String, known: &Known) {
     }
 }
 
-/// What `check` says of every declined case, without the names in it.
+/// Writes the reasons of `check` for every declined case, without the names in them.
 fn declined(text: &mut String) {
     let targets = [Target::Cpu, Target::parse("gfx942").expect("a known target")];
     let mut rows: BTreeMap<String, (BTreeSet<&'static str>, BTreeSet<&'static str>)> = BTreeMap::new();

@@ -1,32 +1,33 @@
-//! Where the plugin under test is.
+//! Locates the plugin under test.
 
 use anyhow::{Context as _, Result, bail};
 use std::path::PathBuf;
 
-/// The shared library: `ROTINI_PLUGIN`, else the one that Cargo built beside this test.
+/// Returns the shared library: `ROTINI_PLUGIN`, else the one that Cargo built beside this test.
 ///
 /// # Errors
 ///
-/// If it is not there. Never skipped: a suite without its subject proves nothing.
+/// If it is missing. Never skipped: a suite without its subject proves nothing.
 pub fn path() -> Result<PathBuf> {
     built("ROTINI_PLUGIN", "librotini_plugin.so", "rotini-artifact")
 }
 
-/// The emulated HIP library: `ROTINI_HIP_EMULATOR`, else the one that Cargo built beside this test.
+/// Returns the emulated HIP library: `ROTINI_HIP_EMULATOR`, else the one that Cargo built beside
+/// this test.
 ///
 /// # Errors
 ///
-/// If it is not there.
+/// If it is missing.
 pub fn emulator() -> Result<PathBuf> {
     built("ROTINI_HIP_EMULATOR", "libamdhip64.so", "rotini-hip-emulator")
 }
 
-/// Another engine than rotini's, of those in `benches`: `reference`, `faulty` or `onnxruntime`, as
-/// Cargo built it beside this test.
+/// Returns another engine of `benches`, `reference`, `faulty` or `onnxruntime`, as Cargo built it
+/// beside this test.
 ///
 /// # Errors
 ///
-/// If it is not there.
+/// If it is missing.
 pub fn engine(name: &str) -> Result<PathBuf> {
     beside(&format!("lib{name}_engine.so"), &format!("rotini-{name}-engine"))
 }
@@ -38,7 +39,7 @@ fn built(variable: &str, name: &str, package: &str) -> Result<PathBuf> {
     }
 }
 
-/// What Cargo built beside this test.
+/// Returns a library that Cargo built beside this test.
 fn beside(name: &str, package: &str) -> Result<PathBuf> {
     let executable = std::env::current_exe().context("this test has no path")?;
     let places = executable

@@ -1,5 +1,5 @@
-//! Tests of several processes: a test starts itself again, and the environment tells the child its
-//! part.
+//! Tests of several processes: a test starts itself again, and an environment variable gives the
+//! child its part.
 //!
 //! No test spells its own name for that: the standard test harness runs each test on a thread with
 //! the test's name.
@@ -14,31 +14,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a child: the part that it plays in its test, which is the only one that it runs.
+/// Variable that is set in a child: the part that it plays in its test, the only test that it runs.
 const CHILD: &str = "ROTINI_TEST_CHILD";
 
-/// The part that this process plays in its test; `None` in the process that started it all. A part
-/// ends with the test that started it, also when that fails.
+/// Returns the part that this process plays in its test; `None` in the parent. A child dies with
+/// its parent, also when the test fails.
 #[must_use]
 pub fn part() -> Option<String> {
     let part = std::env::var(CHILD).ok()?;
-    // Where it cannot be, only a test that fails leaves processes.
+    // If this is not supported, only a failing test leaves processes behind.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     Some(part)
 }
 
-/// The name of the test that runs on this thread.
+/// Returns the name of the test that runs on this thread.
 ///
 /// # Errors
 ///
-/// If it is no test's own thread, but one that a test has started.
+/// If the thread is not a test's own, but one that a test has started.
 pub fn this_test() -> Result<String> {
     let thread = std::thread::current();
     let name = thread.name().filter(|name| name.contains("::"));
     Ok(name.context("this thread has no test's name")?.to_owned())
 }
 
-/// A test in another process.
+/// Returns a command that runs a test in another process.
 ///
 /// # Errors
 ///
@@ -49,7 +49,8 @@ pub fn test_command(test: &str, part: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// The test of this thread in another process, on the CPU, with a cache directory.
+/// Returns a command that runs this thread's test in another process, on the CPU, with a cache
+/// directory.
 ///
 /// # Errors
 ///
@@ -58,7 +59,7 @@ pub fn command(part: &str, cache: &Path) -> Result<Command> {
     command_of(&this_test()?, part, cache)
 }
 
-/// As [`command`], for threads that a test has started.
+/// Returns a command as [`command`] does, for threads that a test has started.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ pub fn without_compiler(command: &mut Command) -> &mut Command {
         .env("ROTINI_COMPILE_WORKER", nowhere)
 }
 
-/// Waits for a process that is to succeed, and tells what it wrote.
+/// Waits for a process that must succeed, and returns its output.
 ///
 /// # Errors
 ///
@@ -92,12 +93,12 @@ pub fn finish(child: Child) -> Result<String> {
     let Output { status, stdout, stderr } = child.wait_with_output()?;
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     ensure!(status.success(), "{status}\n{stdout}{stderr}");
-    // A filter that matches nothing is a success too.
+    // A filter that matches nothing succeeds too.
     ensure!(stdout.contains("1 passed"), "no test was run: {stdout}");
     Ok(stdout.into_owned())
 }
 
-/// Runs a process to its end, as [`finish`].
+/// Runs a process to its end, as [`finish`] does.
 ///
 /// # Errors
 ///
@@ -106,7 +107,7 @@ pub fn run(command: &mut Command) -> Result<String> {
     finish(command.spawn().context("the test cannot be started again")?)
 }
 
-/// A graph that compiles quickly: `y = max(x + b, 0)` over as many elements.
+/// Returns a graph that compiles quickly: `y = max(x + b, 0)` over this number of elements.
 #[must_use]
 pub fn small_graph(elements: i64) -> Graph {
     let mut builder = GraphBuilder::new("small");
@@ -119,10 +120,10 @@ pub fn small_graph(elements: i64) -> Graph {
     builder.build()
 }
 
-/// Longer than any machine needs for what tests wait for.
+/// Timeout that no correct run reaches on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 ///
 /// # Errors
 ///
@@ -136,13 +137,13 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Lines that processes leave for each other in a file. One small append is one write: lines do not
-/// mix.
+/// A file of lines through which processes communicate. One small append is one write, so lines do
+/// not interleave.
 #[derive(Clone, Debug)]
 pub struct Notes(PathBuf);
 
 impl Notes {
-    /// The notes in a file, which need not be there.
+    /// Opens the notes in a file, which need not exist.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Notes(path)
@@ -154,7 +155,7 @@ impl Notes {
         &self.0
     }
 
-    /// Leaves a line.
+    /// Appends a line.
     ///
     /// # Errors
     ///
@@ -164,21 +165,22 @@ impl Notes {
         Ok(file.write_all(format!("{line}\n").as_bytes())?)
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// How often a line is there.
+    /// Returns the number of occurrences of a line.
     #[must_use]
     pub fn count(&self, line: &str) -> usize {
         self.lines().iter().filter(|one| *one == line).count()
     }
 }
 
-/// The processes that run with a cache directory, whoever started them, by their command lines.
+/// Returns the command lines of the processes that run with a cache directory, whoever started
+/// them.
 ///
 /// # Errors
 ///
@@ -188,7 +190,8 @@ pub fn running_with(cache: &Path) -> Result<Vec<String>> {
     let mut running = Vec::new();
     for item in fs::read_dir("/proc")? {
         let directory = item?.path();
-        // What is no process, is not ours or has ended has none.
+        // Entries that are no process, belong to another user or have ended have no readable
+        // environment.
         let environment = fs::read(directory.join("environ")).unwrap_or_default();
         if environment.split(|&byte| byte == 0).any(|variable| variable == wanted) {
             let command = fs::read(directory.join("cmdline")).unwrap_or_default();

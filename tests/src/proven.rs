@@ -15,10 +15,12 @@
 //! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
 //! |---|---|---|
 //! | not set, or `ROTINI_CASE` names cases | every case | nothing |
-//! | `trust` | what is not proven, of voided cases a share, and a twentieth of what is proven, chosen by `ROTINI_TEST_SEED` | nothing |
-//! | `quick` | what is not proven, of voided cases a share | nothing |
-//! | `prove` | what is not proven, all voided cases, and a twentieth of what is proven | the cases that were right |
+//! | `trust` | unproven cases, a share of the voided, a twentieth of the proven | nothing |
+//! | `quick` | unproven cases, a share of the voided | nothing |
+//! | `prove` | unproven cases, all voided, a twentieth of the proven | the cases that were right |
 //! | `full` | every case | the cases that were right |
+//!
+//! `ROTINI_TEST_SEED` chooses the twentieth and the share.
 
 mod book;
 mod field;
@@ -40,33 +42,33 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// One in this many proven cases is executed anyway.
+/// Interval at which proven cases are executed anyway.
 const AGAIN: u64 = 20;
 
-/// One in this many cases is executed whose verdicts have another ground.
+/// Interval at which cases are executed whose verdicts have another ground.
 const VOIDED: u64 = 12;
 
-/// How a case is executed and judged.
+/// The manner in which a case is executed and judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial<'a> {
     /// The case.
     pub(crate) case: &'a Case,
     /// The graph's bytes.
     pub(crate) bytes: Vec<u8>,
-    /// The buffers, if they are not what the harness fills in.
+    /// The buffers, if not the harness's.
     pub(crate) inputs: Option<&'a Buffers>,
-    /// What the harness fills in, if not what consumers ask for.
+    /// The harness's fill profile; `None`: the profiles that consumers ask for.
     pub(crate) profile: Option<Profile>,
     /// Alignment of the buffers' addresses, in bytes.
     pub(crate) alignment: usize,
-    /// How often it is executed.
+    /// Number of executions.
     pub(crate) executions: usize,
     /// Whether the reference judges the outputs.
     pub(crate) has_meaning: bool,
 }
 
 impl Trial<'_> {
-    /// As the trial stands in the file: the same case is tried in several ways.
+    /// Returns the trial's name in the file: the same case is tried in several ways.
     fn name(&self) -> String {
         let mut name = self.case.name.replace(char::is_whitespace, "_");
         if self.inputs.is_some() {
@@ -79,9 +81,9 @@ impl Trial<'_> {
         name
     }
 
-    /// Adds to a hash how the graph is executed and judged, and on what.
+    /// Hashes the inputs and the manner in which the graph is executed and judged.
     fn hash_manner(&self, hasher: &mut blake3::Hasher) {
-        // Taken apart so that what is added to a trial and forgotten here does not compile.
+        // Destructured, so that a new field of a trial that is forgotten here does not compile.
         let Trial {
             case: _,
             bytes: _,
@@ -102,19 +104,18 @@ impl Trial<'_> {
     }
 }
 
-/// What all verdicts on a device depend on.
+/// The common dependencies of all verdicts on a device.
 struct Ground {
-    /// The sources.
+    /// Hash of the sources.
     sources: blake3::Hash,
     compiled_for: CompiledFor<Target>,
     compiler: String,
-    /// The lowering. Tests plant another.
+    /// The lowering. Tests inject another one.
     lower: fn(&NormalGraph, &Target) -> Result<Emitted, EmitError>,
 }
 
 impl Ground {
-    /// The device of this process, which is set up for it, and the compiler that the plugin will
-    /// find.
+    /// Returns the ground of this process: its device, and the compiler that the plugin will find.
     fn of_this_process(on_gpu: bool) -> Result<Self> {
         let runtime = Runtime::new(Config::from_env())?;
         let device = runtime.default_device()?;
@@ -128,7 +129,7 @@ impl Ground {
         })
     }
 
-    /// Returns what a trial that the plugin accepts is known by, if it is right.
+    /// Returns the verdict that a trial gets if it is right; an error if the plugin declines it.
     fn verdict(&self, trial: &Trial<'_>) -> Result<Verdict> {
         let target = &self.compiled_for.target;
         let plan = check(&trial.bytes, target)?;
@@ -137,7 +138,7 @@ impl Ground {
         graph.validate()?;
         let content = ContentKey::of(&ContentInputs {
             mlir: emitted.mlir.as_bytes(),
-            // The ground has the CPU's features and the compiler.
+            // The ground covers the CPU's features and the compiler.
             compiled_for: &CompiledFor::from(target.to_string()),
             flags: &[emitted.flags, target.fallback_flags()].concat(),
             compiler: "",
@@ -146,7 +147,7 @@ impl Ground {
         let operations = rotini_emit::operations(&plan.graph);
         let mut hasher = blake3::Hasher::new_derive_key("rotini verdict v2");
         field(&mut hasher, content.as_bytes());
-        // The meaning, how tensors become arguments, and the ways of executing.
+        // The meaning, the mapping from tensors to arguments, and the ways of executing.
         field(&mut hasher, format!("{graph:?}").as_bytes());
         let bindings = format!("{:?} {:?} {bound} {operations}", plan.bindings, emitted.signature);
         field(&mut hasher, bindings.as_bytes());
@@ -157,7 +158,7 @@ impl Ground {
         })
     }
 
-    /// Returns what all trials have in common.
+    /// Returns the hash of the ground.
     fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new_derive_key("rotini verdict's ground v1");
         field(&mut hasher, self.sources.as_bytes());
@@ -174,14 +175,14 @@ fn shortened(hash: blake3::Hash) -> String {
     hash.to_hex()[..16].to_owned()
 }
 
-/// What is done with verdicts.
+/// The handling of verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mode {
-    /// Whether they are believed.
+    /// Whether verdicts are trusted.
     trusts: bool,
-    /// Whether a share of what is proven is executed all the same.
+    /// Whether a share of the proven trials is executed nevertheless.
     repeats: bool,
-    /// Whether they are written.
+    /// Whether verdicts are written.
     writes: bool,
 }
 
@@ -203,10 +204,10 @@ impl Mode {
     }
 }
 
-/// Why a trial is not executed.
+/// The reason why a trial is not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// It was right, and nothing changed that its result depends on.
+    /// It was right, and nothing that its result depends on has changed.
     Proven,
     /// It was right under another judge or on another processor; this run executes a share of
     /// those.
@@ -223,17 +224,17 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// The verdicts that count for this process; `None` if none do.
+    /// Returns the verdicts that apply to this process; `None` if none do.
     ///
     /// # Errors
     ///
-    /// If what they stand on cannot be read, or the plugin was not built from these sources.
+    /// If their ground cannot be read, or the plugin was not built from these sources.
     pub(crate) fn of_this_process(on_gpu: bool) -> Result<Option<Self>> {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let Some(mode) = Mode::parse(&variable("ROTINI_TEST_PROVEN"))? else {
             return Ok(None);
         };
-        // What is asked for by name is executed, and another device is another matter.
+        // Cases selected by name are always executed, and verdicts do not apply to another device.
         if !variable("ROTINI_CASE").is_empty() || !variable("ROTINI_TEST_DEVICE").is_empty() {
             return Ok(None);
         }
@@ -258,13 +259,13 @@ impl Verdicts {
         }))
     }
 
-    /// Returns what a trial is known by, if it is right; `None` if the plugin declines it, or it
-    /// does not lower: then it is executed, and printed.
+    /// Returns the verdict that a trial gets if it is right; `None` if the plugin declines it, or
+    /// it does not lower: then it is executed and reported.
     pub(crate) fn verdict(&self, trial: &Trial<'_>) -> Option<Verdict> {
         self.ground.verdict(trial).ok()
     }
 
-    /// Returns why a trial need not be executed; `None` if it must be.
+    /// Returns the reason why a trial need not be executed; `None` if it must be.
     pub(crate) fn passed(&self, trial: &Trial<'_>, verdict: &Verdict) -> Option<Passed> {
         let name = trial.name();
         let known = self.known.get(&name)?;
@@ -280,8 +281,8 @@ impl Verdicts {
         is_left_out.then_some(Passed::Voided)
     }
 
-    /// Writes which trials are proven now, by what was executed or before; the others of the run
-    /// are no more.
+    /// Writes the verdicts of the trials that are proven now, by execution or before; the other
+    /// trials of the run lose theirs.
     pub(crate) fn record(&self, trials: Vec<(Trial<'_>, Option<Verdict>)>) -> Result<()> {
         if !self.mode.writes {
             return Ok(());
@@ -295,7 +296,7 @@ impl Verdicts {
     }
 }
 
-/// Whether a seed chooses a case: one in `every`, on average.
+/// Returns true if a seed selects a case: on average one in `every`.
 fn is_chosen(seed: u64, name: &str, every: u64) -> bool {
     let mut hasher = blake3::Hasher::new();
     field(&mut hasher, &seed.to_le_bytes());

@@ -1,18 +1,18 @@
 //! Reports of the compiler's defects for its authors, from the register of quirks.
 //!
-//! The module of a report is the guard's, lowered without the quirk's workaround: nothing of it is
-//! kept in the repository.
+//! The module of a report is the guard's, lowered without the quirk's workaround; it is not stored
+//! in the repository.
 
 use crate::cases::Case;
 use anyhow::{Context as _, Result};
 use rotini_emit::{Backend, Description, Effect, Guard, Quirks, Target, emit_avoiding};
 
-/// The target whose code shows the quirks of a backend: without schedules of rotini, whose kernels
-/// meet none of the compiler's defects.
+/// Returns the target whose code shows the quirks of a backend: without rotini's schedules, whose
+/// kernels avoid the compiler's defects.
 ///
 /// # Panics
 ///
-/// If a target that is named here is not known.
+/// If a target that is named here is unknown.
 #[must_use]
 #[expect(clippy::panic, reason = "names that are written here")]
 pub fn target(backend: Backend) -> Target {
@@ -25,10 +25,10 @@ pub fn target(backend: Backend) -> Target {
     target.unscheduled().unwrap_or(target)
 }
 
-/// A module that shows a defect, and how it is compiled.
+/// A module that shows a defect, and its compiler flags.
 #[derive(Clone, Debug)]
 pub struct Reproducer {
-    /// Where the code runs.
+    /// The backend that runs the code.
     pub backend: Backend,
     /// The case of the conformance suite that guards the quirk.
     pub case: &'static str,
@@ -43,7 +43,7 @@ pub struct Reproducer {
 ///
 /// # Errors
 ///
-/// If the guard is none of `cases`, or cannot be lowered.
+/// If the guard is not among `cases`, or cannot be lowered.
 pub fn reproducer(one: &Description, cases: &[Case]) -> Result<Option<Reproducer>> {
     let (backend, case, added) = match one.guard {
         Guard::Case(backend, case) => (backend, case, &[][..]),
@@ -65,8 +65,8 @@ pub fn reproducer(one: &Description, cases: &[Case]) -> Result<Option<Reproducer
     }))
 }
 
-/// Returns the report of a quirk in Markdown. `cases`: those of the conformance suite; `seen`: what
-/// the guard said when it failed.
+/// Returns the report of a quirk in Markdown. `cases`: the conformance suite; `seen`: the guard's
+/// message when it failed.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub fn report(one: &Description, cases: &[Case], seen: &str) -> Result<String> {
         Effect::Crash | Effect::Rejected => "The module compiles.",
         Effect::Slow => "The module compiles within seconds.",
     };
-    // The first sentence, or what stands before its colon.
+    // The first sentence, or its part before a colon.
     let ends = [". ", ": "].map(|end| one.what.find(end).unwrap_or(one.what.len()));
     let summary = one.what.get(..ends[0].min(ends[1])).unwrap_or(one.what);
     Ok(format!(

@@ -1,5 +1,5 @@
-//! Normalizations over rows of any length, as frameworks send them: sizes that nobody chose for a
-//! compiler.
+//! Normalizations over rows of any length, as frameworks send them: sizes that were not chosen to
+//! suit a compiler.
 
 use crate::cases::{Case, Norm, Order, softmax, spread};
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +8,7 @@ use rotini_graph::{DataType, Graph, NormPhase};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is computed of each row.
+/// The operation on each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// Layernorm without statistics.
@@ -17,7 +17,7 @@ pub enum Family {
     LayernormTraining,
     /// The gradients of a layernorm.
     LayernormBackward,
-    /// The same with statistics that are found again.
+    /// The gradients of a layernorm with recomputed statistics.
     LayernormBackwardFound,
     /// RMSNorm without its statistic.
     RmsNorm,
@@ -31,11 +31,11 @@ pub enum Family {
     Spread,
     /// Batchnorm with statistics, saved and running: a row is a channel.
     Batchnorm,
-    /// The same, channels last.
+    /// Batchnorm with statistics, channels last.
     BatchnormLast,
     /// The gradients of a batchnorm.
     BatchnormBackward,
-    /// The same, channels last.
+    /// The gradients of a batchnorm, channels last.
     BatchnormBackwardLast,
 }
 
@@ -59,7 +59,7 @@ impl Family {
 }
 
 impl Family {
-    /// The length of the shortest rows: a reduction reduces something.
+    /// Returns the minimum row length: a reduction must reduce something.
     #[must_use]
     pub fn least(self) -> i64 {
         if matches!(self, Family::Softmax | Family::Spread) {
@@ -87,31 +87,31 @@ impl FromStr for Family {
     }
 }
 
-/// Rows of one length.
+/// A set of rows of one length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// What is computed.
+    /// The operation.
     pub family: Family,
-    /// How many there are.
+    /// Number of rows.
     pub rows: i64,
-    /// The extents along which they lie.
+    /// Extents of the axes that form a row.
     pub extents: Vec<i64>,
-    /// The type of what is large.
+    /// Type of the large tensors.
     pub dtype: DataType,
 }
 
-/// Lengths beyond those that are all tried: of vocabularies, of pixels, beside powers of two.
+/// Lengths beyond those that are all tested: of vocabularies, of pixels, near powers of two.
 pub const LARGE: [i64; 40] = [
     1101, 1151, 1201, 1279, 1283, 1437, 1536, 1537, 1601, 1999, 2049, 2187, 2304, 2305, 2561, 3001, 3071, 3137, 3333,
     4095, 4097, 4099, 5001, 5121, 6401, 7919, 8191, 8193, 9999, 12289, 16385, 21128, 30522, 32001, 50257, 65537,
     100_003, 250_002, 524_287, 1_048_577,
 ];
 
-/// The most elements that a sample judges: each is emulated.
+/// Maximum number of elements that a sample judges: each is emulated.
 const MOST_ELEMENTS: i64 = 1 << 18;
 
 impl Rows {
-    /// A name that says everything.
+    /// Returns a name that describes the rows completely.
     #[must_use]
     pub fn name(&self) -> String {
         let extents: Vec<String> = self.extents.iter().map(i64::to_string).collect();
@@ -128,7 +128,7 @@ impl Rows {
         let axes = self.extents.len();
         let norm = Norm::new(&dims, dtype, Order::First);
         let channels = |order| {
-            // The first extent is the batch's.
+            // The first extent is the batch.
             let mut dims = dims.clone();
             dims.swap(0, 1);
             Norm::new(&dims, dtype, order)
@@ -163,7 +163,7 @@ impl Rows {
 impl FromStr for Rows {
     type Err = String;
 
-    /// Reads what [`Rows::name`] makes.
+    /// Parses a name from [`Rows::name`].
     fn from_str(text: &str) -> Result<Self, String> {
         let &[family, extents, dtype] = text.split('_').collect::<Vec<_>>().as_slice() else {
             return Err(format!("{text} is not FAMILY_ROWSxLENGTH_TYPE"));
@@ -186,10 +186,11 @@ impl FromStr for Rows {
     }
 }
 
-/// Rows from a seed: every family and type in turn, and the more lengths the more there are.
+/// Returns `count` sets of rows from a seed: every family in turn, with random types; a larger
+/// count covers more lengths.
 ///
-/// A quarter of the lengths is below 64, half of them below 1101 and a quarter above; a third of
-/// the rows lies along two axes where that is possible.
+/// A quarter of the lengths is at most 64, half of them at most 1100 and a quarter from [`LARGE`];
+/// a third of the rows spans two axes where that is possible.
 #[must_use]
 pub fn sample(seed: u64, count: usize) -> Vec<Rows> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -216,7 +217,7 @@ pub fn sample(seed: u64, count: usize) -> Vec<Rows> {
         .collect()
 }
 
-/// Two extents with this product, the first of which is the smaller.
+/// Returns two extents with this product, the first of which is the smaller.
 fn split(length: i64) -> Vec<i64> {
     let divides = |first: &i64| length % first == 0;
     let first = (1..=length).take_while(|first| first * first <= length).filter(divides);

@@ -1,5 +1,5 @@
-//! Graphs of hipDNN's own samples. Their hosts differ from others: they execute with a null
-//! workspace and never ask how much is needed.
+//! Graphs of hipDNN's own samples. Unlike other hosts, these execute with a null workspace and
+//! never ask for its size.
 
 use rotini_graph::{Batchnorm, BatchnormBackward, DataType, Graph, GraphBuilder, Scalar, TensorId};
 
@@ -9,7 +9,8 @@ const CHANNEL: [i64; 4] = [1, 16, 1, 1];
 /// `BATCHNORM_DEFAULT_EPSILON`.
 const EPSILON: f64 = 1e-5;
 
-/// `samples/batchnorm/BnTraining.cpp` and `BnBackward.cpp`, in the layouts and types that they run.
+/// Returns the graphs of `samples/batchnorm/BnTraining.cpp` and `BnBackward.cpp`, in the layouts
+/// and types that they run.
 #[must_use]
 pub fn batchnorm() -> Vec<(String, Graph)> {
     let mut graphs = Vec::new();
@@ -39,7 +40,7 @@ fn training(dtype: DataType, channels_last: bool) -> Graph {
     let mut b = GraphBuilder::new("BnTraining");
     let x = full(&mut b, "x", dtype, channels_last);
     let [scale, bias] = channels(&mut b, ["scale", "bias"]);
-    // A double, as `set_value` makes it there.
+    // A double, as `set_value` creates it there.
     let epsilon = b.constant("epsilon", DataType::F64, &[1], Scalar::float(EPSILON));
     let y = full(&mut b, "y", dtype, channels_last);
     let [mean, inv_variance] = channels(&mut b, ["mean", "inv_variance"]);

@@ -1,7 +1,7 @@
 //! Graphs that are declared for the largest shapes, and the same graphs for smaller ones.
 //!
-//! Both are built here from their extents, virtual tensors included. So a test can compare what the
-//! plugin infers.
+//! Both are built here from their extents, virtual tensors included, so that a test can compare
+//! them with the shapes that the plugin infers.
 
 use crate::harness::Runner;
 use anyhow::{Context as _, Result, ensure};
@@ -13,18 +13,18 @@ use rotini_host::{Context, ShapeOverride, engine_config};
 
 const F32: DataType = DataType::F32;
 
-/// A graph with the extents that it was declared with, and smaller ones.
+/// A graph with its declared extents, and smaller ones for executions.
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// Makes the graph of some extents.
+    /// Builds the graph for some extents.
     pub build: fn(&[i64]) -> Graph,
     /// The largest extents, then those of executions.
     pub extents: Vec<Vec<i64>>,
 }
 
 impl Family {
-    /// The graph as it is declared.
+    /// Returns the graph as it is declared.
     #[must_use]
     pub fn declared(&self) -> Graph {
         let mut graph = (self.build)(self.extents.first().map_or(&[], Vec::as_slice));
@@ -33,17 +33,17 @@ impl Family {
         graph
     }
 
-    /// The graphs of the executions.
+    /// Returns the graphs of the executions.
     pub fn executed(&self) -> impl Iterator<Item = Graph> {
         self.extents.iter().skip(1).map(|extents| (self.build)(extents))
     }
 
-    /// Makes one context and executes all shapes with it, each of them twice, and the declared ones
+    /// Creates one context and executes all shapes with it, each twice, and the declared shapes
     /// before and after.
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn judge(&self, runner: &Runner) -> Result<()> {
         let declared = self.declared();
         let bytes = rotini_wire::encode(&declared);
@@ -61,7 +61,7 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// Whatever is not as it must be.
+    /// Any wrong output, failed call or write outside the buffers.
     pub fn judge_others(&self, runner: &Runner, context: &Context, seed: u64) -> Result<()> {
         let declared = self.declared();
         for mut graph in self.executed() {
@@ -76,7 +76,7 @@ impl Family {
     }
 }
 
-/// What tells an execution of `declared` that it is one of `graph`.
+/// Returns the overrides that execute `declared` with the shapes of `graph`.
 #[must_use]
 pub fn overrides(declared: &Graph, graph: &Graph) -> Vec<ShapeOverride> {
     let pairs = declared.tensors.iter().zip(&graph.tensors);
@@ -92,7 +92,7 @@ pub fn overrides(declared: &Graph, graph: &Graph) -> Vec<ShapeOverride> {
         .collect()
 }
 
-/// All families.
+/// Returns all families.
 #[must_use]
 pub fn all() -> Vec<Family> {
     let family = |name, build, extents: &[&[i64]]| Family {
@@ -135,7 +135,7 @@ fn chain(dims: &[i64]) -> Graph {
     b.build()
 }
 
-/// The first rows and columns of a matrix that stays where it is.
+/// Builds a graph on the leading rows and columns of a larger matrix.
 fn rows(dims: &[i64]) -> Graph {
     let mut b = GraphBuilder::new("rows");
     let x = b.tensor("x", F32, dims, &[16, 1], TensorKind::Buffer);
@@ -240,7 +240,7 @@ fn sums(dims: &[i64]) -> Graph {
     b.build()
 }
 
-/// x s: another shape and another scalar at once.
+/// Builds x s: shape and scalar change at once.
 fn scaled(dims: &[i64]) -> Graph {
     let mut b = GraphBuilder::new("scaled");
     let x = b.buffer("x", F32, dims);

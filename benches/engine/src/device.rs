@@ -1,10 +1,10 @@
-//! A GPU of the host's, whose buffers are copied from and to.
+//! A GPU, with copies between its buffers and the host.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rotini_host::gpu::{Api, Driver, Gpu, GpuError};
 use std::ffi::{OsStr, c_int, c_void};
 
-/// The names of HIP's library.
+/// The names of HIP's library, in the order in which they are tried.
 const HIP: [&str; 3] = ["libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"];
 
 type Upload = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> c_int;
@@ -20,11 +20,11 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// The one that the environment says; none if that is the CPU.
+    /// Returns the GPU that the environment selects; `None` if it selects the CPU.
     ///
     /// # Errors
     ///
-    /// If it is not there.
+    /// Fails if the selected GPU does not exist.
     pub(crate) fn of_environment() -> Result<Option<Self>, String> {
         let device = std::env::var("ROTINI_DEVICE").unwrap_or_default();
         let (api, library) = match device.as_str() {
@@ -47,8 +47,8 @@ impl Device {
             Api::Hip => ["hipMemcpyHtoD", "hipMemcpyDtoH", "hipStreamSynchronize"],
             Api::Cuda => ["cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuStreamSynchronize"],
         };
-        // SAFETY: the library of this name is the API's, or so the environment says; the types are
-        // those of its header, where pointers of the device are as wide as any.
+        // SAFETY: the library of this name is the API's, by default or by the environment's word;
+        // the types are those of its header, where device pointers have the width of host pointers.
         unsafe {
             let driver = Driver::load(api, library.map(OsStr::new))?;
             Ok(Device {
@@ -68,11 +68,11 @@ impl Device {
         }
     }
 
-    /// Waits for the work of a stream.
+    /// Waits for the work on a stream.
     ///
     /// # Safety
     ///
-    /// The stream is null or the device's and alive.
+    /// The stream must be null, or belong to the device and be alive.
     pub(crate) unsafe fn wait(&self, stream: *mut c_void) -> Result<(), String> {
         // SAFETY: by this function's contract.
         self.call("waiting for the stream", || unsafe { (self.wait)(stream) })
@@ -82,9 +82,9 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// As many bytes are there.
+    /// `from` must point to at least `bytes.len()` bytes on the device.
     pub(crate) unsafe fn read(&self, from: *const c_void, bytes: &mut [u8]) -> Result<(), String> {
-        // SAFETY: by this function's contract, and borrowed.
+        // SAFETY: `from` is valid by this function's contract; `bytes` is borrowed mutably.
         self.call("copying from the GPU", || unsafe {
             (self.download)(bytes.as_mut_ptr().cast(), from, bytes.len())
         })
@@ -94,22 +94,22 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// As many bytes are there, and nothing else uses them.
+    /// `to` must point to at least `bytes.len()` bytes on the device, which nothing else uses.
     pub(crate) unsafe fn write(&self, to: *mut c_void, bytes: &[u8]) -> Result<(), String> {
-        // SAFETY: by this function's contract, and borrowed.
+        // SAFETY: `to` is valid by this function's contract; `bytes` is borrowed.
         self.call("copying to the GPU", || unsafe {
             (self.upload)(to, bytes.as_ptr().cast(), bytes.len())
         })
     }
 }
 
-/// HIP's library: that of the setting, or the one that is loaded already.
+/// Returns HIP's library: the configured one, or one that is already loaded.
 fn hip() -> Option<String> {
     const NO_LOAD: c_int = 4;
     if let Ok(library) = std::env::var("ROTINI_HIP_LIBRARY") {
         return Some(library);
     }
-    // SAFETY: nothing is loaded, so no code of the library runs.
+    // SAFETY: RTLD_NOLOAD loads nothing, so no code of the library runs.
     let is_loaded = |name: &str| unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL | NO_LOAD) }.is_ok();
     HIP.into_iter().find(|name| is_loaded(name)).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What an engine is to the skeleton.
+//! The traits that an engine implements.
 
 use rotini_graph::{Graph, Tensor};
 use std::ffi::{CStr, c_void};
@@ -11,55 +11,57 @@ pub trait Engine: Send + Sync + Sized + 'static {
     const PLUGIN: &'static CStr;
     /// The plugin's version.
     const VERSION: &'static CStr;
-    /// The engine's name. Its id follows from it.
+    /// The engine's name, from which its id is derived.
     const NAME: &'static CStr;
-    /// What a host can expect of it.
+    /// Notes about the engine's behaviour for hosts.
     const NOTES: &'static [BehaviorNote] = &[];
 
-    /// The engine for a new handle.
+    /// Creates the engine of a new handle.
     ///
     /// # Errors
     ///
-    /// Why there can be no handle.
+    /// Returns the reason why no handle can be created.
     fn new() -> Result<Self, String>;
 
-    /// Whether it runs a graph, which is valid. This is asked often: it is cheap.
+    /// Checks whether the engine runs a valid graph. This must be cheap, because hosts ask often.
     ///
     /// # Errors
     ///
-    /// Why it does not.
+    /// Returns the reason why the engine does not run the graph.
     fn applicable(&self, graph: &Graph) -> Result<(), String>;
 
-    /// Bytes of workspace that a graph will need, at most. This is asked before anything is made.
+    /// Returns an upper bound in bytes of the workspace that a graph will need. Hosts ask before a
+    /// context is created.
     fn workspace(&self, _graph: &Graph) -> usize {
         0
     }
 
-    /// What executes a graph that is [applicable](Self::applicable).
+    /// Creates the execution of an [applicable](Self::applicable) graph.
     ///
     /// # Errors
     ///
-    /// What failed.
+    /// Returns a description of the failure.
     fn context(&self, graph: &Graph) -> Result<Box<dyn Execution>, String>;
 }
 
-/// What executes one graph.
+/// The execution of one graph.
 pub trait Execution: Send + Sync {
-    /// Bytes of workspace of an execution.
+    /// Returns the bytes of workspace that an execution needs.
     fn workspace(&self) -> usize {
         0
     }
 
-    /// Executes the graph behind what is on the stream, and returns when that is done.
+    /// Executes the graph after the work that is already on the stream, and returns when it is
+    /// complete.
     ///
     /// # Errors
     ///
-    /// What failed.
+    /// Returns a description of the failure.
     ///
     /// # Safety
     ///
-    /// The buffers have the spans of the graph's tensors, the workspace has its size, and all are
-    /// where the engine works. Nothing else writes them meanwhile.
+    /// The buffers must have the spans of the graph's tensors and the workspace its size, all in
+    /// the memory that the engine works in. Nothing else may write them during the call.
     unsafe fn execute(&self, buffers: Buffers<'_>, workspace: *mut c_void, stream: *mut c_void) -> Result<(), String>;
 }
 
@@ -71,7 +73,7 @@ pub struct DeviceBuffer {
     pointer: *mut c_void,
 }
 
-/// Where the tensors of an execution are.
+/// The buffers of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers<'a>(&'a [DeviceBuffer]);
 
@@ -80,11 +82,11 @@ impl<'a> Buffers<'a> {
         Buffers(entries)
     }
 
-    /// Where a tensor's first element is.
+    /// Returns the pointer to a tensor's first element.
     ///
     /// # Errors
     ///
-    /// If the host gave none.
+    /// Fails if the host passed no buffer for the tensor.
     pub fn pointer(self, tensor: &Tensor) -> Result<*mut c_void, String> {
         self.0
             .iter()
@@ -95,7 +97,8 @@ impl<'a> Buffers<'a> {
     }
 }
 
-/// The id that hipDNN derives from an engine's name: FNV-1a of 64 bits, read as a signed number.
+/// Returns the id that hipDNN derives from an engine's name: its 64-bit FNV-1a hash, as a signed
+/// number.
 pub(crate) fn id(name: &CStr) -> i64 {
     let hash = name.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,6 +1,6 @@
 //! The exported symbols of a plugin.
 
-/// Makes the crate a plugin's library: exports every function of the engine plugin ABI for one
+/// Turns a crate into a plugin's library: exports every function of the engine plugin ABI for one
 /// [`Engine`](crate::Engine).
 #[macro_export]
 macro_rules! export_engine {
@@ -57,11 +57,11 @@ macro_rules! export_engine {
                 strides: *const *const i64);
         }
 
-        /// Gives the text of this thread's last error.
+        /// Returns the text of this thread's last error.
         ///
         /// # Safety
         ///
-        /// `text` is null or valid for a write.
+        /// `text` must be null or valid for a write.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn hipdnnPluginGetLastErrorString(text: *mut *const ::std::ffi::c_char) {
             // SAFETY: by this function's contract.
@@ -74,8 +74,8 @@ macro_rules! export_engine {
             ///
             /// # Safety
             ///
-            /// As hipDNN's header asks: pointers are null or valid, handles and contexts are this
-            /// plugin's and alive.
+            /// The contract of hipDNN's header: pointers are null or valid; handles and contexts
+            /// were created by this plugin and are alive.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $symbol($($argument: $type),*) -> i32 {
                 // SAFETY: by this function's contract.

@@ -1,15 +1,15 @@
-//! The skeleton of a hipDNN engine plugin: what an [`Engine`] does, and [`export_engine!`], which
-//! makes a plugin's library of it.
+//! The skeleton of a hipDNN engine plugin: the trait [`Engine`], and [`export_engine!`], which
+//! exports an implementation as a plugin's library.
 //!
-//! It exists to have other engines than rotini's: to measure rotini against them, and to see how a
-//! host handles engines that fail. It shares no code with `rotini-plugin`, so that a mistake about
-//! the ABI does not cancel itself. What both know is the graph: its bytes are read by
-//! `rotini-wire`.
+//! It exists for engines other than rotini's: to compare rotini's speed with them, and to test how
+//! a host handles engines that fail. It shares no code with `rotini-plugin`, so that a
+//! misunderstanding of the ABI in one is not hidden by the same one in the other. Both read graphs
+//! with `rotini-wire`.
 //!
 //! | Module | What it owns |
 //! |---|---|
 //! | [`abi`] | the bodies of the exported functions |
-//! | [`reference`](mod@reference) | the plain engine: `rotini-reference` in the host's memory and on GPUs |
+//! | [`reference`](mod@reference) | the reference engine, on the host and on GPUs |
 //!
 //! ```
 //! use rotini_engine_kit::{Engine, Execution, Graph, export_engine};

@@ -1,10 +1,10 @@
-//! The plain engine: evaluates graphs with `rotini-reference`, in the process's memory or, by
+//! The reference engine: evaluates graphs with `rotini-reference`, in the process's memory or, by
 //! copying, in a GPU's.
 //!
-//! Where it works is what rotini's setting `ROTINI_DEVICE` says: `cpu`, `hip` or `cuda`. If it says
-//! nothing, that is a GPU if the process has loaded HIP, else the process's memory. On a GPU it
-//! works on the first one. It waits for the stream, copies, evaluates on the CPU and copies back:
-//! its results are worth having there, its times are not.
+//! Rotini's setting `ROTINI_DEVICE` selects the memory: `cpu`, `hip` or `cuda`. If it is not set,
+//! the engine uses a GPU if the process has loaded HIP, else the process's memory. Of several GPUs
+//! it uses the first. On a GPU it waits for the stream, copies, evaluates on the CPU and copies
+//! back: its results are meaningful there, its times are not.
 
 use crate::Buffers;
 use crate::device::Device;
@@ -14,29 +14,29 @@ use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Elements of all tensors of a graph, at most: each is a binary64 while it is evaluated.
+/// Limit of the number of elements of all tensors of a graph: each is a binary64 during evaluation.
 const MOST_ELEMENTS: i64 = 1 << 25;
 
-/// Multiplications and such of a graph, at most: seconds for products, more for what takes more
-/// than an addition each.
+/// Limit of the number of operations of a graph, by the estimate of [`work`]. At the limit, matrix
+/// products take seconds, and operations that cost more than an addition take longer.
 const MOST_WORK: i64 = 1 << 33;
 
-/// Up to here a graph is evaluated to see whether the reference knows all of it: that takes
-/// milliseconds.
+/// Number of operations up to which a graph is evaluated to check whether the reference supports
+/// all of it: that takes milliseconds.
 const TRIED_WORK: i64 = 1 << 20;
 
-/// Where the plain engine works.
+/// The reference engine on a device.
 pub struct Reference {
-    /// None in the process's memory.
+    /// The GPU; `None` for the process's memory.
     device: Option<Arc<Device>>,
 }
 
 impl Reference {
-    /// The plain engine where the environment says.
+    /// Creates the engine on the device that the environment selects.
     ///
     /// # Errors
     ///
-    /// If the GPU that it says is not there.
+    /// Fails if the selected GPU does not exist.
     pub fn new() -> Result<Self, String> {
         let device = Device::of_environment()?;
         Ok(Reference {
@@ -44,11 +44,12 @@ impl Reference {
         })
     }
 
-    /// Whether a graph is small enough, and nothing in it is known to be beyond the reference.
+    /// Checks that a graph is small enough and contains nothing that the reference is known not to
+    /// support.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// Returns the reason why the graph is declined.
     pub fn applicable(&self, graph: &Graph) -> Result<(), String> {
         if let Some(ragged) = graph.tensors.iter().find(|tensor| tensor.ragged_offset.is_some()) {
             return Err(format!("{ragged} is ragged"));
@@ -68,7 +69,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What evaluates a graph.
+    /// Creates the plan that evaluates a graph.
     #[must_use]
     pub fn plan(&self, graph: &Graph) -> Plan {
         let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
@@ -90,24 +91,24 @@ impl Reference {
     }
 }
 
-/// What evaluates one graph.
+/// The evaluation of one graph.
 pub struct Plan {
     graph: Graph,
-    /// The tensors that are in buffers and that no node writes.
+    /// The caller's tensors (buffers and runtime scalars) that no node writes.
     inputs: Vec<Tensor>,
-    /// Those that a node writes.
+    /// The caller's tensors that a node writes.
     outputs: Vec<Tensor>,
     device: Option<Arc<Device>>,
 }
 
 impl Plan {
-    /// The uid of the first input that is in a buffer.
+    /// Returns the uid of the first input.
     #[must_use]
     pub fn input(&self) -> Option<i64> {
         self.inputs.first().map(|tensor| tensor.uid)
     }
 
-    /// The uid of the first output.
+    /// Returns the uid of the first output.
     #[must_use]
     pub fn output(&self) -> Option<i64> {
         self.outputs.first().map(|tensor| tensor.uid)
@@ -117,16 +118,16 @@ impl Plan {
         self.inputs.iter().chain(&self.outputs)
     }
 
-    /// Evaluates the graph, lets `change` do something to its buffers, and writes those back that
-    /// are others then.
+    /// Evaluates the graph, lets `change` modify its buffers, and writes back the buffers that
+    /// differ afterwards.
     ///
     /// # Errors
     ///
-    /// What failed.
+    /// Returns a description of the failure.
     ///
     /// # Safety
     ///
-    /// As [`Execution::execute`](crate::Execution::execute).
+    /// The same as for [`Execution::execute`](crate::Execution::execute).
     pub unsafe fn execute(
         &self,
         buffers: Buffers<'_>,
@@ -151,8 +152,8 @@ impl Plan {
             if let (Some(before), Some(after)) = (before.get(&tensor.uid), after.get(&tensor.uid))
                 && before != after
             {
-                // SAFETY: as above; `change` cannot make more bytes of them, and where it does,
-                // they are left out.
+                // SAFETY: as above. If `change` lengthened the bytes, only as many as the buffer
+                // holds are written.
                 unsafe {
                     self.write(
                         tensor,
@@ -165,33 +166,38 @@ impl Plan {
         Ok(())
     }
 
-    /// The device that has a tensor's buffer. Values that come at execution are the host's.
+    /// Returns the device that holds a tensor's buffer; `None` for the host, which holds all
+    /// runtime scalars.
     fn owner(&self, tensor: &Tensor) -> Option<&Device> {
         self.device.as_deref().filter(|_| tensor.kind == TensorKind::Buffer)
     }
 
+    /// Copies the contents of a tensor's buffer.
+    ///
     /// # Safety
     ///
-    /// The tensor's buffer has as many bytes.
+    /// The tensor's buffer must have at least `bytes.len()` bytes.
     unsafe fn read(&self, tensor: &Tensor, from: *const c_void, bytes: &mut [u8]) -> Result<(), String> {
         if let Some(device) = self.owner(tensor) {
             // SAFETY: by this function's contract.
             return unsafe { device.read(from, bytes) };
         }
-        // SAFETY: by this function's contract; the bytes are this function's own.
+        // SAFETY: `from` is valid by this function's contract; `bytes` is borrowed mutably.
         unsafe { std::ptr::copy_nonoverlapping(from.cast(), bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
 
+    /// Overwrites the contents of a tensor's buffer.
+    ///
     /// # Safety
     ///
-    /// The tensor's buffer has as many bytes, and nothing else uses them.
+    /// The tensor's buffer must have at least `bytes.len()` bytes, which nothing else uses.
     unsafe fn write(&self, tensor: &Tensor, to: *mut c_void, bytes: &[u8]) -> Result<(), String> {
         if let Some(device) = self.owner(tensor) {
             // SAFETY: by this function's contract.
             return unsafe { device.write(to, bytes) };
         }
-        // SAFETY: by this function's contract; the bytes are this function's own.
+        // SAFETY: `to` is valid by this function's contract; `bytes` is borrowed.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
         Ok(())
     }
@@ -201,12 +207,12 @@ fn elements(tensor: &Tensor) -> i64 {
     tensor.dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
 }
 
-/// About how many multiplications and such a graph takes.
+/// Estimates the number of operations of a graph.
 fn work(graph: &Graph) -> i64 {
     let elements = |id: TensorId| graph.tensor(id).map_or(0, elements);
     let dim = |id: TensorId, axis: usize| graph.tensor(id).and_then(|tensor| tensor.dims.get(axis).copied());
     let last = |id: TensorId| graph.tensor(id).and_then(|tensor| tensor.dims.last().copied());
-    // Each element of the activations' gradient or result meets the filter of its channel.
+    // Each element of y or dy is multiplied with the filter of one output channel.
     let convolution = |result: TensorId, w: TensorId| {
         let filter = elements(w).checked_div(dim(w, 0).unwrap_or(1)).unwrap_or(0);
         elements(result).saturating_mul(filter)

@@ -1,17 +1,19 @@
-//! libfaulty_engine.so: the plain engine with a fault, to see how a host handles it.
+//! libfaulty_engine.so: the reference engine with a fault, to test how a host handles it.
 //! `FAULTY_ENGINE` names the fault:
 //!
-//! | Fault | What happens |
+//! | Fault | Effect |
 //! |---|---|
 //! | none | results are right |
 //! | `no-handle` | no handle can be created |
-//! | `fails-create`, `crash-create`, `hang-create` | creating a context returns an error, aborts the process, or never returns |
-//! | `fails`, `crash`, `hang` | the same of an execution |
-//! | `exits` | an execution ends the process with success |
-//! | `unwinds` | an execution panics, which the skeleton makes an error of |
+//! | `fails-create` | creating a context returns an error |
+//! | `crash-create`, `hang-create` | creating a context aborts the process, or never returns |
+//! | `fails`, `crash`, `hang` | the same for an execution |
+//! | `exits` | an execution ends the process with exit code 0 |
+//! | `unwinds` | an execution panics, which the skeleton turns into an error |
 //! | `slow` | an execution takes 20 ms longer |
 //! | `wrong` | one element of the first output is wrong |
-//! | `wrong-later`, `fails-later` | the same, and an error, from the fifth execution of a context on |
+//! | `wrong-later` | the same, from the fifth execution of a context on |
+//! | `fails-later` | an execution returns an error, from the fifth execution of a context on |
 //! | `writes-input` | an execution changes one element of the first input |
 
 use rotini_engine_kit::reference::{Plan, Reference};
@@ -20,12 +22,12 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Executions that are right before those of `wrong-later` are not.
+/// Number of executions before the faults `wrong-later` and `fails-later` begin.
 const RIGHT: u32 = 4;
 
 const SLOW: Duration = Duration::from_millis(20);
 
-/// What goes wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -68,7 +70,7 @@ impl Fault {
     }
 }
 
-/// The plain engine with a fault.
+/// The reference engine with a fault.
 pub struct Faulty {
     plain: Reference,
     fault: Fault,
@@ -143,7 +145,7 @@ impl Execution for Evaluation {
     }
 }
 
-/// Flips a high bit of one element. Its byte is the highest of an element, whatever the type:
+/// Flips a high bit of one element. The byte is the highest one of an element of any type, because
 /// elements have 1, 2, 4 or 8 bytes.
 fn spoil(bytes: &mut [u8]) {
     let highest = bytes.len().min(8).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! From a network to a session.
+//! Building of a session from a network.
 
 use crate::network::{Attribute, Constant, Element, Network, OPSET, Port, Step};
 use crate::settings::Settings;
@@ -10,7 +10,7 @@ use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{DynTensor, Outlet, SymbolicDimensions, Tensor, TensorElementType, ValueType};
 
-/// Builds a network, with all optimisations of ONNX Runtime's.
+/// Builds a network, with all of ONNX Runtime's optimisations.
 pub(crate) fn build(network: &Network, settings: &Settings, weights: &Weights) -> ort::Result<Session> {
     let mut graph = Graph::new()?;
     let inputs = network.inputs.iter().filter(|port| !weights.has(port));
@@ -32,8 +32,8 @@ pub(crate) fn build(network: &Network, settings: &Settings, weights: &Weights) -
     }
     for (port, bytes) in weights.contents() {
         let mut tensor = DynTensor::new(&Allocator::default(), element_type(port), port.shape.clone())?;
-        // SAFETY: the tensor has as many bytes as the buffer of its extents and type, which these
-        // are a copy of.
+        // SAFETY: the tensor has the extents and the type of the buffer that `bytes` is a copy of,
+        // so it has as many bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr_mut().cast(), bytes.len()) };
         graph.add_initializer(&port.name, tensor, false)?;
     }

@@ -1,37 +1,41 @@
 //! libonnxruntime_engine.so: executes graphs on the CPU through ONNX Runtime, for comparison with
 //! rotini.
 //!
-//! | Module | What it owns |
+//! | Module | Contents |
 //! |---|---|
-//! | `network` | a graph of ONNX's operations, before ONNX Runtime sees it |
-//! | `translate` | from hipDNN's graph to that, or the reason why not; one module for each family of operations |
-//! | `build` | from that to a session of ONNX Runtime's |
-//! | `session` | what executes it, on the caller's buffers |
-//! | `weights` | weights that are part of the model, if the settings say so |
-//! | `settings` | the environment |
+//! | `network` | a graph of ONNX operations, independent of ONNX Runtime |
+//! | `translate` | from hipDNN's graph to a network, one module per family of operations |
+//! | `build` | from a network to a session of ONNX Runtime |
+//! | `session` | execution on the caller's buffers |
+//! | `weights` | weights that are part of the model, if configured |
+//! | `settings` | the settings in the environment |
 //!
-//! What makes the comparison fair, and where its limits are:
+//! The comparison's fairness and its limits:
 //!
-//! - Executions read and write the caller's buffers. Nothing is copied but what ONNX Runtime itself
-//!   copies.
-//! - Weights are given at each execution, as hipDNN's interface has it. So ONNX Runtime cannot pack
-//!   them beforehand, and neither can rotini. `ONNXRUNTIME_ENGINE_CONSTANTS=1` is the promise that
-//!   they stay as they are: then they are part of the model, as they are where ONNX Runtime is used
-//!   otherwise. The first execution builds that model.
-//! - A tensor in another memory order than that of its dims passes through a `Transpose`, which
-//!   ONNX Runtime's optimizer moves, merges or removes. It has no convolution in f32 on NHWC on the
-//!   CPU.
-//! - Tensors of 16 bits are converted to f32 and back, which is what ONNX Runtime does with such
-//!   models on x86.
-//! - Threads do not spin after a run, since engines that take turns would be slowed by that.
-//!   `ONNXRUNTIME_ENGINE_SPIN=1` lets them.
+//! - Executions read and write the caller's buffers. Nothing is copied except by ONNX Runtime
+//!   itself.
+//! - Weights are passed to each execution, as in hipDNN's interface. So ONNX Runtime cannot pack
+//!   them in advance, and neither can rotini. `ONNXRUNTIME_ENGINE_CONSTANTS=1` promises that they
+//!   do not change: then they are part of the model, as in other uses of ONNX Runtime. The first
+//!   execution builds that model.
+//! - A tensor whose memory order differs from the order of its dims passes through a `Transpose`,
+//!   which ONNX Runtime's optimizer moves, merges or removes. ONNX Runtime has no f32 convolution
+//!   on NHWC for CPUs.
+//! - Tensors of 16 bits are converted to f32 and back, as ONNX Runtime does with such models on
+//!   x86.
+//! - Threads do not spin after a run, because that would slow down engines that take turns.
+//!   `ONNXRUNTIME_ENGINE_SPIN=1` enables spinning.
 //!
 //! | Variable | Default | Meaning |
 //! |---|---|---|
-//! | `ROTINI_ONNXRUNTIME` | none | ONNX Runtime's library; `scripts/setup` installs it and says where |
-//! | `ONNXRUNTIME_ENGINE_THREADS` | the cores that this process may use | threads of one execution |
-//! | `ONNXRUNTIME_ENGINE_CONSTANTS` | 0 | whether filters, second factors of products, scales and biases stay as they are |
+//! | `ROTINI_ONNXRUNTIME` | none | ONNX Runtime's library |
+//! | `ONNXRUNTIME_ENGINE_THREADS` | cores of this process | threads of one execution |
+//! | `ONNXRUNTIME_ENGINE_CONSTANTS` | 0 | whether weights never change, see below |
 //! | `ONNXRUNTIME_ENGINE_SPIN` | 0 | whether threads spin between operations and after a run |
+//!
+//! `scripts/setup` installs ONNX Runtime and prints the path of its library. By default the engine
+//! uses all cores that this process may use. Weights are filters, second operands of matrix
+//! products, scales and biases.
 
 mod build;
 mod network;
@@ -45,7 +49,7 @@ use session::Session;
 use settings::Settings;
 use std::ffi::CStr;
 
-/// ONNX Runtime.
+/// An engine that runs graphs with ONNX Runtime.
 pub struct OnnxRuntime(Settings);
 
 impl Engine for OnnxRuntime {

@@ -1,8 +1,8 @@
-//! A graph of ONNX's operations, before ONNX Runtime sees it.
+//! A graph of ONNX operations, independent of ONNX Runtime.
 
 use rotini_graph::Tensor;
 
-/// The version of ONNX's operations: the first that has `RMSNormalization`.
+/// The opset version: the first that has `RMSNormalization`.
 pub(crate) const OPSET: u32 = 23;
 
 /// An attribute's value.
@@ -32,7 +32,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// Bytes of one.
+    /// Returns the size of one element in bytes.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Element::F32 => 4,
@@ -40,7 +40,7 @@ impl Element {
         }
     }
 
-    /// Its number in ONNX.
+    /// Returns the type's number in ONNX.
     pub(crate) fn number(self) -> i64 {
         match self {
             Element::F32 => 1,
@@ -50,20 +50,20 @@ impl Element {
     }
 }
 
-/// A tensor of the caller's.
+/// A tensor in one of the caller's buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub(crate) name: String,
     pub(crate) tensor: Tensor,
-    /// Its extents in memory, from the slowest to the fastest.
+    /// Extents in memory order, from the slowest axis to the fastest.
     pub(crate) shape: Vec<i64>,
     pub(crate) element: Element,
-    /// Whether models have it in them: a filter, a bias, a statistic.
+    /// Whether a model would contain the tensor: a filter, a bias or a statistic.
     pub(crate) is_weight: bool,
 }
 
 impl Port {
-    /// The bytes of its buffer.
+    /// Returns the size of the buffer in bytes; `None` on overflow.
     pub(crate) fn bytes(&self) -> Option<usize> {
         let elements = self
             .shape
@@ -73,20 +73,20 @@ impl Port {
     }
 }
 
-/// What is known beforehand.
+/// The elements of a constant tensor.
 #[derive(Clone, Debug)]
 pub(crate) enum Constant {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
 }
 
-/// A whole graph.
+/// A graph of ONNX operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
-    /// Name, extents, elements.
+    /// Constants: name, extents and elements.
     pub(crate) constants: Vec<(String, Vec<i64>, Constant)>,
-    /// In an order in which they can be executed.
+    /// Operations, in an executable order.
     pub(crate) steps: Vec<Step>,
 }

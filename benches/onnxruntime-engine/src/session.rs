@@ -1,4 +1,4 @@
-//! What executes a network: a session of ONNX Runtime's on the caller's buffers.
+//! Execution of a network: a session of ONNX Runtime on the caller's buffers.
 
 use crate::build::build;
 use crate::network::{Element, Network, Port};
@@ -10,24 +10,24 @@ use rotini_engine_kit::{Buffers, Execution};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What executes a network.
+/// The execution of a network.
 pub(crate) struct Session {
     network: Network,
     settings: Settings,
     current: Mutex<Arc<Plan>>,
 }
 
-/// A network with the weights that are part of it, ready to run.
+/// A session of a network together with its constant weights.
 struct Plan {
     session: ort::session::Session,
     weights: Weights,
     inputs: Ports,
     outputs: Ports,
-    /// The values over the buffers of the last execution. Taken while they are used.
+    /// The values bound to the buffers of the last execution; `None` while an execution uses them.
     bound: Mutex<Option<Bound>>,
 }
 
-/// Tensors of the caller's, with their names as C reads them.
+/// The caller's tensors, with their names as C strings.
 struct Ports {
     ports: Vec<Port>,
     names: Vec<CString>,
@@ -51,23 +51,23 @@ impl Ports {
     }
 }
 
-/// Values over buffers.
+/// Values bound to buffers.
 struct Bound {
     inputs: Vec<Value>,
     outputs: Vec<Value>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in there is whole at any time.
+    // A panic leaves the contents consistent, so poisoning is ignored.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
-    /// Builds a network. Its weights are not known yet.
+    /// Builds a network whose weights are not known yet.
     ///
     /// # Errors
     ///
-    /// ONNX Runtime's.
+    /// Returns ONNX Runtime's error.
     pub(crate) fn new(network: Network, settings: Settings) -> Result<Self, String> {
         let plan = Plan::new(&network, &settings, Weights::default())?;
         Ok(Session {
@@ -77,11 +77,11 @@ impl Session {
         })
     }
 
-    /// What to run: built anew if the weights are others.
+    /// Returns the plan to run, which is rebuilt if the weights changed.
     ///
     /// # Safety
     ///
-    /// As [`Execution::execute`].
+    /// The same as for [`Execution::execute`].
     unsafe fn plan(&self, buffers: Buffers<'_>) -> Result<Arc<Plan>, String> {
         let mut current = locked(&self.current);
         if self.settings.has_constants {
@@ -116,11 +116,12 @@ impl Plan {
         })
     }
 
-    /// The values over buffers: those of last time, if the buffers are the same.
+    /// Returns values bound to the buffers: those of the last execution, if it had the same
+    /// buffers.
     ///
     /// # Safety
     ///
-    /// As [`Execution::execute`], for as long as the values are used.
+    /// The same as for [`Execution::execute`], for as long as the values are used.
     unsafe fn bind(&self, buffers: Buffers<'_>) -> Result<Bound, String> {
         let (inputs, outputs) = (self.inputs.pointers(buffers)?, self.outputs.pointers(buffers)?);
         let last = locked(&self.bound).take();
@@ -147,7 +148,8 @@ impl Plan {
         })
     }
 
-    /// Refuses a result over an input: ONNX Runtime may write it before it has read all.
+    /// Fails if an output overlaps an input, because ONNX Runtime may write the output before it
+    /// has read the whole input.
     fn expect_apart(&self, inputs: &[*mut c_void], outputs: &[*mut c_void]) -> Result<(), String> {
         let range =
             |port: &Port, start: &*mut c_void| start.addr()..start.addr().saturating_add(port.bytes().unwrap_or(0));
@@ -163,17 +165,20 @@ impl Plan {
         Ok(())
     }
 
+    /// Runs the session on the buffers.
+    ///
     /// # Safety
     ///
-    /// As [`Execution::execute`].
+    /// The same as for [`Execution::execute`].
     unsafe fn run(&self, buffers: Buffers<'_>) -> Result<(), String> {
-        // SAFETY: by this function's contract; the values are kept, but not used, beyond it.
+        // SAFETY: by this function's contract. The values are stored, but not used, after it
+        // returns.
         let bound = unsafe { self.bind(buffers) }?;
         let inputs: Vec<*const sys::OrtValue> = bound.inputs.iter().map(|value| value.raw.cast_const()).collect();
         let mut outputs: Vec<*mut sys::OrtValue> = bound.outputs.iter().map(|value| value.raw).collect();
-        // SAFETY: the session is alive, and runs may be concurrent. All arrays have as many entries
-        // as is said, and the values are over memory of their size. There are values for all
-        // outputs, so none are made.
+        // SAFETY: the session is alive, and concurrent runs are allowed. All arrays have the
+        // lengths that are passed, and the values are bound to memory of their size. Every output
+        // has a value, so none is allocated.
         let done = unsafe {
             let status = (ort::api().Run)(
                 self.session.ptr().cast_mut(),
@@ -192,20 +197,22 @@ impl Plan {
     }
 }
 
-/// A tensor of ONNX Runtime's over a buffer.
+/// A tensor of ONNX Runtime on a buffer.
 struct Value {
     raw: *mut sys::OrtValue,
     buffer: *mut c_void,
 }
 
-// SAFETY: a value belongs to nobody but its owner, and ONNX Runtime does not care which thread that
-// is.
+// SAFETY: a value is only accessed through its owner, and ONNX Runtime's values are not tied to a
+// thread.
 unsafe impl Send for Value {}
 
 impl Value {
+    /// Creates a value on a buffer.
+    ///
     /// # Safety
     ///
-    /// The buffer has the tensor's bytes whenever the value is used.
+    /// The buffer must have the tensor's bytes whenever the value is used.
     unsafe fn new(port: &Port, buffer: *mut c_void) -> ort::Result<Self> {
         let number = match port.element {
             Element::F32 => Number::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
@@ -213,9 +220,9 @@ impl Value {
             Element::Bf16 => Number::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
         };
         let (mut memory, mut raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places are valid for writes, the shape has as many entries as is said; the
-        // buffer by this function's contract. The description of the memory is copied into the
-        // value.
+        // SAFETY: the result pointers are valid for writes and the shape has the length that is
+        // passed; the buffer is valid by this function's contract. The memory info is copied into
+        // the value.
         unsafe {
             let api = ort::api();
             let status = (api.CreateCpuMemoryInfo)(
@@ -242,7 +249,7 @@ impl Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and given back here alone.
+        // SAFETY: the value was created by `new`, and is released only here.
         unsafe { (ort::api().ReleaseValue)(self.raw) };
     }
 }

@@ -1,24 +1,24 @@
-//! Where ONNX Runtime is and what it may use.
+//! The location of ONNX Runtime, and the resources that it may use.
 
 use ort::environment::Environment;
 use std::sync::OnceLock;
 
-/// What the environment says.
+/// The settings in the environment.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) environment: &'static Environment,
     pub(crate) threads: usize,
     pub(crate) spin: bool,
-    /// Whether weights are part of the model.
+    /// Whether weights are constant and part of the model.
     pub(crate) has_constants: bool,
 }
 
 impl Settings {
-    /// Loads ONNX Runtime, once in a process.
+    /// Loads ONNX Runtime, once per process.
     ///
     /// # Errors
     ///
-    /// Without its library; for settings that are none.
+    /// Fails if the library cannot be loaded, or if a setting is invalid.
     pub(crate) fn of_environment() -> Result<Self, String> {
         const LIBRARY: &str = "ROTINI_ONNXRUNTIME";
         const THREADS: &str = "ONNXRUNTIME_ENGINE_THREADS";
@@ -44,7 +44,7 @@ impl Settings {
     }
 }
 
-/// A variable that is 0 or 1; 0 if it is not set.
+/// Reads a variable that must be 0 or 1; 0 if it is not set.
 fn switch(name: &str) -> Result<bool, String> {
     match std::env::var(name).as_deref() {
         Ok("1") => Ok(true),

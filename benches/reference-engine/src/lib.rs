@@ -1,11 +1,11 @@
-//! libreference_engine.so: the plain engine, which evaluates graphs with `rotini-reference`. See
-//! [`rotini_engine_kit::reference`] for where it works.
+//! libreference_engine.so: the reference engine, which evaluates graphs with `rotini-reference`.
+//! [`rotini_engine_kit::reference`] documents the memory that it works in.
 
 use rotini_engine_kit::reference::{Plan, Reference};
 use rotini_engine_kit::{Buffers, Engine, Execution, Graph, export_engine};
 use std::ffi::{CStr, c_void};
 
-/// The plain engine.
+/// The reference engine.
 pub struct Plain(Reference);
 
 impl Engine for Plain {

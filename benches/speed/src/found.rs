@@ -1,10 +1,10 @@
-//! Finds schedules: of tables that were predicted with the closed form's first, second, … schedule
-//! of each product, the fastest of each graph; executes it strictly; and writes
-//! `mlir-emit/schedule/schedules/*.toml`.
+//! Selection of schedules. From tables that were predicted with the closed form's first, second, …
+//! schedule of each product, it takes the fastest schedule of each graph, executes it strictly, and
+//! writes `mlir-emit/schedule/schedules/*.toml`.
 //!
-//! A graph counts if it has one product. An entry has to be predicted much faster than the closed
-//! form's choice, and the closed form, which shares nothing with the prediction, must not
-//! contradict it by more than it errs.
+//! Only graphs with exactly one product count. An entry has to be predicted much faster than the
+//! closed form's choice, and the closed form, which is independent of the prediction, must not
+//! contradict it by more than its own error.
 
 use crate::suites::Suite;
 use crate::table::Row;
@@ -22,22 +22,23 @@ use std::{fs, io};
 /// The machine whose file is written.
 const MACHINE: &str = "mi300x";
 
-/// How much faster than the closed form's choice a schedule is predicted: inside of what the model
-/// was held against, and outside.
+/// Factors by which a schedule must be predicted to be faster than the closed form's choice: for
+/// graphs like those that the model was compared with on hardware, and for others.
 const FASTER: [f64; 2] = [1.1, 1.25];
 
-/// How much slower the closed form may estimate it. It errs by about 12 %.
+/// Largest factor by which the closed form may estimate the schedule to be slower than its own
+/// choice. Its error is about 12 %.
 const CONTRADICTION: f64 = 1.15;
 
-/// Operations of a graph above which it is not executed, and gets no entry: the emulator would take
-/// hours.
+/// Number of operations above which a graph is not executed and gets no entry, because the emulator
+/// would take hours.
 const MOST_OPERATIONS: f64 = 2e10;
 
 /// The first lines of the file.
 const HEAD: &str = "# Written by scripts/schedules. All times are predicted, none was measured. Each schedule was executed strictly on the emulated\n\
      # MI300X, at its product's real size, with right results.\n\n";
 
-/// What executes graphs strictly.
+/// The programs and libraries that execute graphs strictly.
 pub(crate) struct Strictly<'a> {
     /// The program `rotini`.
     pub(crate) program: PathBuf,
@@ -45,14 +46,14 @@ pub(crate) struct Strictly<'a> {
     pub(crate) emulator: &'a Path,
 }
 
-/// A graph's schedule that is to be in the file.
+/// A schedule that is a candidate for the file, with its graph.
 struct Winner {
     found: Found,
     bytes: Vec<u8>,
 }
 
-/// Writes into `file` the winners of tables by rank, the closed form's choice first, that are
-/// right. Entries of graphs that the tables do not have stay.
+/// Writes to `file` the winning schedules whose results are right. `tables` are ordered by the
+/// closed form's rank, its own choice first. Entries of graphs that are not in the tables are kept.
 pub(crate) fn write(file: &Path, tables: &[Vec<Row>], suites: &[Suite], strictly: &Strictly<'_>) -> Result<()> {
     let old = match fs::read_to_string(file) {
         Ok(text) => Table::read(&text).with_context(|| file.display().to_string())?,
@@ -101,8 +102,8 @@ fn name(row: &Row) -> String {
     format!("{} {}", row.suite, row.graph)
 }
 
-/// The schedule with which a graph is predicted to be the fastest, if that is much faster than the
-/// first.
+/// Returns the schedule with which a graph is predicted to be the fastest, if that is faster than
+/// the closed form's choice by the factor of [`FASTER`].
 fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Winner>> {
     let is_it = |other: &&Row| other.suite == row.suite && other.graph == row.graph;
     let ranked = tables.iter().enumerate();
@@ -132,8 +133,8 @@ fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Win
     let machine = Machine::of(MACHINE).context("an unknown machine")?;
     let first = estimated(machine, &problem).context("a product without schedules")?;
     let contradicts = estimate(machine, &problem, &schedule) > CONTRADICTION * estimate(machine, &problem, &first);
-    // What is copied before, and how a sum is shared, may differ with the schedule: the first has
-    // to be of the same product.
+    // The copies before the product and the distribution of a split-K sum may depend on the
+    // schedule, so the closed form's choice must be for the same product.
     let is_first = product(&bytes, &format!("{MACHINE}:cut-0"))? == Some((problem, first));
     let found = Found {
         graph: name(row),
@@ -145,7 +146,7 @@ fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Win
     Ok((is_first && schedule != first && !contradicts).then_some(Winner { found, bytes }))
 }
 
-/// A graph's only product, and its schedule.
+/// Returns a graph's only product with its schedule; `None` if the graph has not exactly one.
 fn product(bytes: &[u8], target: &str) -> Result<Option<(Problem, Schedule)>> {
     let target = Target::parse(target).context("an unknown target")?;
     let mut graph = rotini_wire::decode(bytes)?;
@@ -158,7 +159,7 @@ fn product(bytes: &[u8], target: &str) -> Result<Option<(Problem, Schedule)>> {
 }
 
 impl Strictly<'_> {
-    /// Executes a graph with a schedule, and holds the results against the reference.
+    /// Executes a graph with a schedule, and compares the results with the reference.
     fn execute(&self, found: &Found, bytes: &[u8]) -> Result<()> {
         let operations = rotini_bench::summarise(&rotini_wire::decode(bytes)?).flops;
         ensure!(

@@ -1,4 +1,5 @@
-//! One graph on the emulated MI300X: compiled, sampled by the emulator, predicted from the records.
+//! Prediction of one graph on the emulated MI300X: compiled, sampled by the emulator, predicted
+//! from the records.
 
 use crate::Args;
 use crate::predecessor::Tools;
@@ -7,19 +8,20 @@ use rotini_inspect::Emulator;
 use rotini_time::{MI300X, Parameters, Prediction, predict};
 use std::path::{Path, PathBuf};
 
-/// Bytes that no suite's graph exceeds, so that the emulator's memory is not asked for more than
-/// the machine has.
+/// Memory limit of the emulator in bytes, which no suite's graph exceeds and the machine can
+/// provide.
 const MOST_BYTES: usize = 3 << 30;
 
-/// An emulated MI300X whose launches are sampled, and what brings graphs to it.
+/// An emulated MI300X whose launches are sampled, with either rotini's plugin or the predecessor's
+/// programs.
 pub(crate) enum Machine {
     Plugin(Emulator),
     Predecessor(Tools),
 }
 
 impl Machine {
-    /// Loads the emulator, which writes to `reports`, and the plugin, or finds the programs that
-    /// stand for them.
+    /// Loads the emulator, which writes to `reports`, and the plugin; for the predecessor, finds
+    /// IREE's programs instead.
     pub(crate) fn new(args: &Args, [emulator, plugin]: [&Path; 2], reports: PathBuf) -> Result<Self> {
         if args.predecessor {
             return Ok(Self::Predecessor(Tools {
@@ -29,13 +31,13 @@ impl Machine {
                 scratch: reports.parent().context("reports in no directory")?.to_owned(),
             }));
         }
-        // SAFETY: the files are the emulator and the plugin that this workspace builds, or what the
-        // user named in their stead.
+        // SAFETY: the files are the emulator and the plugin that this workspace builds, or others
+        // that the user named instead.
         let emulator = unsafe { Emulator::load(emulator, plugin, reports, MOST_BYTES) }?;
         Ok(Self::Plugin(emulator))
     }
 
-    /// What each dispatch of a graph is predicted to take.
+    /// Returns the prediction of each dispatch of a graph.
     pub(crate) fn predict(&mut self, bytes: &[u8]) -> Result<Vec<Prediction>> {
         let launches = match self {
             Self::Plugin(emulator) => emulator.launches(bytes)?,

@@ -1,16 +1,16 @@
-//! Predicts how long suites of graphs take on an MI300X, and fails if a suite got slower. It
+//! Predicts the times of suites of graphs on an MI300X, and fails if a suite became slower. It
 //! measures nothing.
 //!
-//! The plugin compiles each graph for the emulated MI300X; the emulator counts what a sample of
-//! each launch's workgroups does; `rotini-time` makes microseconds of it.
+//! The plugin compiles each graph for the emulated MI300X, the emulator counts the work of a sample
+//! of each launch's workgroups, and `rotini-time` converts the counts to microseconds.
 //!
-//! | Module | What it owns |
+//! | Module | Contents |
 //! |---|---|
 //! | `suites` | the graphs |
-//! | `graph` | one graph on the emulated MI300X, in rotini's form |
-//! | `predecessor` | the same in the predecessor's form |
-//! | `peers` | predictions beside published times, by the kernel that was measured |
-//! | `found` | schedules that are found by trying |
+//! | `graph` | the prediction of one graph on the emulated MI300X |
+//! | `predecessor` | the same in the form of rotini's predecessor |
+//! | `peers` | predictions next to published times, by the kernel that was measured |
+//! | `found` | selection of schedules by prediction |
 //! | `table` | rows, sums, and their form in the documents |
 
 mod found;
@@ -102,7 +102,7 @@ fn main() -> Result<ExitCode> {
         found::write(file, &tables, &suites::suites(false)?, &strictly)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Before the predictions: --json may name the same file.
+    // Read before the predictions, because --json may name the same file.
     let kept = args.kept.as_deref().map(table::read).transpose()?.unwrap_or_default();
     let (rows, failed) = if args.from.is_empty() {
         predict(&args)?
@@ -125,7 +125,7 @@ fn main() -> Result<ExitCode> {
         let document = fs::read_to_string(path)?;
         fs::write(path, table::into_document(&document, &format!("{sums}\n{peers}"))?)?;
     }
-    // A sum without them is another sum.
+    // Without these graphs the sums are not comparable.
     for (suite, graph) in &lost {
         writeln!(std::io::stderr(), "no prediction for {graph} of {suite}")?;
     }
@@ -136,7 +136,7 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-/// The suites that are asked for.
+/// Returns the selected suites.
 fn wanted(args: &Args) -> Result<Vec<(String, Vec<Workload>)>> {
     let is_wanted = |name: &str| args.suites.is_empty() || args.suites.iter().any(|start| name.starts_with(start));
     let mut suites = suites::suites(args.short)?;
@@ -156,11 +156,11 @@ fn write_graphs(args: &Args, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A suite and a graph of it.
+/// The names of a suite and of one of its graphs.
 type Name = (String, String);
 
-/// Predicts the suites, and prints a row for each graph. And which graphs cannot be predicted; not
-/// those that the emulator has no memory for.
+/// Predicts the suites and prints a row for each graph. Also returns the graphs that could not be
+/// predicted, except those for which the emulator has too little memory.
 fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
     let (Some(emulator), Some(plugin)) = (&args.emulator, &args.plugin) else {
         bail!("predictions need an emulator and a plugin");
@@ -209,7 +209,7 @@ fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
                 longest = (seconds, workload.name);
             }
         }
-        // What is known so far is kept if the rest is not waited for.
+        // Written after each suite, so that an interrupted run keeps its results.
         if let Some(path) = &args.json {
             table::write(&rows, path)?;
         }
@@ -225,7 +225,7 @@ fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
     Ok((rows, failed))
 }
 
-/// A graph's row, and as it is printed.
+/// Returns a graph's row, and its printed form.
 fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, String)> {
     let dispatches = machine.predict(&workload.graph)?;
     let total = Predicted::in_sequence(dispatches.iter().map(|one| one.time));

@@ -1,17 +1,17 @@
-//! Owns the table of peers: predictions beside published times, by the kernel that was measured.
+//! The table of peers: predictions next to published times, by the kernel that was measured.
 //!
-//! A ratio says what it compares with: a dense solver is a peer, a naive kernel is none, and a
-//! prediction that MIOpen's events could not have shown has none.
+//! The description of each peer states what a ratio is worth: a dense solver is a peer; a naive
+//! kernel is not; a prediction shorter than what MIOpen's events can show has no peer.
 
 use crate::suites::Suite;
 use crate::table::Row;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The shortest time in MIOpen's database, in µs: its events show none below.
+/// The shortest time in MIOpen's database in µs: its events do not show shorter ones.
 pub(crate) const FLOOR: f64 = 12.35;
 
-/// Who was measured, from the best peer to what is none.
+/// The measured kernels, from the best peer to those that are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Peer {
     ImplicitGemm,
@@ -40,8 +40,8 @@ impl Peer {
         }
     }
 
-    /// Returns who published a time of a suite, for a graph that is predicted to take this many
-    /// microseconds; `None` if the source names no known kernel.
+    /// Returns the kernel behind a suite's published time, for a graph with this predicted time in
+    /// µs; `None` if the source names no known kernel.
     fn of(suite: &str, by: &str, predicted: f64) -> Option<Self> {
         match suite {
             "hipBLASLt NT" => return Some(Peer::HipBlasLtNt),
@@ -63,7 +63,7 @@ impl Peer {
     }
 }
 
-/// Returns the table as Markdown. A row is a peer and whether the layouts are the same.
+/// Returns the table as Markdown. Each row is for one peer, and for equal or different layouts.
 pub(crate) fn table(rows: &[Row], suites: &[Suite]) -> String {
     let mut published = BTreeMap::new();
     for (suite, workloads) in suites {

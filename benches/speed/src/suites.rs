@@ -1,5 +1,5 @@
-//! The suites: those of known networks, and sizes that frameworks send of products, attention,
-//! normalizations and reductions.
+//! The suites: those of known networks, and products, attentions, normalizations and reductions of
+//! sizes that frameworks use.
 
 use anyhow::{Result, bail};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, ReductionMode, SdpaBackward, TensorId, TensorKind};
@@ -14,7 +14,7 @@ const F16: DataType = DataType::F16;
 /// A suite: its name and its graphs.
 pub(crate) type Suite = (String, Vec<Workload>);
 
-/// Rows, columns and depth of products, from a token to the largest that is published.
+/// Rows, columns and depth of matrix products, from a single token to the largest published size.
 const PRODUCTS: [[i64; 3]; 16] = [
     [1, 4096, 4096],
     [1, 14336, 4096],
@@ -34,7 +34,7 @@ const PRODUCTS: [[i64; 3]; 16] = [
     [8192, 8192, 8192],
 ];
 
-/// Rows and columns of what is normalized and reduced; odd ones too.
+/// Rows and columns of normalizations and reductions, including odd numbers.
 const ROWS: [[i64; 2]; 12] = [
     [1, 4096],
     [7, 333],
@@ -50,7 +50,7 @@ const ROWS: [[i64; 2]; 12] = [
     [100_003, 129],
 ];
 
-/// Images, channels and pixels of batch normalization.
+/// Extents N, C, H, W of batch normalizations.
 const IMAGES: [[i64; 4]; 12] = [
     [1, 64, 112, 112],
     [1, 2048, 7, 7],
@@ -66,7 +66,7 @@ const IMAGES: [[i64; 4]; 12] = [
     [64, 256, 56, 56],
 ];
 
-/// All suites, or a few of them.
+/// Returns all suites, or a subset if `short` is set.
 pub(crate) fn suites(short: bool) -> Result<Vec<Suite>> {
     let mut all = Vec::new();
     for (layout_name, layout) in [("NHWC", Layout::Last), ("NCHW", Layout::First)] {
@@ -161,8 +161,8 @@ pub(crate) fn suites(short: bool) -> Result<Vec<Suite>> {
     Ok(all)
 }
 
-/// How often layers come in ResNet-50, by the beginnings of their names; the others come once.
-/// Blocks: 3, 4, 6, 3, with the stride in the 3×3.
+/// Number of occurrences of layers in ResNet-50, by the prefix of their names; other layers occur
+/// once. The network has 3, 4, 6 and 3 blocks, with the stride in the 3×3 convolution.
 const TIMES: [(&str, u32); 12] = [
     ("64to64_3x3", 3),
     ("64to256_1x1", 4),
@@ -178,7 +178,7 @@ const TIMES: [(&str, u32); 12] = [
     ("512to512_3x3_s1", 2),
 ];
 
-/// How often a graph comes in its network.
+/// Returns the number of occurrences of a graph in its network.
 pub(crate) fn times(suite: &str, graph: &str) -> u32 {
     let layer = TIMES.iter().find(|(layer, _)| graph.starts_with(layer));
     layer
@@ -186,11 +186,11 @@ pub(crate) fn times(suite: &str, graph: &str) -> u32 {
         .map_or(1, |&(_, times)| times)
 }
 
-/// Times of MIOpen's database (ROCm/MIOpen, `src/kernels/gfx942130.db`), which AMD filled on an
-/// MI300X: f16, NCHW, the convolution alone.
+/// Times in MIOpen's database (ROCm/MIOpen, `src/kernels/gfx942130.db`), which AMD measured on an
+/// MI300X: f16, NCHW, convolutions only.
 const RESNET50: &str = include_str!("resnet50.csv");
 
-/// The published time of a layer, by the beginning of its graph's name.
+/// Returns the published time of a layer, found by the prefix of its graph's name.
 fn published(graph: &str, images: i64, direction: &str) -> Option<Published> {
     let fields = RESNET50.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let mut found = fields.filter_map(|fields| match fields.as_slice() {
@@ -217,8 +217,8 @@ fn of(name: &str, graphs: impl IntoIterator<Item = Graph>) -> Suite {
     (name.to_owned(), graphs.into_iter().map(workload).collect())
 }
 
-/// A product of which either operand may be stored columns first, of the types of the operands and
-/// of the result.
+/// Returns a matrix product whose operands may be stored column-major, with the types of the
+/// operands and of the result.
 fn product(
     name: &str,
     [dtype, stored]: [DataType; 2],
@@ -239,12 +239,12 @@ fn product(
     b.build()
 }
 
-/// Rates of the library's kernels on gfx942, by AMD (ROCm/hipBLASLt, the tables of exact sizes
+/// Rates of hipBLASLt's kernels on gfx942, by AMD (ROCm/hipBLASLt, the tables of exact sizes
 /// `aquavanjaram_Cijk_Ailk_Bljk_HHS_BH` and `aquavanjaram_Cijk_Alik_Bljk_BBS_BH_Bias`), in
-/// row-major words. The tables of the other transpositions have no rates.
+/// row-major terms. The tables of the other transpositions contain no rates.
 const LIBRARY: &str = include_str!("hipblaslt.csv");
 
-/// The products of the library's table of a form.
+/// Returns the products in hipBLASLt's table for one transposition.
 fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
     let suite = format!("hipBLASLt {form}");
     let mut graphs = Vec::new();
@@ -270,7 +270,7 @@ fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
     Ok((suite, graphs))
 }
 
-/// Attentions of 16 heads with 1k to 16k rows.
+/// Returns attentions with 16 heads and 1k to 16k rows.
 fn attentions() -> Vec<Graph> {
     let mut all = Vec::new();
     for depth in [64, 128] {
@@ -317,11 +317,11 @@ mod tests {
             .iter()
             .filter(|(name, _)| name.starts_with("resnet50") && name.ends_with(" f16"));
         for graph in layers.flat_map(|(_, graphs)| graphs) {
-            // Nobody needs the gradient of the image.
+            // The gradient of the image is never needed, so it has no published time.
             let is_known = !(graph.name.starts_with("3to64") && graph.name.ends_with("dgrad"));
             assert_eq!(graph.published.len(), usize::from(is_known), "{}", graph.name);
         }
-        // What the database's rows of 32 images make for the network.
+        // Sums over the network of the database's rows for 32 images.
         for (direction, sum) in [("forward", 3157.1), ("dgrad", 2861.4), ("wgrad", 3554.6)] {
             let suite = format!("resnet50 {direction} NHWC 32 f16");
             let (_, graphs) = all.iter().find(|(name, _)| *name == suite).unwrap();

@@ -1,5 +1,5 @@
-//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the
-//! documents.
+//! The table of predictions: its rows, its sums next to those of an earlier table, and its form in
+//! the documents.
 
 use crate::peers::FLOOR;
 use anyhow::{Context as _, Result, bail};
@@ -9,22 +9,22 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are
-/// measured.
+/// The row of a graph. Rotini's times are predicted, as their fields' names say; published times
+/// are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) suite: String,
     pub(crate) graph: String,
-    /// How often it comes in its network
+    /// Number of occurrences in the network
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub(crate) times: u32,
     pub(crate) dispatches: usize,
-    /// With nothing of the operands in the caches
+    /// Time with none of the operands in the caches
     pub(crate) predicted_us: f64,
-    /// Right after the same graph
+    /// Time right after an execution of the same graph
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) warm_us: Option<f64>,
-    /// What takes most of the time of the slowest dispatch
+    /// The unit that bounds the slowest dispatch
     pub(crate) by: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) extrapolated: bool,
@@ -44,22 +44,24 @@ fn is_once(&times: &u32) -> bool {
     times == 1
 }
 
-/// Suites without one peer: their published times are in the table of peers alone. hipBLASLt's NN
-/// table names a device of before production, and MIOpen's database has kernels of any quality.
+/// Suites that have no single peer: their published times appear only in the table of peers.
+/// hipBLASLt's NN table is from a pre-production device, and MIOpen's database has kernels of any
+/// quality.
 const WITHOUT_PEER: [&str; 2] = ["hipBLASLt NN", "miopen"];
 
 /// Returns the published time of a row, or `None` if it is not comparable: another layout, no peer,
-/// or a time of MIOpen where ours is shorter than the shortest that its events show.
+/// or a time from MIOpen where rotini's is predicted shorter than the shortest that MIOpen's events
+/// show.
 fn peer(row: &Row) -> Option<f64> {
     let is_alone = WITHOUT_PEER.contains(&row.suite.as_str()) || row.suite.contains("NHWC");
     let is_below = !row.suite.starts_with("hipBLASLt") && row.predicted_us < FLOOR;
     row.published_us.filter(|_| !is_alone && !is_below)
 }
 
-/// How much worse a suite's sum may be.
+/// Factor by which a suite's sum may grow before that counts as a regression.
 const SLACK: f64 = 1.03;
 
-/// Four digits: no prediction has more.
+/// Rounds to four significant digits, because no prediction is more precise.
 pub(crate) fn rounded(microseconds: f64) -> f64 {
     format!("{microseconds:.3e}").parse().unwrap_or(microseconds)
 }
@@ -69,7 +71,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Row>> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes a table as JSON, a row a line.
+/// Writes a table as JSON, one row per line.
 pub(crate) fn write(rows: &[Row], path: &Path) -> Result<()> {
     let lines: Vec<String> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let text = format!("[\n{}\n]\n", lines.join(",\n"));
@@ -83,25 +85,26 @@ struct Sums {
     extrapolated: usize,
     predicted: f64,
     least: f64,
-    /// Over the graphs with a published time: our time, theirs, the number of graphs, the sum of
-    /// the ratios' logarithms
+    /// Over the graphs with a published time: the sum of our times, the sum of the published times,
+    /// the number of graphs, and the sum of the ratios' logarithms
     ours: f64,
     theirs: f64,
     published: usize,
     ratios: f64,
-    /// Operations a second, ours and theirs
+    /// Rates in operations per µs, ours and the published one
     rates: Vec<(f64, f64)>,
-    /// Over the graphs that the kept table has: the time now, the time then, the number of graphs
+    /// Over the graphs that are in the kept table too: the sum of the current times, the sum of the
+    /// kept times, and the number of graphs
     now: f64,
     then: f64,
     shared: usize,
-    /// Sum of the logarithms of now divided by then, and the largest
+    /// Sum of the logarithms of current time / kept time, and the largest of these ratios
     changes: f64,
     largest: f64,
 }
 
-/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may
-/// be.
+/// Returns the suites' sums next to those of a kept table, as Markdown, and whether a suite is
+/// worse than allowed.
 pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
     let before: BTreeMap<(&str, &str), f64> = kept
         .iter()
@@ -188,7 +191,7 @@ pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
     (text, is_worse)
 }
 
-/// The correlation of ranks.
+/// Returns Spearman's rank correlation.
 fn rank(pairs: &[(f64, f64)]) -> f64 {
     let ranks = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
         let below = |pair| {
@@ -208,7 +211,7 @@ fn rank(pairs: &[(f64, f64)]) -> f64 {
 const BEGIN: &str = "<!-- scripts/speed writes from here -->\n";
 const END: &str = "<!-- to here -->\n";
 
-/// Puts a table into a document, in place of the one that is there.
+/// Replaces the table in a document.
 pub(crate) fn into_document(document: &str, table: &str) -> Result<String> {
     let places = document.find(BEGIN).zip(document.find(END));
     let Some((begin, end)) = places.filter(|(begin, end)| begin < end) else {
@@ -240,9 +243,9 @@ mod tests {
         })
     }
 
-    /// Bars from published measurements alone, without the model: 0.85 of the largest rates that
-    /// AMD's kernels sustain on an MI300X (ROCm blogs, "Measuring Max-Achievable FLOPs, Part 2"),
-    /// 4.3 TB/s of memory (Chips and Cheese), and the shortest launch.
+    /// Lower bounds from published measurements only, without the model: 0.85 of the highest rates
+    /// that AMD's kernels sustain on an MI300X (ROCm blogs, "Measuring Max-Achievable FLOPs, Part
+    /// 2"), 4.3 TB/s of memory bandwidth (Chips and Cheese), and the shortest launch.
     #[test]
     fn no_kept_prediction_is_faster_than_hardware() {
         let kept = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kept/all.json"))).unwrap();
@@ -264,12 +267,13 @@ mod tests {
                     (..=16, _) => 0.85 * 654.0,
                     _ => 163.4,
                 };
-                // A stride beyond the window skips pixels: fewer bytes are read than the image has.
+                // A stride larger than the window skips pixels, so that not all bytes of the image
+                // are read.
                 let bytes = if skips_pixels(&graph) { 0 } else { summary.bytes };
                 let least = (summary.flops.unwrap_or(0.0) / rate / 1e6)
                     .max(bytes as f64 / 4.3e6)
                     .max(2.78);
-                // Four digits are kept.
+                // Kept times are rounded to four digits.
                 assert!(
                     time > 0.999 * least,
                     "{suite} {}: {time} µs, and {least} are the least",
@@ -320,7 +324,7 @@ mod tests {
         };
         assert!(!of(102.9));
         assert!(of(103.1));
-        // One suite is worse, though the other is better.
+        // Suite b is better, but suite a alone is worse.
         let kept = [row("a", "1", 100.0, None), row("b", "1", 1000.0, None)];
         assert!(sums(&[row("a", "1", 110.0, None), row("b", "1", 10.0, None)], &kept).1);
     }
@@ -357,7 +361,7 @@ mod tests {
     fn only_like_is_compared_with_like() {
         let row = |suite, predicted| row(suite, "1", predicted, Some(100.0));
         assert_eq!(peer(&row("resnet50 forward NCHW 32 f16", 50.0)), Some(100.0));
-        // Another layout, an event's floor, a peer that is none.
+        // Another layout, a time below the events' floor, and a suite without a peer.
         assert_eq!(peer(&row("resnet50 forward NHWC 32 f16", 50.0)), None);
         assert_eq!(peer(&row("resnet50 forward NCHW 32 f16", 12.0)), None);
         assert_eq!(peer(&row("miopen", 50.0)), None);

@@ -1,14 +1,15 @@
-//! The host's side of an execution on a GPU: how long a call takes until it returns, beside the
-//! driver call that it needs.
+//! The host time of an execution on a GPU: the time until a call returns, next to the driver call
+//! that it needs.
 //!
 //! It runs on the emulated HIP library with kernels that do nothing, so it needs no GPU. The peer
-//! is a loop over `hipModuleLaunchKernel` with the same kernel on the same stream. Batches of ours
-//! and of the peer alternate. The difference of the two is the plugin's cost. Each thread has its
-//! own handle, stream and context, as hosts have; they share the loaded code. The program fails if
-//! a bar is missed.
+//! is a loop over `hipModuleLaunchKernel` with the same kernel on the same stream. Batches of the
+//! plugin's executions and of the peer's launches alternate; the difference of their times is the
+//! plugin's cost. Each thread has its own handle, stream and context, as in hosts; the threads
+//! share the loaded code. The program fails if a bar is missed.
 //!
 //! ```text
-//! cargo build --release --package rotini-artifact --package rotini-hip-emulator --package rotini-benches
+//! cargo build --release --package rotini-artifact --package rotini-hip-emulator \
+//!     --package rotini-benches
 //! target/release/rotini-hip-execute
 //! ```
 
@@ -36,17 +37,17 @@ struct Args {
     samples: usize,
 }
 
-/// Threads, each with a stream.
+/// The numbers of threads that are measured; each thread has a stream.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// Microseconds that half of the executions may take, and that 99 in 100 may take.
+/// Limit of the median and of the 99th percentile of an execution's time, in µs.
 const MEDIAN_BAR: f64 = 1.0;
 const P99_BAR: f64 = 3.0;
-/// The median with several threads, as a multiple of that with one.
+/// Limit of the median with several threads, as a multiple of the median with one.
 const FLAT_BAR: f64 = 1.5;
 
-/// Calls of one kind in a row; the stream is waited for after each batch, so that no queue fills
-/// up.
+/// Number of successive calls of one kind. The stream is synchronized after each batch, so that no
+/// queue fills up.
 const BATCH: usize = 50;
 
 /// `hipModuleLaunchKernel`.
@@ -69,8 +70,8 @@ fn main() -> Result<()> {
     // SAFETY: nothing reads the environment yet: this is the only thread.
     unsafe { std::env::set_var("HIPEMU_NOOP", "1") };
     let gpu = harness::gpu()?;
-    // SAFETY: the file is the plugin that this workspace builds, or what the user named in its
-    // stead.
+    // SAFETY: the file is the plugin that this workspace builds, or another that the user named
+    // instead.
     let plugin = unsafe { Plugin::load(rotini_tests::plugin::path()?) }?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);
     let kernel = Kernel::load(gpu.driver(), &graph)?;
@@ -108,7 +109,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Times of both, sorted, over all threads, in microseconds.
+/// Returns the times of executions and of bare launches in µs, over all threads, sorted.
 fn measure(
     gpu: &Gpu,
     plugin: &Plugin,
@@ -121,7 +122,7 @@ fn measure(
     let results = std::thread::scope(|scope| {
         let work = || {
             let lane = Lane::new(gpu, plugin, graph);
-            // Together, also if one has failed.
+            // Every thread waits here, even if its setup failed, so that none waits forever.
             barrier.wait();
             lane?.run(kernel, samples)
         };
@@ -147,11 +148,11 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(index).copied().unwrap_or(f64::NAN)
 }
 
-/// What a thread executes.
+/// The execution state of a thread.
 struct Lane {
     context: Context,
     stream: Stream,
-    /// Kept as long as executions use it.
+    /// Keeps the buffers alive while executions use them.
     _memory: Vec<Memory>,
     pack: Vec<DeviceBuffer>,
 }
@@ -165,7 +166,7 @@ impl Lane {
         gpu.select()?;
         let handle = plugin.handle()?;
         let stream = gpu.stream()?;
-        // SAFETY: the stream is the GPU's, and outlives the work, which is waited for.
+        // SAFETY: the stream is the GPU's, and outlives the work, which is synchronized with.
         unsafe { handle.set_stream(stream.raw()) }?;
         let context = handle.context(&engine_config(engine), &rotini_wire::encode(graph))?;
         ensure!(context.workspace()? == 0, "the graph is no single kernel");
@@ -186,20 +187,20 @@ impl Lane {
         })
     }
 
-    /// Times of our calls and of the peer's.
+    /// Returns the times of executions and of bare launches in µs.
     fn run(&self, kernel: &Kernel, samples: usize) -> Result<(Vec<f64>, Vec<f64>)> {
         let (mut ours, mut peer) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
         let batches = samples.div_ceil(BATCH);
-        // The first tenth is thrown away.
+        // The first tenth is discarded as a warm-up.
         for batch in 0..batches + batches.div_ceil(10) {
             let mut execute = || {
                 // SAFETY: the buffers have the spans of their tensors and outlive the work, which
-                // is waited for.
+                // is synchronized with.
                 Ok(unsafe { self.context.execute(std::ptr::null_mut(), &self.pack) }?)
             };
             let mut launch = || kernel.launch(&self.stream, &self.pack);
-            // What runs second finds the caches as the first left them: each has that half of the
-            // time.
+            // The second of the two finds the caches as the first left them. Each is second in half
+            // of the batches.
             if batch % 2 == 0 {
                 time(&mut ours, &mut execute)?;
                 self.stream.synchronize()?;
@@ -219,7 +220,7 @@ impl Lane {
     }
 }
 
-/// Times a batch of calls, one by one.
+/// Measures a batch of calls one by one, in µs.
 fn time(times: &mut Vec<f64>, call: &mut dyn FnMut() -> Result<()>) -> Result<()> {
     for _ in 0..BATCH {
         let started = Instant::now();
@@ -235,7 +236,7 @@ struct Kernel {
     launch: Launch,
 }
 
-// SAFETY: a kernel may be launched from any thread.
+// SAFETY: HIP allows a function to be launched from any thread.
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
@@ -288,7 +289,7 @@ impl Kernel {
         let mut parameters = values
             .each_mut()
             .map(|value| std::ptr::from_mut(value).cast::<c_void>());
-        // SAFETY: the kernel does nothing; it has no more than eight parameters, all pointers.
+        // SAFETY: the kernel does nothing, and has at most eight parameters, all of them pointers.
         let status = unsafe {
             (self.launch)(
                 self.function,

@@ -1,4 +1,4 @@
-//! Hosts that misbehave or die. Other runs of this program play them.
+//! Hosts that misbehave or die, played by other runs of this program.
 
 use crate::setup::{CRASHING, MODULE, PROMPT, Place, assert_works, gfx942, long, options, request, wait_until};
 use rotini_iree::compiler::{CompileError, Compiler, Worker};
@@ -12,10 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Names what a run of this program plays, and its directory.
+/// Variable with the role that a run of this program plays.
 const HOST: &str = "ROTINI_TEST_HOST";
 
-/// Another run of this program, which plays the host.
+/// Another run of this program, which plays a host.
 struct Host(Child);
 
 impl Host {
@@ -46,7 +46,7 @@ impl Drop for Host {
     }
 }
 
-/// Not a test: what other runs of this program play.
+/// Not a test: the host that other runs of this program play.
 #[test]
 fn host() {
     let Ok(role) = env::var(HOST) else {
@@ -55,7 +55,7 @@ fn host() {
     let directory = PathBuf::from(env::var_os("ROTINI_TEST_DIRECTORY").unwrap());
     let worker = Worker::new(options(&directory)).unwrap();
     match role.as_str() {
-        // Compiles, for longer than it lives.
+        // Compiles something that takes longer than the host lives.
         "compiles" | "forks" => {
             assert_works(&worker);
             if role == "forks" {
@@ -78,9 +78,9 @@ fn host() {
             println!("\nready");
             std::process::exit(0);
         }
-        // Has the system clear away its children, so that no one learns how they ended.
+        // Ignores `SIGCHLD`: the system reaps its children, so that their exit status is unknown.
         "ignores" => {
-            // SAFETY: concerns this process, which is this test's own.
+            // SAFETY: only affects this process, which this test has started.
             unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
             assert_works(&worker);
             let error = worker.compile(&request(CRASHING, &gfx942())).unwrap_err();
@@ -88,7 +88,7 @@ fn host() {
             assert!(error.to_string().contains("overflow"), "{error}");
             assert_works(&worker);
         }
-        // A sandbox that refuses to start programs, or ends whoever tries.
+        // A sandbox that refuses to start programs, or kills a process that tries to.
         "refused" | "ended" => {
             forbid_programs(role == "ended");
             for _ in 0..2 {
@@ -101,7 +101,8 @@ fn host() {
     }
 }
 
-/// Has the system refuse `execve` to this process from now on, or end the process that calls it.
+/// Installs a filter that makes `execve` fail in this process from now on, or kills the process
+/// that calls it.
 fn forbid_programs(end: bool) {
     let action = if end {
         libc::SECCOMP_RET_KILL_PROCESS
@@ -114,7 +115,7 @@ fn forbid_programs(end: bool) {
         jf,
         k,
     };
-    // The number of the system call is the first word.
+    // The number of the system call is the first word of the filter's input.
     let mut program = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(
@@ -144,10 +145,11 @@ fn forbid_programs(end: bool) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// In the middle of a compilation, without its linker, its directory or itself being left.
+/// A worker ends with its host, even in the middle of a compilation, and leaves neither its linker
+/// nor its directory behind.
 #[test]
 fn a_worker_ends_with_its_host() {
-    // With the second role, a child of the host still has the connection.
+    // In the second role, a child of the host still holds the connection.
     for role in ["compiles", "forks", "exits"] {
         let place = Place::new();
         let mut host = Host::start(role, &place);

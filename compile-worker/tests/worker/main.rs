@@ -1,5 +1,5 @@
-//! The real worker with the real compiler. Other runs of this program play hosts that misbehave or
-//! die.
+//! Tests of the real worker with the real compiler. Other runs of this program play hosts that
+//! misbehave or die.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -67,7 +67,7 @@ fn the_compiler_s_errors_are_passed_on() {
     let error = worker.compile(&request("a\0b", &[])).unwrap_err();
     assert!(matches!(error, CompileError::Request(_)), "{error}");
     assert_works(&worker);
-    // A rejected module is no reason for another process.
+    // A rejected module does not make the pool start another process.
     assert_eq!(place.processes().len(), 1);
 }
 
@@ -87,7 +87,7 @@ fn a_crash_of_the_compiler_is_an_error() {
     assert!(error.to_string().contains("overflow"), "{error}");
     assert!(place.processes().is_empty(), "the crashed worker is left");
     let fallback = [gfx942(), vec!["--iree-codegen-llvmgpu-use-igemm=false".into()]].concat();
-    // A flag for a process, which therefore compiles nothing else.
+    // The flag applies to the whole process, which therefore compiles nothing else.
     let compiled = worker.compile(&request(CRASHING, &fallback)).unwrap();
     assert!(place.processes().is_empty(), "the worker goes on with the flag");
     let program = Program::new(&find_program().unwrap()).unwrap();
@@ -100,7 +100,7 @@ fn a_crash_of_the_compiler_is_an_error() {
 fn too_much_memory_is_an_error() {
     let place = Place::new();
     let worker = Worker::new(WorkerOptions {
-        // Enough to open the library and to parse a little, and not to compile.
+        // Enough to open the library and to parse a small module, but not to compile.
         memory_bytes: 20 << 20,
         ..place.options()
     })
@@ -108,7 +108,7 @@ fn too_much_memory_is_an_error() {
     for _ in 0..2 {
         let start = Instant::now();
         let error = worker.compile(&request(&long(), &gfx942())).unwrap_err();
-        // It takes some of its time until it has used the memory up.
+        // The compilation takes a while until it has used the memory up.
         assert!(start.elapsed() < PROMPT * 4, "{:?}", start.elapsed());
         assert!(
             matches!(error, CompileError::Memory { limit: 0x140_0000, .. }),
@@ -123,7 +123,7 @@ fn too_much_memory_is_an_error() {
 #[test]
 fn too_much_time_is_an_error() {
     let place = Place::new();
-    // The same limit holds for what always works, on a slow machine too.
+    // The same limit applies to the module that always compiles, on a slow machine too.
     let timeout = Duration::from_secs(10);
     let worker = Worker::new(WorkerOptions {
         timeout,
@@ -158,7 +158,7 @@ fn a_library_that_is_missing_or_another_is_named() {
     fs::write(&library, "no library").unwrap();
     let worker = Worker::new(at(&library)).unwrap();
     let error = worker.compile(&request(MODULE, &gfx942())).unwrap_err();
-    // The loader's words.
+    // The message of the loader.
     assert!(
         matches!(error, CompileError::Library { .. }) && error.to_string().contains("file too short"),
         "{error}"
@@ -170,7 +170,8 @@ fn a_library_that_is_missing_or_another_is_named() {
         "{error}"
     );
 
-    // An update while the host runs: what it makes must not be filed under the old compiler's name.
+    // An update while the host runs: new results must not be cached under the old compiler's
+    // identity.
     symlink(find_library().unwrap(), &library).unwrap();
     let error = worker.compile(&request(MODULE, &gfx942())).unwrap_err();
     let text = error.to_string();
@@ -191,7 +192,7 @@ fn a_worker_inherits_nothing_and_is_limited() {
     assert!(leaked > 2);
     let worker = place.worker();
     assert_works(&worker);
-    // SAFETY: it is this test's own.
+    // SAFETY: the descriptor belongs to this test.
     unsafe { libc::close(leaked) };
     let [pid] = place.processes()[..] else {
         panic!("not one process");
@@ -205,7 +206,7 @@ fn a_worker_inherits_nothing_and_is_limited() {
                 .to_string_lossy()
                 .into_owned()
         })
-        // The compiler leaves what it has linked open.
+        // The compiler leaves the files that it has linked open.
         .filter(|target| !target.ends_with(".hsaco (deleted)"))
         .map(|target| target.split(':').next().unwrap_or_default().to_owned())
         .collect();
@@ -225,7 +226,7 @@ fn a_worker_inherits_nothing_and_is_limited() {
     };
     assert_eq!(limit("Max core file size"), 1);
     assert!((4 << 30..6 << 30).contains(&limit("Max data size")), "{limits}");
-    // Only the signal that it waits for is blocked.
+    // Only the signal that the worker waits for is blocked.
     let status = read("status");
     assert!(status.contains("SigBlk:\t0000000000004000\n"), "{status}");
     drop(worker);

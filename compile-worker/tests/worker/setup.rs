@@ -1,4 +1,4 @@
-//! A separate worker for one test, and what is compiled in it.
+//! A separate worker for each test, and the modules that it compiles.
 
 use rotini_iree::compiler::{CompileRequest, Compiler, Worker, WorkerOptions, find_library};
 use std::env;
@@ -10,14 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rotini-compile-worker");
-/// Two dispatches.
+/// A module of two dispatches.
 pub(crate) const MODULE: &str = include_str!("../../../iree/tests/shell.mlir");
-/// The compiler crashes on it.
+/// A module on which the compiler crashes.
 pub(crate) const CRASHING: &str = include_str!("grouped.mlir");
-/// No test waits longer for anything that is to happen.
+/// Longest wait of a test for any expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of
-/// which most is for a new worker.
+/// Time that handling a fault may take beyond its limit. On an idle machine it is 2 s, most of it
+/// for starting a new worker.
 pub(crate) const PROMPT: Duration = Duration::from_secs(20);
 
 /// A separate worker program for one test, so that its processes can be distinguished from those of
@@ -41,7 +41,7 @@ impl Place {
         Worker::new(self.options()).unwrap()
     }
 
-    /// Its processes, zombies included.
+    /// Returns the processes of this worker program, zombies included.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let program = self.directory.path().join("worker");
         fs::read_dir("/proc")
@@ -86,7 +86,7 @@ pub(crate) fn request<'a>(mlir: &'a str, flags: &'a [String]) -> CompileRequest<
     }
 }
 
-/// A module with enough different kernels that compiling it takes many seconds.
+/// Returns a module with enough different kernels for its compilation to take many seconds.
 pub(crate) fn long() -> String {
     let mut functions = String::new();
     for n in 0..1600 {
@@ -106,7 +106,7 @@ pub(crate) fn long() -> String {
     functions
 }
 
-/// Compiles what always works.
+/// Compiles a module that always compiles.
 pub(crate) fn assert_works(worker: &Worker) {
     let compiled = worker.compile(&request(MODULE, &gfx942())).unwrap();
     assert_eq!(compiled.statistics.dispatches, 2);

@@ -1,9 +1,10 @@
-//! Where an installation of the compiler is, and the program that compiles in another process.
+//! Search for an installation of the compiler, and for the program that compiles in another
+//! process.
 //!
 //! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one directory
 //! below `site-packages`; the `iree-compile` in `bin/` is a Python script around that program,
-//! which would only add its own start-up time. Python is never started: the layout below an
-//! installation prefix is fixed.
+//! which would only add its own start-up time. Python is never started: the directory layout below
+//! an installation prefix is fixed.
 
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -30,10 +31,10 @@ pub(super) const LIBRARY: &str = "libIREECompiler.so";
 const PROGRAM: &str = "iree-compile";
 /// The worker's file name.
 const WORKER: &str = "rotini-compile-worker";
-/// Where the wheel puts both, below `site-packages`.
+/// Directory of the wheel's program and library, below `site-packages`.
 const WHEEL: &str = "iree/compiler/_mlir_libs";
 
-/// No installation of the compiler, or no worker program, was found.
+/// The error when no installation of the compiler, or no worker program, was found.
 #[derive(Clone, Debug)]
 pub struct NotFound {
     what: &'static str,
@@ -43,7 +44,7 @@ pub struct NotFound {
     passes: bool,
 }
 
-/// Why a file is not used.
+/// The reason why a file is not used.
 #[derive(Clone, Debug, thiserror::Error)]
 enum Refusal {
     #[error("there is no such file")]
@@ -68,7 +69,7 @@ impl From<io::Error> for Refusal {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
             io::ErrorKind::IsADirectory => Self::Directory,
-            // Files of one to three bytes.
+            // The file is shorter than the magic number.
             io::ErrorKind::UnexpectedEof => Self::NotElf,
             _ if is_shortage(&error) => Self::Shortage(error.to_string()),
             _ => Self::System(error.to_string()),
@@ -77,13 +78,12 @@ impl From<io::Error> for Refusal {
 }
 
 impl NotFound {
-    /// Every path that was looked at, in order.
+    /// Returns every path that was examined, in order.
     pub fn tried(&self) -> impl Iterator<Item = &Path> {
         self.tried.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Whether a system resource was exhausted, so that the next search may find what this one did
-    /// not.
+    /// Returns whether a system resource was exhausted, so that a later search may succeed.
     #[must_use]
     pub const fn passes(&self) -> bool {
         self.passes
@@ -105,7 +105,7 @@ impl fmt::Display for NotFound {
         for (position, (path, why)) in self.tried.iter().enumerate() {
             let separator = if position == 0 { "" } else { ", " };
             write!(f, "{separator}{}", path.display())?;
-            // That most of them are not there is what makes it a search.
+            // Missing files are the normal case in a search and need no reason.
             if !matches!(why, Refusal::Missing) {
                 write!(f, " (refused: {why})")?;
             }
@@ -114,17 +114,19 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// Whether this process was given more privileges than whoever started it has (`AT_SECURE`): by the
-/// mode of its program's file, say. Then what the environment says of programs, libraries and
-/// directories is a stranger's word.
+/// Returns whether this process has more privileges than the user who started it (`AT_SECURE`), for
+/// example by the mode of its program's file.
+///
+/// In that case an untrusted user may control the programs, libraries and directories that the
+/// environment names.
 #[must_use]
 pub fn has_raised_privileges() -> bool {
-    // SAFETY: only asks.
+    // SAFETY: the call only reads a value.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Leaves a program nothing of the environment with raised privileges: the compiler and its linker
-/// have separate variables.
+/// Clears the environment of a program if privileges are raised: the compiler and its linker read
+/// variables of their own.
 pub(super) fn clean(command: &mut Command, is_raised: bool) -> &mut Command {
     if is_raised {
         command.env_clear();
@@ -132,22 +134,23 @@ pub(super) fn clean(command: &mut Command, is_raised: bool) -> &mut Command {
     command
 }
 
-/// What a variable names, unless a stranger may have set it.
+/// Returns the value of a variable, unless an untrusted user may have set it.
 fn named_by(variable: &str) -> Option<OsString> {
     env::var_os(variable).filter(|_| !has_raised_privileges())
 }
 
-/// Finds the `iree-compile` program, the ELF.
+/// Finds the ELF program `iree-compile`.
 ///
-/// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when
-/// this crate was built; the Python packages that this code was installed with, if it was; the
-/// virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on
-/// `PATH`; the user's own site-packages. A script stands for the program of its installation. A
-/// process with [raised privileges](has_raised_privileges) looks at no variable.
+/// The order is: `ROTINI_IREE_COMPILE`, and nothing else if it is set; the value of that variable
+/// when this crate was built; the Python packages that this code was installed with, if any; the
+/// virtual environment that `VIRTUAL_ENV` names; the installations of `iree-compile` and then
+/// `python3` on `PATH`; the user's own site-packages; and `iree-compile` on `PATH` itself. If a
+/// script is found, the program of its installation is used. A process with [raised
+/// privileges](has_raised_privileges) reads no variable.
 ///
 /// # Errors
 ///
-/// What was tried.
+/// The paths that were tried.
 pub fn find_program() -> Result<PathBuf, NotFound> {
     let built_with = option_env!("ROTINI_IREE_COMPILE");
     find(PROGRAM, "ROTINI_IREE_COMPILE", built_with, |path| {
@@ -155,7 +158,7 @@ pub fn find_program() -> Result<PathBuf, NotFound> {
             Ok(()) => return Ok(path.to_owned()),
             Err(why) => why,
         };
-        // A script in `PREFIX/bin`.
+        // The path may be a script in `PREFIX/bin`.
         let prefix = path.parent().and_then(Path::parent);
         prefix
             .into_iter()
@@ -166,12 +169,12 @@ pub fn find_program() -> Result<PathBuf, NotFound> {
     })
 }
 
-/// Finds `libIREECompiler.so`, in the same places as [`find_program`]; the variable is
+/// Finds `libIREECompiler.so`, in the same installations as [`find_program`]; the variable is
 /// `ROTINI_IREE_COMPILER_LIB`.
 ///
 /// # Errors
 ///
-/// What was tried.
+/// The paths that were tried.
 pub fn find_library() -> Result<PathBuf, NotFound> {
     let built_with = option_env!("ROTINI_IREE_COMPILER_LIB");
     find(LIBRARY, "ROTINI_IREE_COMPILER_LIB", built_with, |path| {
@@ -190,7 +193,7 @@ fn find(
     let is_short = Cell::new(false);
     let mut attempt = |path: PathBuf| search.attempt(path, &accept);
     let found = match named {
-        // Someone who names a compiler does not want another one.
+        // A user who names a compiler does not want another one.
         Some(path) => attempt(path.into()),
         None => {
             let on_path = (what == PROGRAM && !has_raised_privileges())
@@ -199,7 +202,7 @@ fn find(
             let installed = prefixes().into_iter().flat_map(|prefix| {
                 let wheels = wheels(&prefix, &is_short);
                 if wheels.is_empty() {
-                    // For the report: where the wheel would have been.
+                    // For the report: the directory in which the wheel would have been.
                     vec![prefix.join("lib/python3/site-packages").join(WHEEL)]
                 } else {
                     wheels
@@ -222,17 +225,17 @@ fn find(
 
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
 ///
-/// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library
-/// or program that this code is in; in the directories `libexec` and `bin` beside that directory,
-/// the one above, and `libexec` of the prefix that hipDNN's plugins are installed in
-/// (`lib/hipdnn_plugins/engines`).
+/// The order is: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; the directory of the
+/// shared library or program that contains this code; the directories `libexec` and `bin` beside
+/// that directory; the directory above it; and `libexec` of the prefix that hipDNN's plugins are
+/// installed in (`lib/hipdnn_plugins/engines`).
 ///
 /// # Errors
 ///
-/// What was tried.
+/// The paths that were tried.
 pub fn find_worker() -> Result<PathBuf, NotFound> {
     const VARIABLE: &str = "ROTINI_COMPILE_WORKER";
-    // Cargo keeps tests one directory below the programs.
+    // `..` is for tests, which Cargo keeps one directory below the programs.
     const PLACES: [&str; 5] = ["", "../libexec", "../bin", "..", "../../../libexec"];
     let named = named_by(VARIABLE);
     let mut search = Search::new(WORKER, VARIABLE, named.is_some());
@@ -250,8 +253,8 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
     found.ok_or_else(|| search.give_up())
 }
 
-/// The wheel among the Python packages that this code is installed with: no variable has to tell
-/// where that is.
+/// Returns the wheel's directory among the Python packages that this code is installed with, which
+/// needs no variable to be found.
 fn sibling() -> Option<PathBuf> {
     let own = own_file()?;
     let packages = own.ancestors().find(|directory| {
@@ -261,12 +264,12 @@ fn sibling() -> Option<PathBuf> {
     Some(packages.join(WHEEL))
 }
 
-/// The shared library that this code is in, or the program: its real path.
+/// Returns the real path of the shared library or program that contains this code.
 #[must_use]
 pub fn own_file() -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the address is of this function; on success the structure is filled, its name a
-    // string of the loader's that lasts as long as this code.
+    // SAFETY: the address is that of this function; on success the structure is filled, and its
+    // name is a string of the loader that lasts as long as this code is loaded.
     let name = unsafe {
         if libc::dladdr(own_file as *const () as *const libc::c_void, info.as_mut_ptr()) == 0 {
             return None;
@@ -274,17 +277,17 @@ pub fn own_file() -> Option<PathBuf> {
         CStr::from_ptr(info.assume_init().dli_fname)
     };
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    // A program's name is the name that it was called by.
+    // For a program the loader's name is the one that it was called by, which may be relative.
     let path = if path.is_absolute() {
         path.to_owned()
     } else {
         env::current_exe().ok()?
     };
-    // A link does not tell where the rest of an installation is.
+    // Links are resolved, since the rest of an installation is beside the real file.
     fs::canonicalize(path).ok()
 }
 
-/// Looks at places one after the other and keeps account of them.
+/// A search that examines paths one after the other and records them.
 struct Search {
     account: NotFound,
     trusted: Trusted,
@@ -304,7 +307,7 @@ impl Search {
         }
     }
 
-    /// Returns the real path of the file that `accept` finds for `path`, unless an untrusted user
+    /// Returns the real path of the file that `accept` returns for `path`, unless an untrusted user
     /// could have put it there.
     fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Result<PathBuf, Refusal>) -> Option<PathBuf> {
         match accept(&path).and_then(|found| Ok(self.examine(&found)?)) {
@@ -321,16 +324,16 @@ impl Search {
         None
     }
 
-    /// The account of a search in vain.
+    /// Returns the record of a search that found nothing.
     fn give_up(mut self) -> NotFound {
-        // Where directories cannot be listed and files not be read, nothing is found. That may be
-        // an exhausted resource.
+        // If directories cannot be listed and files cannot be read, nothing is found. An exhausted
+        // resource may be the cause.
         self.account.passes |= fs::File::open("/").is_err_and(|error| is_shortage(&error));
         self.account
     }
 
-    /// The real path of a file, if it may be executed with the library beside it, which
-    /// `iree-compile` is only a stub around.
+    /// Returns the real path of a file, if that file and the library beside it may be executed:
+    /// `iree-compile` is only a stub around the library.
     fn examine(&self, path: &Path) -> Result<PathBuf, Distrust> {
         let real = self.trusted.examine(path, self.account.origin)?;
         let library = real.with_file_name(LIBRARY);
@@ -352,7 +355,8 @@ fn expect_executable(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Installation prefixes that may have the wheel, most specific first. All are found by variables.
+/// Returns the installation prefixes that may have the wheel, most specific first. All are derived
+/// from environment variables.
 fn prefixes() -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     if has_raised_privileges() {
@@ -361,8 +365,8 @@ fn prefixes() -> Vec<PathBuf> {
     prefixes.extend(env::var_os("VIRTUAL_ENV").map(PathBuf::from));
     for program in [PROGRAM, "python3"] {
         for path in which::which_all(program).into_iter().flatten() {
-            // As found, which is the virtual environment, and as linked, which is the Python it was
-            // made from.
+            // Both the path as found, which is the virtual environment, and its link target, which
+            // is the Python that the environment was made from.
             let real = fs::canonicalize(&path);
             for path in [Some(path), real.ok()].into_iter().flatten() {
                 prefixes.extend(path.parent().and_then(Path::parent).map(Path::to_owned));
@@ -373,8 +377,8 @@ fn prefixes() -> Vec<PathBuf> {
     prefixes
 }
 
-/// The directories below `prefix` in which a wheel's files for this crate are, whatever the Python
-/// version. Notes a shortage that keeps a directory from being listed.
+/// Returns the existing directories of the wheel below `prefix`, for any Python version. Sets
+/// `is_short` if a shortage keeps a directory from being listed.
 fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     ["lib", "lib64", "local/lib"]
         .map(|lib| prefix.join(lib))
@@ -390,8 +394,8 @@ fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directories in `directory`, sorted, so that the choice among several does not depend on the
-/// file system.
+/// Returns the directories in `directory`, sorted, so that the choice among several does not depend
+/// on the file system.
 fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     let mut directories: Vec<_> = fs::read_dir(directory)
         .inspect_err(|error| is_short.set(is_short.get() || is_shortage(error)))
@@ -406,7 +410,7 @@ fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
 }
 
 fn expect_elf(path: &Path) -> Result<(), Refusal> {
-    // Opening something that is not a regular file may block.
+    // Only regular files are opened, since opening another kind of file may block.
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(Refusal::Directory);
@@ -421,14 +425,14 @@ fn expect_elf(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The identity of the compiler's library: the build id that its linker put there, else the hash of
-/// its bytes.
+/// Returns the identity of the compiler's library: the build id that its linker stored, else the
+/// hash of its bytes.
 ///
-/// Reading the build id takes microseconds, while asking the program for its version loads a few
+/// Reading the build id takes microseconds, while running the program for its version loads a few
 /// hundred megabytes.
 pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
-    // Opened once: a library whose build id cannot be read now must not get another identity than
-    // it had.
+    // Opened once for both methods: if a second opening for the build id could fail, the library
+    // would get the hash as another identity than before.
     let file = fs::File::open(library).map_err(CompileError::io("read", library))?;
     if let Some(id) = build_id(&file) {
         return Ok(format!("build-id:{id}"));
@@ -441,8 +445,8 @@ pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
     Ok(format!("blake3:{}", hasher.finalize().to_hex()))
 }
 
-/// The build id in an ELF file's notes, in hexadecimal. Reads the program headers and the notes
-/// alone: the library is large.
+/// Returns the build id in an ELF file's notes, in hexadecimal. Reads only the program headers and
+/// the notes, since the library is large.
 fn build_id(file: &fs::File) -> Option<String> {
     let file = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;

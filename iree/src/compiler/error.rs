@@ -1,4 +1,4 @@
-//! Why a compilation failed.
+//! Errors of a compilation.
 
 use std::{
     error::Error,
@@ -15,72 +15,72 @@ pub enum CompileError {
     /// The compiler did not accept the module or a flag.
     #[error("the compiler rejected the module: {}", first_error(.diagnostics))]
     Rejected {
-        /// Everything it said.
+        /// Everything that the compiler reported.
         diagnostics: String,
     },
 
-    /// The compiler's process ended before it had an answer: a signal after a bug, or an exit that
-    /// it took by itself.
+    /// The compiler's process ended without an answer: by a signal after a bug, or by its own exit.
     #[error("the compiler crashed{}: {}", how(*.status), first_error(.diagnostics))]
     Crashed {
-        /// How it ended. `None` if the host has left that to no one: it ignores `SIGCHLD`, or waits
-        /// for all children itself.
+        /// The exit status. `None` if the host does not let it be known: the host ignores
+        /// `SIGCHLD`, or waits for all children itself.
         status: Option<ExitStatus>,
-        /// Its last words.
+        /// The last output of the process.
         diagnostics: String,
     },
 
-    /// The compiler had no answer within the time limit, and its process was ended.
+    /// The compiler gave no answer within the time limit, and its process was killed.
     #[error("the compiler took longer than {seconds} s and was stopped")]
     Timeout {
-        /// The limit.
+        /// The time limit.
         seconds: f64,
-        /// What it had said by then.
+        /// The compiler's output until then.
         diagnostics: String,
     },
 
-    /// The compiler needed more memory than its process may have.
+    /// The compiler needed more memory than its process is allowed.
     #[error("the compiler ran out of memory, of which it may have {} MiB: {}", .limit >> 20, first_error(.diagnostics))]
     Memory {
         /// The limit, in bytes.
         limit: u64,
-        /// Its last words.
+        /// The last output of the process.
         diagnostics: String,
     },
 
-    /// The compile worker's answer is malformed, or it is of another version or with another
-    /// library than was asked for.
+    /// The compile worker's answer is malformed, or the worker is of another version or uses
+    /// another library than requested.
     #[error("the compile worker does not keep to the protocol: {reason}")]
     Protocol {
         /// What is wrong.
         reason: String,
-        /// What it wrote elsewhere.
+        /// The worker's output on its standard output and standard error.
         diagnostics: String,
     },
 
-    /// The compile worker failed before it was given a module, in a way that the other variants are
-    /// for.
+    /// The compile worker failed before it was given a module; `source` is the failure, described
+    /// by another variant.
     #[error("the compile worker cannot be set up: {source}")]
     Setup {
-        /// How.
+        /// The failure.
         source: Box<CompileError>,
     },
 
-    /// A process to compile in cannot be started.
+    /// A process for the compilation cannot be started.
     #[error("cannot start {}: {reason}", program.display())]
     Unavailable {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
         /// The system's report, if there is one.
         source: Option<io::Error>,
     },
 
-    /// Something around the compiler failed in the compile worker: a full disk, for example.
+    /// Something other than the compiler failed in the compile worker, for example because of a
+    /// full disk.
     #[error("the compile worker {reason}")]
     Worker {
-        /// What failed, and why.
+        /// The operation that failed, with its cause.
         reason: String,
     },
 
@@ -93,13 +93,13 @@ pub enum CompileError {
     Library {
         /// The library.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the library.
         reason: String,
-        /// The loader's report, if it is at hand.
+        /// The loader's report, if it is available.
         source: Option<libloading::Error>,
     },
 
-    /// The compiler reported success without the statistics it was asked for.
+    /// The compiler reported success, but the statistics that were requested cannot be read.
     #[error("the compiler's statistics cannot be read: {0}")]
     Statistics(#[source] serde_json::Error),
 
@@ -108,7 +108,7 @@ pub enum CompileError {
     Io {
         /// The operation.
         what: &'static str,
-        /// What it was done to.
+        /// The path that the operation was applied to.
         path: PathBuf,
         /// The system's report.
         source: io::Error,
@@ -116,7 +116,7 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// Everything the compiler said; empty when it never ran.
+    /// Returns everything that the compiler reported; empty if it never ran.
     #[must_use]
     pub fn diagnostics(&self) -> &str {
         match self {
@@ -130,12 +130,12 @@ impl CompileError {
         }
     }
 
-    /// What is to blame, as far as one can tell.
+    /// Returns what is to blame, as far as that can be determined.
     #[must_use]
     pub fn blame(&self) -> Blame {
         match self {
-            // The linker is a separate program: there may be no place for its files, or no programs
-            // allowed.
+            // The linker is a separate program: there may be no space for its files, or starting
+            // programs may be forbidden.
             Self::Rejected { diagnostics }
                 if LINKER.iter().any(|text| diagnostics.contains(text))
                     || tells_of_shortage(diagnostics)
@@ -144,12 +144,13 @@ impl CompileError {
                 Blame::Moment
             }
             Self::Crashed { status, diagnostics } => match status.map(|status| status.signal()) {
-                // Nobody kills themselves with these two.
+                // A process does not send these two signals to itself.
                 Some(Some(libc::SIGKILL | libc::SIGTERM)) => Blame::Moment,
-                // A process without a limit of ours: the system had too little memory.
+                // `Crashed` comes from a process without a memory limit of this crate, so the
+                // system was short of memory.
                 _ if tells_of_shortage(diagnostics) || is_out_of_memory(diagnostics) => Blame::Moment,
                 Some(_) => Blame::Module,
-                // A bug leaves a last word, a kill from outside none.
+                // A crash of the compiler leaves output, a kill from outside does not.
                 None if diagnostics.trim().is_empty() => Blame::Moment,
                 None => Blame::Limit,
             },
@@ -184,26 +185,26 @@ impl CompileError {
     }
 }
 
-/// What is to blame for a failed compilation, and so whether a retry helps.
+/// The cause of a failed compilation, which decides whether a retry helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// The module: the same compiler would fail again.
+    /// The module: the same compiler would fail on it again.
     Module,
-    /// The module and a limit on time or memory. What is needed of both also depends on what else
-    /// the machine does.
+    /// The module together with a limit on time or memory. How much of either it needs also depends
+    /// on the load of the machine.
     Limit,
     /// The way in which the compiler is called: no process can be started, or an installation was
-    /// changed while it was in use. Another way of calling it may work.
+    /// changed while in use. Another way of calling it may work.
     Installation,
     /// A temporary cause: the next attempt may succeed.
     Moment,
 }
 
-/// What the compiler says when its linker did not run.
+/// The compiler's messages when its linker did not run.
 const LINKER: [&str; 2] = ["failed to link executable", "iree-lld execute fail"];
 
-/// Whether a system resource was exhausted that may be free again later: descriptors, processes,
-/// memory, disk space.
+/// Returns whether a system resource was exhausted that may become free again: descriptors,
+/// processes, memory, disk space.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -215,7 +216,7 @@ pub fn is_shortage(error: &io::Error) -> bool {
         Errno::NOSPC,
         Errno::DQUOT,
         Errno::INTR,
-        // A program that is being written.
+        // A program whose file is still being written.
         Errno::TXTBSY,
     ];
     error
@@ -223,7 +224,7 @@ pub fn is_shortage(error: &io::Error) -> bool {
         .is_some_and(|code| passing.iter().any(|errno| errno.raw_os_error() == code))
 }
 
-/// The same of what another process has said, in the words of the C library.
+/// Returns whether another process's output reports such a shortage, in the words of the C library.
 fn tells_of_shortage(text: &str) -> bool {
     [
         "Too many open files",
@@ -236,9 +237,9 @@ fn tells_of_shortage(text: &str) -> bool {
     .any(|said| text.contains(said))
 }
 
-/// Whether last words are those of a program that got no memory: Rust's, C++'s, LLVM's, the
-/// loader's. The one about exceptions is Rust's, too: the compiler has none but those of its
-/// allocator.
+/// Returns whether a process's last output says that memory ran out, in the words of Rust, C++,
+/// LLVM or the loader. The message about exceptions is Rust's too: the compiler throws none but
+/// those of its allocator.
 pub(super) fn is_out_of_memory(words: &str) -> bool {
     [
         "memory allocation of",
@@ -253,7 +254,7 @@ pub(super) fn is_out_of_memory(words: &str) -> bool {
     .any(|text| words.contains(text))
 }
 
-/// An error and all its causes, on one line.
+/// Formats an error and all its causes on one line.
 pub(super) fn chain(error: Option<&dyn Error>) -> String {
     let chain: Vec<_> = iter::successors(error, |&error| error.source())
         .map(ToString::to_string)
@@ -261,7 +262,7 @@ pub(super) fn chain(error: Option<&dyn Error>) -> String {
     chain.join(": ")
 }
 
-/// How a process ended, as part of a sentence.
+/// Formats the end of a process as part of a sentence.
 fn how(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) if status.signal() == Some(libc::SIGKILL) => {
@@ -272,8 +273,8 @@ fn how(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// The first line that says `error:`, from there on its location included; else the first line with
-/// anything in it.
+/// Returns the first line that contains `error:`, with the location before it; else the first line
+/// that is not blank.
 pub(super) fn first_error(diagnostics: &str) -> &str {
     diagnostics
         .lines()
@@ -336,8 +337,8 @@ mod tests {
         }
     }
 
-    /// Where a host ignores `SIGCHLD` nobody learns how a worker ended: that counts against no
-    /// module for a day.
+    /// If a host ignores `SIGCHLD`, the exit status of a worker is unknown. Such an end must not
+    /// count against a module for a day.
     #[test]
     fn an_end_that_nobody_saw_blames_no_module() {
         let crashed = |diagnostics: &str| CompileError::Crashed {
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(crashed("Stack dump:\n").blame(), Blame::Limit);
     }
 
-    /// Whether the cause is temporary: an exhausted resource is, a missing program is not.
+    /// An exhausted resource is a temporary cause, a missing program is not.
     #[test]
     fn a_shortage_blames_the_moment_alone() {
         let unavailable = |code| CompileError::Unavailable {
@@ -387,7 +388,7 @@ mod tests {
         ];
         for limit in limits {
             assert_eq!(limit.blame(), Blame::Limit);
-            // Before it had the module.
+            // The worker failed before it was given the module.
             assert_eq!(
                 CompileError::Setup {
                     source: Box::new(limit)

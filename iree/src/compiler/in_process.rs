@@ -16,13 +16,14 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::{CompileError, CompileRequest, Compiled, Compiler, Statistics, discover};
 use iree_sys::compiler as sys;
 
-/// Initialising the compiler is not documented to be safe from several threads.
+/// Serialises opening the library: initialising the compiler is not documented to be safe from
+/// several threads.
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// Compiles through `libIREECompiler.so`.
+/// A compiler that calls `libIREECompiler.so`.
 ///
-/// The compiler can crash on bad input, and then takes the process with it: use it for modules that
-/// are known to be well formed, or in a process that may die.
+/// The compiler can crash on bad input, which ends this process: use it for modules that are known
+/// to be well formed, or in a process that may die.
 ///
 /// The library stays loaded until the process ends: its global shutdown cannot be undone.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl InProcess {
     ///
     /// # Safety
     ///
-    /// The file is IREE's compiler: opening a library runs its code.
+    /// The file is IREE's compiler library: opening it runs its code.
     pub unsafe fn open(path: &Path) -> Result<Self, CompileError> {
         let failed = |reason: String, source| CompileError::Library {
             path: path.to_owned(),
@@ -50,10 +51,10 @@ impl InProcess {
             source,
         };
         let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-        // The compiler looks for its other files beside the name that it was opened by, where a
-        // link has none.
+        // The compiler looks for its other files beside the path that it was opened by; a link to
+        // the library does not have them beside it.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        // Local, so that none of its LLVM symbols clash with those of this process.
+        // `RTLD_LOCAL`, so that none of its LLVM symbols clash with those of this process.
         // SAFETY: the caller vouches for the library.
         let library = unsafe { Library::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|source| failed("it cannot be opened".into(), Some(source)))?;
@@ -68,7 +69,7 @@ impl InProcess {
             let version = format!("API version {}.{}, not 1", version >> 16, version & 0xffff);
             return Err(failed(version, None));
         }
-        // SAFETY: each further initialisation only counts.
+        // SAFETY: further initialisations only increment a counter.
         unsafe { (api.ireeCompilerGlobalInitialize)() };
         Ok(Self {
             api,
@@ -77,10 +78,11 @@ impl InProcess {
         })
     }
 
-    /// What the diagnostics of a request with a flag contain that is not for a single compilation.
+    /// Part of the diagnostics of a request with a flag that is not valid for a single compilation.
     pub(super) const UNKNOWN_FLAG: &str = "Error parsing flags: option not found";
 
-    /// Whether a flag is none for a single compilation. It may be one for the process then.
+    /// Returns whether a flag is not valid for a single compilation. It may be a flag of the whole
+    /// process then.
     pub(super) fn is_for_process(&self, flag: &str) -> Result<bool, CompileError> {
         let flag = CString::new(flag).map_err(|_| CompileError::Request("a flag contains a NUL".into()))?;
         let session = self.session()?;
@@ -97,7 +99,8 @@ impl InProcess {
         )
     }
 
-    /// The inner error is what the compiler says. The flags are valid C strings.
+    /// Sets the flags of a session. The flags must be valid C strings; the inner error is the
+    /// compiler's message.
     fn set_flags(
         &self,
         session: &Owned<sys::iree_compiler_session_t>,
@@ -108,10 +111,10 @@ impl InProcess {
         Ok(self.check(unsafe { (self.api.ireeCompilerSessionSetFlags)(session.get(), count, flags.as_ptr()) }))
     }
 
-    /// Sets flags for everything that this process compiles from now on. At most once in a process,
-    /// and nothing may be compiled meanwhile.
+    /// Sets flags for everything that this process compiles from now on. May be called at most once
+    /// in a process, and not while something is compiled.
     ///
-    /// The compiler ends the process if it does not know one of them.
+    /// The compiler ends the process if it does not know one of the flags.
     pub(super) fn set_global_flags(&self, flags: &[String]) -> Result<(), CompileError> {
         let nul = |_| CompileError::Request("a flag contains a NUL".into());
         let flags = iter::once("iree-compile")
@@ -125,12 +128,12 @@ impl InProcess {
             .try_into()
             .map_err(|_| CompileError::Request("too many flags".into()))?;
         // SAFETY: the compiler is initialised; the arguments are read during the call, and end with
-        // a null pointer as those of a program.
+        // a null pointer like those of a program.
         unsafe { (self.api.ireeCompilerSetupGlobalCL)(count, arguments.as_mut_ptr(), c"iree-compile".as_ptr(), false) };
         Ok(())
     }
 
-    /// `Ok` for null; else the error's text, and the error is destroyed.
+    /// Returns `Ok` for null, else the error's text, and destroys the error.
     fn check(&self, error: *mut sys::iree_compiler_error_t) -> Result<(), String> {
         if error.is_null() {
             return Ok(());
@@ -139,7 +142,7 @@ impl InProcess {
         // copied before.
         unsafe {
             let text = CStr::from_ptr((self.api.ireeCompilerErrorGetMessage)(error));
-            // On one line: it is a heading and an indented detail.
+            // The text is a heading and an indented detail: joined into one line.
             let text = text.to_string_lossy();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             (self.api.ireeCompilerErrorDestroy)(error);
@@ -180,16 +183,16 @@ impl Compiler for InProcess {
         let api = &self.api;
         let rejected = |diagnostics| CompileError::Rejected { diagnostics };
 
-        // Locals drop in reverse order: output and invocation go before the source and the
-        // diagnostics they refer to, and the session last.
+        // Locals drop in reverse order: output and invocation are dropped before the source and the
+        // diagnostics that they refer to, and the session last.
         let session = self.session()?;
         self.set_flags(&session, &flags)?
             .map_err(|text| rejected(format!("error: {text}")))?;
 
         let mut source = ptr::null_mut();
         let mlir_bytes = mlir.as_bytes_with_nul();
-        // SAFETY: the session is live; name and text outlive the source; the length counts the NUL,
-        // as it must.
+        // SAFETY: the session is live; name and text outlive the source; the length includes the
+        // NUL, as the API requires.
         self.check(unsafe {
             (api.ireeCompilerSourceWrapBuffer)(
                 session.get(),
@@ -269,7 +272,7 @@ impl Compiler for InProcess {
     }
 }
 
-/// One object of the C API and how to destroy it.
+/// An object of the C API and the function that destroys it.
 struct Owned<T> {
     object: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T),
@@ -295,7 +298,8 @@ impl<T> Drop for Owned<T> {
     }
 }
 
-/// Appends one diagnostic. Called by the compiler, from any of its threads.
+/// Appends one diagnostic to the string behind `target`. Called by the compiler, from any of its
+/// threads.
 unsafe extern "C" fn collect(severity: c_uint, message: *const c_char, length: usize, target: *mut c_void) {
     // Nothing here may panic: unwinding into C++ would end the process.
     if message.is_null() || target.is_null() {

@@ -1,16 +1,18 @@
 //! IREE's compiler, behind one trait: MLIR text in, a vmfb out.
 //!
-//! | Implementation | What it is | A compiler crash |
+//! | Implementation | How it compiles | A compiler crash |
 //! |---|---|---|
-//! | [`Program`] | the `iree-compile` program, one process per compilation (15 ms) | is an error |
-//! | [`InProcess`] | the C API of `libIREECompiler.so`, opened at run time (up to 0.1 s once) | ends this process |
-//! | [`Worker`] | the C API, in processes that are kept for the next request | is an error; so is too much time or memory |
+//! | [`Program`] | `iree-compile`, one process per compilation (15 ms) | is an error |
+//! | [`InProcess`] | `libIREECompiler.so`, opened once (up to 0.1 s) | ends this process |
+//! | [`Worker`] | the same library, in processes that are kept for later requests | is an error |
 //!
-//! All make the same bytes from the same request and report the same
-//! [`identity`](Compiler::identity), so what one has compiled the others need not.
-//! [`find_program`], [`find_library`] and [`find_worker`] look for an installation.
+//! With [`Worker`], exceeding a limit on time or memory is an error too.
 //!
-//! Text is what crosses over: whoever writes it needs no MLIR.
+//! All produce the same bytes from the same request and report the same
+//! [`identity`](Compiler::identity), so they can share cached results. [`find_program`],
+//! [`find_library`] and [`find_worker`] search for an installation.
+//!
+//! The interface is text, so the code that produces MLIR needs no MLIR library.
 
 mod discover;
 mod error;
@@ -29,41 +31,44 @@ pub use program::Program;
 pub use statistics::Statistics;
 pub use worker::{Worker, WorkerOptions};
 
-/// Something that compiles. All methods may be called from several threads at once.
+/// A compiler. All methods may be called from several threads at once.
 pub trait Compiler: Send + Sync {
-    /// The exact build: the library's build id, or a hash of its bytes where it has none. Two
-    /// compilers with the same identity make the same vmfb, so this belongs into a cache key.
+    /// Returns the exact build of the compiler: the library's build id, or a hash of its bytes if
+    /// it has none.
+    ///
+    /// Two compilers with the same identity produce the same vmfb, so this belongs in a cache key.
     fn identity(&self) -> &str;
 
-    /// Path, mode and version, for people. May run the compiler for its version.
+    /// Returns path, mode and version, for people. May run the compiler for its version.
     fn describe(&self) -> String;
 
     /// Compiles one module.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Rejected`] with the compiler's diagnostics when it does not accept the
-    /// module or a flag; other variants when the compiler itself fails.
+    /// [`CompileError::Rejected`] with the compiler's diagnostics if it does not accept the module
+    /// or a flag; other variants if the compiler itself fails.
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError>;
 }
 
-/// One module and how to compile it.
+/// A module and the settings of its compilation.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileRequest<'a> {
     /// MLIR text, UTF-8 without NUL.
     pub mlir: &'a str,
-    /// What the source is called, a plain file name. It is part of the vmfb, so it must not vary
-    /// where the output shall not.
+    /// File name of the source, without a directory. It becomes part of the vmfb, so it must be
+    /// constant if the output has to be.
     pub name: &'a str,
     /// `iree-compile` flags, one per element. Paths in them have to be absolute.
     pub flags: &'a [String],
-    /// A directory that receives code objects, assembly and LLVM IR of each executable. The vmfb
-    /// stays the same.
+    /// A directory that receives the code object, assembly and LLVM IR of each executable. The vmfb
+    /// does not depend on it.
     pub dump_executables: Option<&'a Path>,
 }
 
 impl CompileRequest<'_> {
-    /// The flags that all implementations add: statistics go to a file, dumps to the directory.
+    /// Returns the request's flags with those that all implementations add: statistics go to a
+    /// file, dumps to the directory.
     fn flags(&self, statistics: &str) -> Result<Vec<String>, CompileError> {
         let mut flags = self.flags.to_vec();
         flags.push("--iree-scheduling-dump-statistics-format=json".into());
@@ -83,12 +88,12 @@ impl CompileRequest<'_> {
     }
 }
 
-/// What a compilation made.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The module, loadable by [`Module::load`](crate::runtime::Module::load).
     pub vmfb: Vec<u8>,
-    /// What the compiler scheduled.
+    /// The compiler's counts of what it scheduled.
     pub statistics: Statistics,
     /// Warnings and remarks; empty as a rule.
     pub diagnostics: String,

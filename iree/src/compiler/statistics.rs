@@ -1,20 +1,22 @@
-//! What the compiler says it scheduled, read from `--iree-scheduling-dump-statistics-format=json`.
+//! The compiler's scheduling statistics, read from `--iree-scheduling-dump-statistics-format=json`.
 
 use serde::{Deserialize, Serialize};
 
 use super::CompileError;
 
-/// Whole-program counts, static.
+/// Static counts of a whole program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Kernels that an invocation launches.
+    /// Number of kernels that an invocation launches.
     pub dispatches: u64,
-    /// Copies between buffers; more than 0 means that a result is not computed where it is wanted.
+    /// Number of copies between buffers; more than 0 means that a result is not computed in its
+    /// destination.
     pub copies: u64,
-    /// Buffer fills outside kernels.
+    /// Number of buffer fills outside kernels.
     pub fills: u64,
     /// Bytes that the module allocates by itself in each invocation (`queue.alloca`). Memory from
-    /// the caller's workspace does not count, so a module that respects its workspace has 0.
+    /// the caller's workspace does not count, so the value is 0 for a module that only uses its
+    /// workspace.
     pub allocated_bytes: u64,
     /// Bytes of constants that are uploaded once per session.
     pub constant_bytes: u64,

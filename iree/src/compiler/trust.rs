@@ -1,16 +1,18 @@
-//! Which files may be executed.
+//! The rules for files that may be executed.
 //!
-//! The host runs what is found here, in its own process or beside it. So only trusted users may be
-//! able to change a file that was searched for, or any directory above it, or others could replace
-//! it by another file. A directory above may be open if it is sticky, as `/tmp` is, since there
-//! nobody can rename what is not theirs.
+//! The host runs the files that are found here, in its own process or beside it. So only trusted
+//! users may be able to change a file that was found by a search, or any directory above it, since
+//! others could replace the file. A directory above may be open if it is sticky, as `/tmp` is,
+//! since there nobody can rename files of other users.
 //!
-//! Trusted are root, the user of this process, and whoever could replace the very code that asks:
-//! the owners of its file and of the directories above it. An installation that belongs to an
-//! administrator, or to the user who made a container's image, is therefore as good as one's own.
+//! Trusted users are root, the user of this process, and everyone who could replace the code that
+//! performs this check: the owners of its file and of the directories above it. An installation
+//! that belongs to an administrator, or to the user who made a container's image, is therefore as
+//! good as one's own.
 //!
-//! A file that someone has named needs less, because the choice of its owner was theirs: only what
-//! everyone can write is refused.
+//! The rules are weaker for a file that was named explicitly, because that choice includes its
+//! owner: it is refused only if it, or a directory above it that is not sticky, is writable by
+//! everyone.
 
 use std::{
     collections::BTreeSet,
@@ -23,16 +25,16 @@ const STICKY: u32 = 0o1000;
 const BY_GROUP: u32 = 0o020;
 const BY_ALL: u32 = 0o002;
 
-/// How a path came to be known.
+/// The origin of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Somebody has set a variable to it.
+    /// An environment variable names the file.
     Named,
-    /// It is where such files usually are.
+    /// The file was found in one of the usual places.
     Searched,
 }
 
-/// Why a file is not executed.
+/// The reason why a file is not executed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Distrust {
     #[error("{} belongs to user {owner}, who is not trusted", path.display())]
@@ -49,12 +51,13 @@ impl From<io::Error> for Distrust {
     }
 }
 
-/// The users that are trusted.
+/// The trusted users, by id.
 #[derive(Debug)]
 pub(super) struct Trusted(BTreeSet<u32>);
 
 impl Trusted {
-    /// Those of this process, and of the code in this file.
+    /// Collects root, the user of this process, and the owners of `code` and the directories above
+    /// it.
     pub(super) fn with_code(code: Option<&Path>) -> Self {
         let mut users = BTreeSet::from([0, rustix::process::geteuid().as_raw()]);
         let owners = code.into_iter().flat_map(Path::ancestors).map(fs::symlink_metadata);
@@ -62,12 +65,12 @@ impl Trusted {
         Self(users)
     }
 
-    /// The real path of a file that may be executed. Nobody else can make it another file's.
+    /// Returns the real path of a file that may be executed: a path that no untrusted user can
+    /// redirect to another file.
     pub(super) fn examine(&self, path: &Path, origin: Origin) -> Result<PathBuf, Distrust> {
         let real = fs::canonicalize(path)?;
         for (depth, path) in real.ancestors().enumerate() {
-            // The path is a real path, so there is no link to follow, unless somebody has just put
-            // one there.
+            // The path is a real path, so it has no link to follow, unless one was created since.
             let metadata = fs::symlink_metadata(path)?;
             let (owner, mode) = (metadata.uid(), metadata.mode());
             if origin == Origin::Searched && !self.0.contains(&owner) {
@@ -77,8 +80,8 @@ impl Trusted {
             let is_sticky = depth > 0 && mode & STICKY != 0;
             let is_open = match origin {
                 Origin::Named => mode & BY_ALL != 0,
-                // By convention a user's private group has the user's number, and users' files are
-                // often open to it.
+                // By convention a user's private group has the user's id, and users' files are
+                // often writable by it.
                 Origin::Searched => mode & BY_ALL != 0 || mode & BY_GROUP != 0 && metadata.gid() != owner,
             };
             if is_open && !is_sticky {
@@ -105,7 +108,7 @@ mod tests {
     }
 
     impl Place {
-        /// A program in a directory in a directory.
+        /// Creates a program in a directory in a directory.
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let inner = directory.path().join("bin");
@@ -134,7 +137,7 @@ mod tests {
             }
         }
 
-        /// The file and the directories above it that are this test's.
+        /// Returns the file and the directories above it that belong to this test.
         fn parts(&self) -> [PathBuf; 3] {
             let inner = self.file.parent().unwrap();
             [self.file.clone(), inner.to_owned(), self.directory.path().to_owned()]
@@ -145,7 +148,7 @@ mod tests {
     fn what_everyone_can_write_is_never_executed() {
         let place = Place::new();
         for origin in [Origin::Named, Origin::Searched] {
-            // In a sticky directory, as all temporary files.
+            // Temporary files are in a sticky directory.
             assert!(place.is_trusted(origin), "{origin:?}");
             for part in place.parts() {
                 place.mode(&part, 0o777);
@@ -164,7 +167,7 @@ mod tests {
         let link = place.directory.path().join("link");
         symlink(&place.file, &link).unwrap();
         let trusted = Trusted::with_code(None);
-        // The real path is what is executed: another link in this one's place changes nothing.
+        // The real path is what is executed: replacing the link has no effect.
         let real = trusted.examine(&link, Origin::Searched).unwrap();
         assert_eq!(real, fs::canonicalize(&place.file).unwrap());
         place.mode(place.file.parent().unwrap(), 0o777);
@@ -200,7 +203,8 @@ mod tests {
             }
             assert!(!place.is_trusted(Origin::Searched), "{}", part.display());
             assert!(place.is_trusted(Origin::Named), "{}", part.display());
-            // Unless the code that asks is the stranger's, too.
+            // If the code that performs the check belongs to the stranger too, the stranger is
+            // trusted.
             let code = Trusted::with_code(Some(part));
             assert!(code.examine(&place.file, Origin::Searched).is_ok());
         }

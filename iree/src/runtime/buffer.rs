@@ -5,11 +5,13 @@ use std::ffi::c_void;
 use super::{Error, HalDevice, Result, handle::Handle};
 use crate::{result::check, sys::runtime as sys};
 
-/// The alignment in bytes that host memory needs to be used in place; anything less is refused, see
-/// [`Error::Misaligned`]. Code for the CPU is compiled for it, so this is not a matter of speed.
+/// The alignment in bytes that host memory needs to be used in place.
+///
+/// Memory of a smaller alignment is refused, see [`Error::Misaligned`]. Code for the CPU is
+/// compiled for this alignment, so it is a matter of correctness, not of speed.
 pub const HOST_ALIGNMENT: usize = sys::IREE_HAL_HEAP_BUFFER_ALIGNMENT as usize;
 
-/// Element types as compiled functions see them. MLIR's integers have no sign, so `u8` and `i8` are
+/// An element type as compiled functions see it. MLIR's integers have no sign, so `u8` and `i8` are
 /// one type there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -33,7 +35,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Bytes per element.
+    /// Returns the bytes per element.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -67,11 +69,11 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// A tensor type; no extents is a scalar.
+    /// Creates a tensor type; an empty shape is a scalar.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] for a negative extent, or a size that does not fit into `usize`.
+    /// [`Error::Shape`] for a negative extent, or a size in bytes that does not fit into `usize`.
     pub fn new(element: ElementType, shape: &[i64]) -> Result<Self> {
         let size = || {
             let mut bytes = element.bytes();
@@ -87,19 +89,19 @@ impl TensorType {
         Ok(Self { element, shape, bytes })
     }
 
-    /// Bytes of the whole tensor.
+    /// Returns the bytes of the whole tensor.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[must_use]
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// A view of `buffer` as this type.
+    /// Creates a view of `buffer` as this type.
     pub(super) fn view(&self, buffer: &Buffer) -> Result<Handle<sys::iree_hal_buffer_view_t>> {
         // SAFETY: the shape is read during the call; on success one owned reference is stored,
         // which retains the buffer.
@@ -127,8 +129,8 @@ impl TensorType {
 #[derive(Debug)]
 pub struct Buffer(pub(super) Handle<sys::iree_hal_buffer_t>);
 
-// SAFETY: a HAL buffer is immutable but for its contents, and all that reaches those is unsafe:
-// whoever does so keeps other threads and queued work away.
+// SAFETY: a HAL buffer is immutable except for its contents, and every access to those is `unsafe`:
+// its caller excludes other threads and queued work.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
@@ -144,16 +146,16 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// The memory is valid for reads and writes of `bytes` bytes until this buffer and everything
-    /// that was made from it (arguments of an [`Invocation`](super::Invocation), queued work) is
-    /// gone, and belongs to `device`'s address space.
+    /// The memory belongs to `device`'s address space, and is valid for reads and writes of `bytes`
+    /// bytes until this buffer and everything that was made from it (arguments of an
+    /// [`Invocation`](super::Invocation), queued work) is gone.
     pub unsafe fn import(device: &HalDevice, pointer: *mut c_void, bytes: usize) -> Result<Self> {
         let host = device.kind().is_host();
         if pointer.is_null() && bytes != 0 {
             return Err(Error::Null(bytes));
         }
-        // IREE checks too, but only after an allocation and with a message that takes a microsecond
-        // to make.
+        // IREE checks this too, but only after an allocation and with a message that takes a
+        // microsecond to format.
         if host && !pointer.addr().is_multiple_of(HOST_ALIGNMENT) {
             return Err(Error::Misaligned {
                 address: pointer.addr(),
@@ -172,7 +174,8 @@ impl Buffer {
             external.handle.device_allocation.ptr = pointer.addr() as u64;
         }
         // SAFETY: the device is alive and `external` describes memory that outlives the buffer by
-        // this function's contract; no callback, since the memory is not the buffer's.
+        // this function's contract; there is no release callback, since the buffer does not own the
+        // memory.
         unsafe {
             Handle::create(|out| {
                 sys::iree_hal_allocator_import_buffer(
@@ -195,7 +198,7 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// [`Error::Buffer`] without memory.
+    /// [`Error::Buffer`] if the device is out of memory.
     pub fn allocate(device: &HalDevice, bytes: usize) -> Result<Self> {
         // SAFETY: the device is alive; on success one owned reference is stored.
         unsafe {
@@ -210,14 +213,14 @@ impl Buffer {
         })
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         // SAFETY: the buffer is alive.
         unsafe { sys::iree_hal_buffer_byte_length(self.0.as_ptr()) }
     }
 
-    /// Copies bytes at `offset` into `target`. Not ordered with queued work.
+    /// Copies bytes from `offset` on into `target`. The copy is not ordered with queued work.
     ///
     /// # Errors
     ///
@@ -244,7 +247,7 @@ impl Buffer {
         })
     }
 
-    /// Copies `source` to `offset`. Not ordered with queued work.
+    /// Copies `source` to `offset`. The copy is not ordered with queued work.
     ///
     /// # Errors
     ///
@@ -272,8 +275,8 @@ impl Buffer {
     }
 }
 
-/// What compiled functions assert of their arguments: device-visible memory for dispatches and
-/// transfers.
+/// Returns the parameters that compiled functions assert of their arguments: device-visible memory
+/// for dispatches and transfers.
 fn params(device: &HalDevice) -> sys::iree_hal_buffer_params_t {
     let host_visible = if device.kind().is_host() {
         sys::IREE_HAL_MEMORY_TYPE_HOST_VISIBLE

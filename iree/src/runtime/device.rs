@@ -11,7 +11,7 @@ use super::{
 use crate::result::{Status, check};
 use iree_sys::runtime as sys;
 
-/// The VM's type registry and the I/O threads that devices share. Cloning shares.
+/// The VM's type registry and the I/O threads that devices share. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Instance(Arc<InstanceInner>);
 
@@ -21,8 +21,8 @@ struct InstanceInner {
     proactors: Handle<sys::iree_async_proactor_pool_t>,
 }
 
-// SAFETY: `iree_vm_instance_t` locks its type table, the pool its entries; both are made to be
-// shared.
+// SAFETY: `iree_vm_instance_t` locks its type table, and the pool locks its entries; both are made
+// to be shared.
 unsafe impl Sync for InstanceInner {}
 
 impl Instance {
@@ -30,7 +30,7 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] without memory.
+    /// [`Error::Setup`] if memory is exhausted.
     pub fn new() -> Result<Self> {
         // SAFETY: each `create` stores one owned reference on success.
         let inner = unsafe {
@@ -43,7 +43,7 @@ impl Instance {
             })
             .map_err(Error::Setup)?;
             check(sys::iree_hal_module_register_all_types(vm.as_ptr())).map_err(Error::Setup)?;
-            // One pool entry for any NUMA node: nothing here does file or network I/O.
+            // One pool entry that serves every NUMA node: nothing here does file or network I/O.
             let proactors = Handle::create(|out| {
                 sys::iree_async_proactor_pool_create(
                     1,
@@ -76,10 +76,11 @@ impl Instance {
 /// Settings of a local-task device.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskOptions {
-    /// Worker threads, at least 1. The default follows the process's affinity mask and CPU quota.
+    /// Number of worker threads, at least 1. The default follows the process's affinity mask and
+    /// CPU quota.
     pub workers: usize,
-    /// How long an idle worker spins before it sleeps. The default is not at all: on a busy
-    /// machine, every microsecond of it was seen to add two to a blocking invocation.
+    /// Time that an idle worker spins before it sleeps. The default is zero: on a busy machine,
+    /// every microsecond of spinning was seen to add two to a blocking invocation.
     pub spin: Duration,
 }
 
@@ -95,14 +96,14 @@ impl Default for TaskOptions {
 /// Settings of a GPU device.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
-    /// The device's index as the driver counts.
+    /// The driver's index of the device.
     pub ordinal: usize,
-    /// HIP only: the driver library, by path or by a name for the system to find. `None` is
+    /// HIP only: the driver library, by path or by a name for the system's search. `None` means
     /// `libamdhip64.so`.
     pub library: Option<String>,
 }
 
-/// A HAL device, and the VM module through which programs reach it. Cloning shares.
+/// A HAL device, and the VM module through which programs reach it. Clones share it.
 #[derive(Clone, Debug)]
 pub struct HalDevice(Arc<DeviceInner>);
 
@@ -120,11 +121,11 @@ struct DeviceInner {
 unsafe impl Sync for DeviceInner {}
 
 impl HalDevice {
-    /// Host execution on the thread that invokes.
+    /// Creates a device that executes on the invoking host thread.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] without memory.
+    /// [`Error::Device`] if memory is exhausted.
     pub fn local_sync(instance: &Instance) -> Result<Self> {
         let kind = DeviceKind::LocalSync;
         // SAFETY: `create` stores one owned reference on success; the parameters outlive the call,
@@ -151,7 +152,7 @@ impl HalDevice {
         Self::finish(instance, kind, device)
     }
 
-    /// Host execution on worker threads of this device's own.
+    /// Creates a device that executes on its own host worker threads.
     ///
     /// # Errors
     ///
@@ -188,20 +189,20 @@ impl HalDevice {
         Self::finish(instance, kind, device)
     }
 
-    /// An AMD GPU.
+    /// Creates a device for an AMD GPU.
     ///
-    /// A device costs about 0.1 ms, three threads and 32 events: make one per GPU and share it.
+    /// A device costs about 0.1 ms, three threads and 32 events: create one per GPU and share it.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`]: `Unavailable` and the names tried when there is no `libamdhip64.so`,
-    /// `NotFound` when it is too old, `FailedPrecondition` when it finds no GPU.
+    /// [`Error::Device`] with the code `Unavailable` and the names tried if `libamdhip64.so` is
+    /// missing, `NotFound` if it is too old, `FailedPrecondition` if it finds no GPU.
     pub fn hip(instance: &Instance, options: &GpuOptions) -> Result<Self> {
         let driver = hip_driver(options.library.as_deref());
         Self::from_driver(instance, DeviceKind::Hip, options.ordinal, driver)
     }
 
-    /// An NVIDIA GPU.
+    /// Creates a device for an NVIDIA GPU.
     ///
     /// # Errors
     ///
@@ -248,8 +249,8 @@ impl HalDevice {
             // what it was made from.
             unsafe {
                 let allocator = sys::iree_allocator_system();
-                // Every group needs a separate tracker: a device registers with it, and a second
-                // one of the same driver would be refused as already there.
+                // Every group needs a separate tracker: a device registers with its tracker, which
+                // would refuse a second device of the same driver as a duplicate.
                 let tracker = Handle::create(|out| {
                     let options = sys::iree_async_frontier_tracker_options_default();
                     sys::iree_async_frontier_tracker_create(options, allocator, out)
@@ -285,13 +286,13 @@ impl HalDevice {
             })
     }
 
-    /// The driver.
+    /// Returns the HAL driver of the device.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {
         self.0.kind
     }
 
-    /// The instance that it was made with.
+    /// Returns the instance that the device was created with.
     #[must_use]
     pub fn instance(&self) -> &Instance {
         &self.0.instance
@@ -313,8 +314,8 @@ impl HalDevice {
 
 type Loaders = [*mut sys::iree_hal_executable_loader_t; 1];
 
-/// Creates what both local devices need, the loader of embedded ELF and a heap allocator, and hands
-/// it to `create`, whose device retains both.
+/// Creates the embedded-ELF loader and the heap allocator that both local devices need, and passes
+/// them to `create`, whose device retains both.
 fn local(
     kind: DeviceKind,
     create: impl FnOnce(&mut Loaders, *mut sys::iree_hal_allocator_t) -> Result<Handle<sys::iree_hal_device_t>, Status>,
@@ -331,17 +332,20 @@ fn local(
     create(&mut [loader.as_ptr()], heap.as_ptr())
 }
 
-/// Bytes of a worker's stack. IREE's default is 32 KiB, which is what its compiler lets the arrays
-/// of one kernel take: a kernel that takes most of that, and spills registers, would write beyond
-/// the stack.
+/// Bytes of a worker's stack. IREE's default is 32 KiB, which is also the limit of its compiler on
+/// the local arrays of one kernel: a kernel that uses most of that limit and spills registers would
+/// write beyond the stack.
 const WORKER_STACK: usize = 1 << 20;
 
-/// The CPUs that workers stay on, if there is a worker for each CPU of this process. Without, two
-/// of them were often woken on one CPU: after a short sleep, layers of ResNet-50 took 1.3 times as
-/// long on two CPUs. If the process may use fewer CPUs than it sees, as in a container with a
-/// quota, or has fewer workers, none is its own.
+/// Returns the CPUs that workers are pinned to, if there is one worker for each CPU of this
+/// process.
 ///
-/// Processes begin at different CPUs: work for one worker is not on the same CPU in all of them.
+/// Without pinning, two workers were often woken on one CPU: after a short sleep, layers of
+/// ResNet-50 took 1.3 times as long on two CPUs. Workers are not pinned if the process may use
+/// fewer CPUs than it sees, as in a container with a quota, or has fewer workers than CPUs.
+///
+/// The first CPU depends on the process id, so that work for a single worker is not on the same CPU
+/// in all processes.
 fn own_cpus(workers: usize) -> Option<Vec<u32>> {
     let allowed = rustix::thread::sched_getaffinity(None).ok()?;
     let mut cpus: Vec<u32> = (0..CpuSet::MAX_CPU)
@@ -356,7 +360,7 @@ fn own_cpus(workers: usize) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// A pool of workers.
+/// Creates a pool of workers.
 fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, Status> {
     let workers = options
         .workers
@@ -383,21 +387,23 @@ fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, 
     }
 }
 
-/// Bytes per piece in which a module's constants are uploaded, through pinned memory that a device
-/// keeps.
+/// Bytes per chunk in which a module's constants are uploaded, through pinned memory that each
+/// device keeps.
 const TRANSFER_CHUNK: usize = 64 << 10;
 
-/// That memory; IREE's default is 128 MiB. More than a chunk: IREE 3.13 takes a ring that is
-/// exactly full for an empty one, and overwrites what has not been copied yet.
+/// Bytes of that pinned memory, a ring; IREE's default is 128 MiB. It must be larger than one
+/// chunk: IREE 3.13 takes a ring that is exactly full for an empty one, and overwrites data that
+/// has not been copied yet.
 const TRANSFER_BUFFER: usize = 2 * TRANSFER_CHUNK;
 
 fn hip_driver(library: Option<&str>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
-    // The prefix makes it a file name and not a directory to look in; the system's search still
-    // applies to a bare name.
+    // The prefix marks the text as a file name rather than a directory to search in; the system's
+    // search still applies to a bare name.
     let library = library.map(|name| format!("file:{name}"));
     let mut paths: Vec<_> = library.iter().map(|name| view(name)).collect();
-    // SAFETY: both structures are initialised by IREE before use and copied by the driver, and so
-    // are the paths, or used during the call; creation stores one owned reference on success.
+    // SAFETY: both structures are initialised by IREE before use and copied by the driver; the
+    // paths are copied too, or only used during the call; creation stores one owned reference on
+    // success.
     unsafe {
         let mut options = sys::iree_hal_hip_driver_options_t::default();
         sys::iree_hal_hip_driver_options_initialize(&mut options);

@@ -1,8 +1,8 @@
-//! The kinds of devices.
+//! The kinds of HAL devices.
 
 use std::fmt;
 
-/// Which HAL driver a device belongs to.
+/// The HAL driver that a device belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -17,7 +17,7 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// IREE's name of the driver.
+    /// Returns IREE's name of the driver.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,8 @@ impl DeviceKind {
         }
     }
 
-    /// Whether the device works on host memory, so that pointers given to it are host pointers.
+    /// Returns whether the device works on host memory, so that pointers given to it are host
+    /// pointers.
     #[must_use]
     pub fn is_host(self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What can go wrong at run time.
+//! Errors of the runtime.
 
 use crate::result::Status;
 
@@ -50,7 +50,7 @@ pub enum Error {
         expected: String,
     },
 
-    /// The module's statement of its workspace cannot be read.
+    /// The attribute in which the module states its workspace size cannot be read.
     #[error("function `{function}` does not state its workspace size: {reason}")]
     WorkspaceUnknown {
         /// The function.
@@ -81,20 +81,20 @@ pub enum Error {
     #[error("null pointer for {0} bytes")]
     Null(usize),
 
-    /// A tensor's bytes do not fit into `usize`, or an extent is negative.
+    /// A tensor's size in bytes does not fit into `usize`, or an extent is negative.
     #[error("a tensor of shape {0:?} has no size")]
     Shape(Vec<i64>),
 
-    /// There is no such parameter, or it is of another kind.
+    /// The parameter does not exist or is of another kind.
     #[error("parameter {index} is not {expected}")]
     Parameter {
         /// The index that was asked for.
         index: usize,
-        /// What it would have to be.
+        /// The kind of parameter that was expected.
         expected: &'static str,
     },
 
-    /// Parameters are still unbound at invocation.
+    /// A parameter is still unbound at invocation.
     #[error("parameter {0} was never bound")]
     Unbound(usize),
 

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use crate::result::{Code, Status, check};
 use iree_sys::runtime as sys;
 
-/// How a kind of object gives up a reference.
+/// The release function of a kind of object.
 pub(crate) trait Release {
     /// # Safety
     ///
@@ -17,7 +17,7 @@ macro_rules! release {
     ($($object:ident => $function:ident),+ $(,)?) => {$(
         impl Release for sys::$object {
             unsafe fn release(this: *mut Self) {
-                // SAFETY: passed on from the trait.
+                // SAFETY: the trait's contract is that of the call.
                 unsafe { sys::$function(this) }
             }
         }
@@ -52,23 +52,24 @@ impl<T: Release> Handle<T> {
     ///
     /// # Safety
     ///
-    /// When the returned status is OK, `create` has stored one owned reference or left the argument
-    /// alone; otherwise it has stored nothing that needs a release. The status is fresh.
+    /// If the returned status is OK, `create` has stored one owned reference or left the argument
+    /// alone; otherwise it has stored nothing that needs a release. The status has not been
+    /// consumed.
     pub(crate) unsafe fn create(create: impl FnOnce(*mut *mut T) -> sys::iree_status_t) -> Result<Self, Status> {
         let mut object = ptr::null_mut();
         let status = create(&mut object);
-        // SAFETY: fresh by this function's contract.
+        // SAFETY: not consumed before, by this function's contract.
         unsafe { check(status)? };
         NonNull::new(object)
             .map(Self)
             .ok_or_else(|| Status::new(Code::Internal, "a successful call returned no object"))
     }
 
-    /// Takes a new reference to `object`; `None` for null.
+    /// Takes a new reference to `object`; returns `None` for null.
     ///
     /// # Safety
     ///
-    /// `object` is null or alive, and `retain` is its kind's function that adds a reference.
+    /// `object` is null or alive, and `retain` is the function of its kind that adds a reference.
     pub(crate) unsafe fn retain(object: *mut T, retain: unsafe extern "C" fn(*mut T)) -> Option<Self> {
         let object = NonNull::new(object)?;
         // SAFETY: alive by this function's contract.
@@ -76,12 +77,12 @@ impl<T: Release> Handle<T> {
         Some(Self(object))
     }
 
-    /// The pointer, still owned by `self`.
+    /// Returns the pointer, which `self` still owns.
     pub(crate) fn as_ptr(&self) -> *mut T {
         self.0.as_ptr()
     }
 
-    /// Gives the reference to the caller.
+    /// Returns the pointer, and transfers its reference to the caller.
     pub(crate) fn into_raw(self) -> *mut T {
         let pointer = self.0.as_ptr();
         std::mem::forget(self);
@@ -90,8 +91,8 @@ impl<T: Release> Handle<T> {
 }
 
 // SAFETY: IREE counts the references of all these objects atomically, so a reference may be moved
-// to another thread and given up there. Which objects several threads may use at once is for the
-// types that hold the handle to say.
+// to another thread and released there. Whether several threads may use an object at once is
+// decided by the types that hold the handle.
 unsafe impl<T: Release> Send for Handle<T> {}
 
 impl<T: Release> Drop for Handle<T> {
@@ -101,7 +102,7 @@ impl<T: Release> Drop for Handle<T> {
     }
 }
 
-/// An `iree_string_view_t` of `text`, valid as long as `text` is.
+/// Returns an `iree_string_view_t` of `text`, valid as long as `text` is.
 pub(crate) fn view(text: &str) -> sys::iree_string_view_t {
     sys::iree_string_view_t {
         data: text.as_ptr().cast(),

@@ -6,28 +6,28 @@ use super::{Buffer, DeviceKind, Error, Result, Session, TensorType, handle::Hand
 use crate::result::{Status, check};
 use iree_sys::runtime as sys;
 
-/// What a function takes, in the order of its parameters.
+/// A parameter of a function; lists of parameters are in the function's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// A tensor that the function reads or writes in place (`!hal.buffer_view`).
     Tensor(TensorType),
-    /// A number by value: 8 bytes are an `i64`, fewer the low bytes of an `i32`, whose others are
-    /// 0.
+    /// A number by value: 8 bytes are passed as an `i64`, fewer as the low bytes of an `i32` whose
+    /// other bytes are 0.
     Number {
-        /// 1, 2, 4 or 8.
+        /// Size of the number in bytes: 1, 2, 4 or 8.
         bytes: u8,
     },
     /// The workspace (`!hal.buffer`).
     Workspace,
-    /// The fence to wait for before starting (`!hal.fence`); always null here: the stream or the
-    /// caller orders.
+    /// The fence to wait for before starting (`!hal.fence`). Always null here: the order of
+    /// execution is up to the stream or the caller.
     WaitFence,
     /// The fence to signal when done (`!hal.fence`).
     SignalFence,
 }
 
 impl Parameter {
-    /// How IREE's calling convention has it.
+    /// Returns the parameter's letter in IREE's calling convention.
     const fn letter(&self) -> char {
         match self {
             Parameter::Tensor(_) | Parameter::Workspace | Parameter::WaitFence | Parameter::SignalFence => 'r',
@@ -37,13 +37,13 @@ impl Parameter {
     }
 }
 
-/// A semaphore and the value that it is to reach.
+/// A semaphore and a value that it has to reach.
 type Timepoint = (*mut sys::iree_hal_semaphore_t, u64);
 
 /// A function of a [`Session`] and its argument list.
 ///
-/// Pointers are bound one by one and stay bound; binding the pointer that is bound already costs a
-/// comparison.
+/// Pointers are bound one by one and stay bound; binding the pointer that is bound already costs
+/// one comparison.
 #[derive(Debug)]
 pub struct Invocation {
     // Fields drop in this order: arguments before the session that they were used with.
@@ -69,13 +69,13 @@ struct Slot {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Binding {
-    /// Nothing yet, though something has to be.
+    /// Unbound, and a binding is required.
     Missing,
     /// The caller's memory.
     Pointer(*mut c_void),
     /// A number.
     Number(u64),
-    /// A buffer, or null where that is a value.
+    /// A buffer, or null if null is a valid argument.
     Other,
 }
 
@@ -91,8 +91,8 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// [`Error::NoFunction`]; [`Error::Signature`] when it does not take references and numbers
-    /// like these or returns something; [`Error::WorkspaceUnknown`] when a workspace is declared
+    /// [`Error::NoFunction`]; [`Error::Signature`] if the function's parameters differ from
+    /// `parameters` or it returns something; [`Error::WorkspaceUnknown`] if a workspace is declared
     /// whose size the module does not state.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let name = function.to_owned();
@@ -123,7 +123,8 @@ impl Invocation {
         let slots = parameters
             .into_iter()
             .map(|parameter| Slot {
-                // Null is a value for all but tensors and a workspace that is needed.
+                // Null is a valid argument for all references but tensors and a workspace that is
+                // needed.
                 binding: match parameter {
                     Parameter::Tensor(_) | Parameter::Number { .. } => Binding::Missing,
                     Parameter::Workspace if workspace_bytes != 0 => Binding::Missing,
@@ -144,18 +145,18 @@ impl Invocation {
         })
     }
 
-    /// The session alone, without the arguments.
+    /// Returns the session, and drops the arguments.
     #[must_use]
     pub fn into_session(self) -> Session {
         self.session
     }
 
-    /// The parameters in order.
+    /// Returns the parameters in order.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.slots.iter().map(|slot| &slot.parameter)
     }
 
-    /// The bytes of workspace that the function needs.
+    /// Returns the bytes of workspace that the function needs.
     #[must_use]
     pub fn workspace_bytes(&self) -> usize {
         self.workspace_bytes
@@ -171,8 +172,8 @@ impl Invocation {
     /// # Safety
     ///
     /// As [`Buffer::import`] for the bytes of the tensor type, until another pointer is bound or
-    /// this value is gone, and the work that was queued with it is done. Only parameters that the
-    /// function does not write may overlap.
+    /// this value is dropped, and the work that was queued with the pointer is done. Tensors may
+    /// overlap only if the function writes none of them.
     pub unsafe fn bind(&mut self, index: usize, pointer: *mut c_void) -> Result<()> {
         let wrong = Error::Parameter {
             index,
@@ -188,10 +189,10 @@ impl Invocation {
         if slot.binding == Binding::Pointer(pointer) {
             return Ok(());
         }
-        // SAFETY: passed on to the caller.
+        // SAFETY: this function's contract is that of the call.
         let buffer = unsafe { Buffer::import(self.session.device(), pointer, tensor.bytes())? };
         let view = tensor.view(&buffer)?;
-        // SAFETY: the reference takes over the one that `view` owned.
+        // SAFETY: the list takes over the reference that `view` owned.
         unsafe {
             set(
                 &self.arguments,
@@ -212,8 +213,8 @@ impl Invocation {
     ///
     /// # Safety
     ///
-    /// While the function runs, nothing else writes to the buffer, and nothing reads it that the
-    /// function writes: no other invocation, and no [`read`](Buffer::read) or
+    /// While the function runs, nothing else writes to the buffer, and nothing else reads it if the
+    /// function writes it: no other invocation, and no [`read`](Buffer::read) or
     /// [`write`](Buffer::write).
     pub unsafe fn bind_buffer(&mut self, index: usize, buffer: &Buffer) -> Result<()> {
         let wrong = Error::Parameter {
@@ -227,7 +228,7 @@ impl Invocation {
             return Err(wrong);
         };
         let view = tensor.view(buffer)?;
-        // SAFETY: the reference takes over the one that `view` owned.
+        // SAFETY: the list takes over the reference that `view` owned.
         unsafe {
             set(
                 &self.arguments,
@@ -239,7 +240,7 @@ impl Invocation {
         Ok(())
     }
 
-    /// Passes a number, given by its bits, as the parameter `index`.
+    /// Passes a number, given by its bits, as parameter `index`.
     ///
     /// # Errors
     ///
@@ -255,7 +256,7 @@ impl Invocation {
         if slot.binding == Binding::Number(bits) {
             return Ok(());
         }
-        // SAFETY: both only make a value.
+        // SAFETY: both functions only construct a value.
         let value = unsafe {
             match slot.parameter {
                 Parameter::Number { bytes: 8 } => sys::iree_vm_value_make_i64(bits.cast_signed()),
@@ -269,8 +270,8 @@ impl Invocation {
         Ok(())
     }
 
-    /// Uses the caller's memory as the workspace. When none is needed, it is not touched, whatever
-    /// it is.
+    /// Uses the caller's memory as the workspace. If the function needs none, the pointer is
+    /// ignored, whatever it is.
     ///
     /// # Errors
     ///
@@ -280,7 +281,7 @@ impl Invocation {
     /// # Safety
     ///
     /// As [`bind`](Self::bind), for `bytes` bytes. No other invocation that may run at the same
-    /// time has the same memory.
+    /// time uses the same memory.
     pub unsafe fn bind_workspace(&mut self, pointer: *mut c_void, bytes: usize) -> Result<()> {
         let Some((index, slot)) = self
             .slots
@@ -305,10 +306,10 @@ impl Invocation {
         if slot.binding == Binding::Pointer(pointer) {
             return Ok(());
         }
-        // Exactly what is needed, so that the rest stays the caller's.
-        // SAFETY: passed on to the caller.
+        // Imports exactly the bytes that are needed, so that the rest stays the caller's.
+        // SAFETY: this function's contract is that of the call.
         let buffer = unsafe { Buffer::import(self.session.device(), pointer, self.workspace_bytes)? };
-        // SAFETY: the reference takes over the one that `buffer` owned.
+        // SAFETY: the list takes over the reference that `buffer` owned.
         unsafe {
             set(
                 &self.arguments,
@@ -320,8 +321,8 @@ impl Invocation {
         Ok(())
     }
 
-    /// Invokes the function with null fences. See the module's table for what is done when this
-    /// returns.
+    /// Invokes the function with null fences. The table in the docs of [`runtime`](super) says
+    /// which work is done when this returns.
     ///
     /// # Errors
     ///
@@ -366,10 +367,11 @@ impl Invocation {
         };
         let result = self.signalled(index);
         if result.is_err() {
-            // A failure stays in the semaphore: the next call needs a fresh one.
+            // A failed semaphore stays failed: the next call needs a new one.
             self.timeline = None;
         }
-        // A fence that has been signalled must not be signalled again by `invoke`.
+        // The fence is removed from the list, since a fence that has been signalled must not be
+        // signalled again by `invoke`.
         // SAFETY: a zeroed reference is the null reference.
         let cleared = unsafe { set(&self.arguments, index, sys::iree_vm_ref_t::default()) };
         result.and(cleared)
@@ -378,7 +380,6 @@ impl Invocation {
     /// Invokes with a fence at `index` and waits for it.
     fn signalled(&mut self, index: usize) -> Result<()> {
         let (fence, (semaphore, value)) = self.next_timepoint().map_err(|source| self.failed(source))?;
-        // The list gets a new reference.
         // SAFETY: the fence is alive; the new reference is moved into the list.
         unsafe { set(&self.arguments, index, sys::iree_hal_fence_retain_ref(fence.as_ptr()))? };
         self.invoke()?;
@@ -386,7 +387,8 @@ impl Invocation {
         unsafe { wait(semaphore, value) }.map_err(|source| self.failed(source))
     }
 
-    /// A fence at the next value of this invocation's semaphore, and both of these.
+    /// Returns a fence at the next value of this invocation's semaphore, and that semaphore and
+    /// value.
     fn next_timepoint(&mut self) -> Result<(Handle<sys::iree_hal_fence_t>, Timepoint), Status> {
         let timeline = match self.timeline.take() {
             Some(timeline) => timeline,
@@ -401,7 +403,7 @@ impl Invocation {
             },
         };
         let timeline = self.timeline.insert(timeline);
-        // Does not wrap: at one a nanosecond it would take centuries.
+        // Does not wrap: at one increment per nanosecond it would take centuries.
         timeline.value = timeline.value.wrapping_add(1);
         let timepoint = (timeline.semaphore.as_ptr(), timeline.value);
         // SAFETY: the semaphore is alive, the fence retains it; on success one owned reference is
@@ -422,7 +424,7 @@ impl Invocation {
     }
 }
 
-/// A list of `length` null references.
+/// Creates a list of `length` null references.
 fn list(length: usize) -> Result<Handle<sys::iree_vm_list_t>, Status> {
     // SAFETY: on success one owned reference is stored; the list is alive when it is resized.
     unsafe {
@@ -443,8 +445,8 @@ fn list(length: usize) -> Result<Handle<sys::iree_vm_list_t>, Status> {
 ///
 /// # Safety
 ///
-/// `reference` is null or owns a reference. A failure loses that reference, which can only happen
-/// out of range.
+/// `reference` is null or owns a reference. If the call fails, which it can only for an index out
+/// of range, that reference is leaked.
 unsafe fn set(list: &Handle<sys::iree_vm_list_t>, index: usize, mut reference: sys::iree_vm_ref_t) -> Result<()> {
     // SAFETY: the list is alive; the reference is moved.
     unsafe { check(sys::iree_vm_list_set_ref_move(list.as_ptr(), index, &mut reference)) }.map_err(Error::Setup)

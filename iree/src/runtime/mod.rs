@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Instance ── HalDevice (local-sync, local-task, hip, cuda) ─┐
-//!     └────── Module (a verified vmfb) ──────────────────────┴── Session ── Invocation ── bind pointers, invoke
+//!     └────── Module (a verified vmfb) ──────────────────────┴── Session ── Invocation
 //! ```
 //!
 //! | Type | Owns | Threads |
@@ -21,18 +21,20 @@
 //! # Executing
 //!
 //! A function takes buffer views, a workspace buffer and two fences, writes its results into views
-//! it was given and returns nothing (the shell in `tests/runtime.rs`). An [`Invocation`] holds that
-//! list; [`Invocation::bind`] replaces one pointer, and [`Invocation::invoke`] allocates nothing on
-//! this side of the C API. What the two fences mean:
+//! that it was given and returns nothing (as in `tests/shell.mlir`). An [`Invocation`] holds this
+//! argument list; [`Invocation::bind`] replaces one pointer, and [`Invocation::invoke`] allocates
+//! nothing on this side of the C API. `invoke` passes two null fences;
+//! [`Invocation::invoke_blocking`] passes a signal fence where the device works in the background.
+//! The completion rules are
 //!
-//! | Device | Fences | When `invoke` returns |
+//! | Device | Fences of `invoke_blocking` | When `invoke` returns |
 //! |---|---|---|
 //! | local-sync | null | the work is done |
-//! | local-task | null, signal | the work is queued; [`Invocation::invoke_blocking`] waits for it |
-//! | hip, cuda | null, signal | the work is queued on a stream of IREE's own, ordered with nothing else |
+//! | local-task | null, signal | the work is queued |
+//! | hip, cuda | null, signal | the work is queued on IREE's own stream, ordered with no other |
 //!
-//! On a GPU, whoever has a stream to order work on takes a [`Recording`] of the function instead
-//! and replays it there.
+//! On a GPU, a caller that has a stream to order work on takes a [`Recording`] of the function
+//! instead and replays it there.
 
 mod buffer;
 mod device;

@@ -10,10 +10,10 @@ use super::{
 use crate::result::{Code, check};
 use iree_sys::runtime as sys;
 
-/// The reflection attribute in which a function states the bytes of workspace it needs.
+/// The reflection attribute in which a function states its workspace size in bytes.
 const WORKSPACE: &str = "iree.abi.transients.size.constant";
 
-/// A verified vmfb. Cloning shares.
+/// A verified vmfb. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Module(Arc<ModuleInner>);
 
@@ -27,8 +27,10 @@ struct ModuleInner {
 unsafe impl Sync for ModuleInner {}
 
 impl Module {
-    /// Loads a vmfb. The bytes are kept, not copied, until the last user of the module is gone;
-    /// they need no alignment.
+    /// Loads a vmfb.
+    ///
+    /// The bytes are kept, not copied, until the last user of the module is gone; they need no
+    /// alignment.
     ///
     /// # Errors
     ///
@@ -37,9 +39,9 @@ impl Module {
     ///
     /// # Safety
     ///
-    /// The vmfb is one that the compiler made. Verification covers the container and the bytecode,
-    /// not the machine code in it, which runs with all rights of this process: a crafted vmfb can
-    /// do anything the process can.
+    /// The vmfb was made by the compiler. Verification covers the container and the bytecode, not
+    /// the machine code in it, which runs with all rights of this process: a crafted vmfb can do
+    /// anything the process can.
     pub unsafe fn load(instance: &Instance, vmfb: Arc<[u8]>) -> Result<Self> {
         let contents = sys::iree_const_byte_span_t {
             data: vmfb.as_ptr(),
@@ -75,8 +77,8 @@ impl Module {
         })))
     }
 
-    /// The reflection attribute `key` of an exported function; `None` when it has none of that
-    /// name.
+    /// Returns the reflection attribute `key` of an exported function; `None` if the function has
+    /// no such attribute.
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl Module {
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// The bytes of workspace that `function` needs, as the compiler worked them out; 0 for a
+    /// Returns the bytes of workspace that `function` needs, as computed by the compiler; 0 for a
     /// single dispatch.
     ///
     /// # Errors
@@ -125,7 +127,8 @@ impl Module {
         }
     }
 
-    /// The calling convention of `function`: `0`, one letter per parameter, `_`, one per result.
+    /// Returns the calling convention of `function`: `0`, one letter per parameter, `_`, one letter
+    /// per result.
     pub(super) fn convention(&self, function: &sys::iree_vm_function_t) -> String {
         // SAFETY: the function belongs to the module, which is alive; the text lives in the module
         // and is copied.
@@ -133,7 +136,7 @@ impl Module {
     }
 }
 
-/// IREE's allocator callback for a module's bytes: the only command it gets is to free them.
+/// IREE's allocator callback for a module's bytes; a free is the only command that it receives.
 unsafe extern "C" fn release_archive(
     owner: *mut c_void,
     command: sys::iree_allocator_command_t,
@@ -141,8 +144,8 @@ unsafe extern "C" fn release_archive(
     _pointer: *mut *mut c_void,
 ) -> sys::iree_status_t {
     if command == sys::IREE_ALLOCATOR_COMMAND_FREE {
-        // SAFETY: `owner` is the box that `Module::load` gave away, and the module frees its bytes
-        // once.
+        // SAFETY: `owner` is the box that `Module::load` handed over, and the module frees its
+        // bytes exactly once.
         drop(unsafe { Box::from_raw(owner.cast::<Arc<[u8]>>()) });
         return ptr::null_mut();
     }
@@ -150,7 +153,7 @@ unsafe extern "C" fn release_archive(
     sys::IREE_STATUS_UNIMPLEMENTED as usize as sys::iree_status_t
 }
 
-/// Text in memory that belongs to IREE.
+/// Returns text in memory that belongs to IREE.
 ///
 /// # Safety
 ///
@@ -163,10 +166,11 @@ unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
     String::from_utf8_lossy(unsafe { slice::from_raw_parts(view.data.cast(), view.size) })
 }
 
-/// A module's state on one device: its code, loaded there, and its globals.
+/// A module's state on one device: its code, loaded onto the device, and its globals.
 ///
-/// Creating one runs the module's initialiser, which loads the code and its constants. One thread
-/// at a time; make one session per thread that is to run the same module at the same time.
+/// Creating a session runs the module's initialiser, which loads the code and its constants. A
+/// session is used by one thread at a time; threads that run the same module concurrently need one
+/// session each.
 #[derive(Debug)]
 pub struct Session {
     // Fields drop in this order; each context retains its modules anyway.
@@ -176,7 +180,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Loads `module` onto `device`.
+    /// Loads `module` onto `device`, and waits until its constants are uploaded.
     ///
     /// # Errors
     ///
@@ -202,8 +206,8 @@ impl Session {
                 )
             })
         };
-        // On a GPU the initialiser queues the upload of constants, on a stream that no caller
-        // knows.
+        // On a GPU the initialiser queues the upload of constants on a stream that no caller can
+        // wait for, so `setup` waits.
         let context = front::setup(create).map_err(|source| Error::Session {
             device: device.kind().name(),
             source,
@@ -215,13 +219,13 @@ impl Session {
         })
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &HalDevice {
         &self.device
     }
 
-    /// The module.
+    /// Returns the module.
     #[must_use]
     pub fn module(&self) -> &Module {
         &self.module

@@ -1,11 +1,11 @@
-//! What the tests share: the compilers of this machine and aligned memory.
+//! Helpers of the tests: the compilers of this machine and aligned memory.
 #![allow(dead_code, reason = "each test crate uses its part")]
 
 use std::{ffi::c_void, sync::OnceLock};
 
 use rotini_iree::compiler::{CompileRequest, Compiled, Compiler, InProcess, Program, find_library, find_program};
 
-/// Flags for code of this machine's CPU.
+/// Returns the flags for code of this machine's CPU.
 pub(crate) fn cpu() -> Vec<String> {
     [
         "--iree-hal-target-device=local",
@@ -16,20 +16,21 @@ pub(crate) fn cpu() -> Vec<String> {
     .to_vec()
 }
 
-/// Flags for AMD's MI300.
+/// Returns the flags for AMD's MI300.
 pub(crate) fn gfx942() -> Vec<String> {
     ["--iree-hal-target-device=hip", "--iree-rocm-target=gfx942"]
         .map(String::from)
         .to_vec()
 }
 
-/// The program. Tests need a compiler: its absence is a failure, not a reason to skip.
+/// Returns the compiler program. Tests need a compiler: its absence is a failure, not a reason to
+/// skip.
 pub(crate) fn program() -> &'static Program {
     static PROGRAM: OnceLock<Program> = OnceLock::new();
     PROGRAM.get_or_init(|| Program::new(&find_program().unwrap()).unwrap())
 }
 
-/// The library.
+/// Returns the compiler library.
 pub(crate) fn library() -> &'static InProcess {
     static LIBRARY: OnceLock<InProcess> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -39,7 +40,7 @@ pub(crate) fn library() -> &'static InProcess {
     })
 }
 
-/// Compiles a module that has to compile.
+/// Compiles a module, and panics if that fails.
 pub(crate) fn compile(mlir: &str, flags: &[String]) -> Compiled {
     program()
         .compile(&CompileRequest {
@@ -51,7 +52,7 @@ pub(crate) fn compile(mlir: &str, flags: &[String]) -> Compiled {
         .unwrap()
 }
 
-/// Elements at a multiple of 64 bytes.
+/// Elements at an address that is a multiple of 64 bytes.
 pub(crate) struct Aligned<T> {
     storage: Vec<T>,
     offset: usize,

@@ -1,4 +1,4 @@
-//! What the command does to directories.
+//! Tests of the operations of the command on directories.
 
 use std::fs::{self, File};
 use std::io::Cursor;
@@ -125,7 +125,7 @@ fn gc_keeps_to_the_limit_and_to_what_is_used() {
     }
 }
 
-/// Neither an entry that is being made nor its lock is anybody else's to remove.
+/// An entry that is being created, and its lock, are not removed.
 #[test]
 fn gc_and_clear_leave_what_is_locked() {
     let directory = filled(3);
@@ -150,7 +150,7 @@ fn only_one_sweeps_at_a_time() {
     let held = File::create(directory.path().join(".sweep.lock")).expect("a file");
     held.try_lock().expect("ours alone");
     assert_eq!(admin::gc(directory.path(), 0).expect("a directory"), None);
-    // Nobody who publishes waits for it.
+    // Publishing does not wait for the lock.
     fetch(&open(directory.path()), 7);
     assert_eq!(names(directory.path(), "entry").len(), 4);
     drop(held);
@@ -195,13 +195,13 @@ fn what_is_exported_can_be_imported() {
     let two = archive(directory.path(), Some(&[key(3), key(1)]));
     let dir = target.path().join("two");
     assert_eq!(admin::import(&dir, two.as_slice()).expect("imported").added, 2);
-    // Other programs read it too.
+    // The archive is readable by other programs.
     let mut archive = tar::Archive::new(two.as_slice());
     let members = archive.entries().expect("an archive").count();
     assert_eq!(members, 2);
 }
 
-/// Into a directory that is shipped, by whoever may write it, for those who read it.
+/// Imports into a directory that is shipped, so its readers may be other users.
 #[test]
 fn imports_can_be_read_by_whoever_can_read_the_directory() {
     let all = archive(filled(1).path(), None);
@@ -227,8 +227,8 @@ fn what_is_missing_or_damaged_is_not_exported() {
     assert!(admin::export(directory.path(), None, Vec::new()).is_err());
 }
 
-/// An archive from anywhere: paths that lead out, links, other keys' entries, damage, an end that
-/// is missing.
+/// An archive from an unknown source: paths that lead out of the directory, links, other keys'
+/// entries, damage, a missing end.
 #[test]
 fn archives_are_not_believed() {
     let directory = filled(3);
@@ -237,7 +237,7 @@ fn archives_are_not_believed() {
     let mut builder = tar::Builder::new(Vec::new());
     let mut add = |name: &str, kind: tar::EntryType, bytes: &[u8]| {
         let mut header = tar::Header::new_ustar();
-        // Written by hand: the library refuses to write some of these.
+        // The headers are written by hand, since the library refuses to write some of these.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(kind);
         header.set_size(bytes.len() as u64);
@@ -257,7 +257,7 @@ fn archives_are_not_believed() {
     let mut damaged = bytes(0);
     damaged[200] ^= 1;
     add(&name(0), regular, &damaged);
-    // Another name for the next member: not believed either, and not even read.
+    // Another name for the next member: not trusted, and not even read.
     add("././@LongLink", tar::EntryType::GNULongName, b"other.entry\0");
     add(&name(2), regular, &bytes(2));
     add("./PaxHeaders", tar::EntryType::XHeader, b"20 path=other.entry\n");

@@ -1,5 +1,5 @@
-//! What an attacker could put into the directory, or replace it by: links, pipes, other entries'
-//! files, another directory.
+//! Things that an attacker could put into the directory or replace it with: links, pipes, other
+//! entries' files, another directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -28,8 +28,7 @@ fn pipe(path: &Path) {
     .expect("a pipe");
 }
 
-/// The same graph for two targets: each file is intact, and in the other's place it is not
-/// believed.
+/// The same graph for two targets: each file is intact, and is refused under the other's name.
 #[test]
 fn code_of_another_target_is_never_returned() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -73,7 +72,8 @@ fn code_of_another_target_is_never_returned() {
     assert_eq!((get(one), get(other)), (Origin::Disk, Origin::Disk));
 }
 
-/// A lock that cannot be acquired is no reason to wait, and what it leads to is left alone.
+/// A lock file that cannot be locked is no reason to wait, and the file that it links to is left
+/// alone.
 #[test]
 fn locks_that_are_no_files_are_done_without() {
     type Plant<'a> = (&'a str, &'a dyn Fn(&Path, &Path));
@@ -114,8 +114,8 @@ fn locks_that_are_no_files_are_done_without() {
     }
 }
 
-/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place
-/// is replaced, not followed.
+/// An attacker who guesses the name of a temporary file gains nothing by it, and a link under an
+/// entry's name is replaced, not followed.
 #[test]
 fn writing_follows_no_link() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -133,12 +133,13 @@ fn writing_follows_no_link() {
         );
     }
     assert_eq!(fs::read_to_string(&victim).expect("our own file"), "untouched");
-    // Moved aside as links, and swept as such.
+    // The links themselves were set aside, and are removed.
     admin::clear(&dir).expect("a directory");
     assert!(names(&dir, "bad").is_empty() && victim.exists());
 }
 
-/// The directory's name is made to lead elsewhere all the time. What was opened is what is used.
+/// The directory's name is redirected all the time. The directory that was opened is the one that
+/// is used.
 #[test]
 fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -154,7 +155,7 @@ fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
         ..memory_only()
     });
     fs::create_dir(&trap).expect("a directory");
-    // Intact entries of other keys, under the names that will be asked for.
+    // Intact entries of other keys, under the names that will be requested.
     for number in 0..50 {
         fs::copy(stored(directory.path(), 1000 + number), entry_path(&trap, number)).expect("a copy");
     }
@@ -183,7 +184,7 @@ fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
     assert_eq!(cache.stats().bad_entries, 0);
 }
 
-/// The file of entry `number`, made in a separate directory.
+/// Returns the file of entry `number`, created in a separate directory.
 fn stored(directory: &Path, number: u64) -> PathBuf {
     let dir = directory.join("others");
     fetch(&open(&dir), number);
@@ -200,7 +201,7 @@ fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
     listing
 }
 
-/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them:
+/// Eight threads use entries that are damaged, removed, exchanged and replaced by links meanwhile:
 /// every payload is right.
 #[test]
 fn entries_that_change_all_the_time_are_right_or_made_again() {
@@ -220,7 +221,7 @@ fn entries_that_change_all_the_time_are_right_or_made_again() {
                 while !done.load(Ordering::Relaxed) {
                     turn += 1;
                     let path = |number: u64| entry_path(directory.path(), number % KEYS);
-                    // Each fails where the cache was faster.
+                    // Each operation may fail because the cache has moved the file.
                     let _ = match turn % 6 {
                         0 => File::options()
                             .write(true)
@@ -238,8 +239,7 @@ fn entries_that_change_all_the_time_are_right_or_made_again() {
                 .map(|thread| {
                     let cache = &cache;
                     scope.spawn(move || {
-                        // As long as it takes, on a busy machine, until there was something to
-                        // refuse.
+                        // Repeated, on a busy machine, until there was something to refuse.
                         let enough = |round| round >= 150 && cache.stats().bad_entries > 0;
                         for round in (0..100_000).take_while(|&round| !enough(round)) {
                             fetch(cache, (round * (2 * thread + 1)) % KEYS);

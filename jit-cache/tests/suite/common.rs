@@ -1,4 +1,4 @@
-//! What the tests share: keys and entries by number, directories, and a count of warnings.
+//! Helpers of the tests: keys and entries by number, directories, and a count of warnings.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ pub(crate) fn new_entry(number: u64, bytes: usize) -> NewEntry {
     }
 }
 
-/// Remembers no failure.
+/// Classifies no error as lasting.
 pub(crate) fn never<E>(_: &E) -> Option<Failure> {
     None
 }
 
-/// No directory, whatever the environment says.
+/// Returns a configuration without a directory, whatever the environment says.
 pub(crate) fn memory_only() -> CacheConfig {
     CacheConfig {
         dir: None,
@@ -49,7 +49,7 @@ pub(crate) fn memory_only() -> CacheConfig {
     }
 }
 
-/// A cache on `dir` with room for everything.
+/// Opens a cache on `dir` with room for everything.
 pub(crate) fn open(dir: &Path) -> Cache {
     Cache::open(CacheConfig {
         dir: Some(dir.to_owned()),
@@ -59,8 +59,8 @@ pub(crate) fn open(dir: &Path) -> Cache {
     })
 }
 
-/// Gets or creates entry `number` with a payload of 1000 bytes, checks what came, and says where
-/// from.
+/// Gets or creates entry `number` with a payload of 1000 bytes, checks the payload, and returns the
+/// entry's origin.
 pub(crate) fn fetch(cache: &Cache, number: u64) -> Origin {
     let create = || Ok::<_, Infallible>(new_entry(number, 1000));
     let (entry, origin) = cache.get_or_create(&key(number), create, never).expect("infallible");
@@ -73,7 +73,7 @@ pub(crate) fn entry_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{}.entry", key(number)))
 }
 
-/// The names in `dir`, by what comes after the last dot.
+/// Returns the names in `dir` with this extension.
 pub(crate) fn names(dir: &Path, extension: &str) -> Vec<String> {
     std::fs::read_dir(dir)
         .expect("the directory")
@@ -83,7 +83,7 @@ pub(crate) fn names(dir: &Path, extension: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs `work` on this thread and returns the number of warnings it gave.
+/// Runs `work` on this thread and returns the number of its warnings.
 pub(crate) fn warnings(work: impl FnOnce()) -> u64 {
     let counter = Arc::new(AtomicU64::new(0));
     tracing::subscriber::with_default(WarningCounter(Arc::clone(&counter)), work);

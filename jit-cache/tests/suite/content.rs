@@ -1,4 +1,4 @@
-//! Entries under their content keys: they are found if the emitter changed and its output did not.
+//! Entries under their content keys: they are found if the emitter changed but its output did not.
 
 use std::convert::Infallible;
 use std::fs;
@@ -20,7 +20,7 @@ fn content_path(dir: &Path, number: u64) -> std::path::PathBuf {
     dir.join(format!("{}.content", content(number)))
 }
 
-/// Gets entry `number`, whose module is `module`, as a pipeline does.
+/// Gets entry `number`, whose module is `module`, as the pipeline does.
 fn compile(cache: &Cache, number: u64, module: u64) -> Origin {
     let create = || {
         Ok::<Creation, Infallible>(match cache.find_content(&content(module)) {
@@ -48,7 +48,7 @@ fn same_module_is_not_compiled_again() {
     assert_eq!(compile(&cache, 2, 1), Origin::Content);
     assert_eq!(compile(&cache, 3, 3), CREATED);
     assert_eq!((cache.stats().created, cache.stats().content_hits), (1, 1));
-    // From now on it is found like any other.
+    // From now on the entry is found like any other.
     assert_eq!(compile(&cache, 2, 1), Origin::Memory);
     assert_eq!(compile(&open(directory.path()), 2, 1), Origin::Disk);
     assert_eq!(names(directory.path(), "content").len(), 2);
@@ -59,7 +59,7 @@ fn damaged_or_swapped_contents_are_set_aside() {
     let directory = tempfile::tempdir().expect("a directory");
     compile(&open(directory.path()), 1, 1);
     compile(&open(directory.path()), 2, 2);
-    // The code of another module under this one's name.
+    // Stores the code of another module under this module's name.
     fs::remove_file(content_path(directory.path(), 1)).expect("a link");
     fs::copy(entry_path(directory.path(), 2), content_path(directory.path(), 1)).expect("a copy");
     let cache = open(directory.path());
@@ -70,7 +70,7 @@ fn damaged_or_swapped_contents_are_set_aside() {
     assert_eq!(compile(&cache, 12, 1), Origin::Content);
 }
 
-/// A damaged file is one file, whatever names it has.
+/// A damaged file is reported once, whatever names it has.
 #[test]
 fn damage_is_reported_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -78,7 +78,7 @@ fn damage_is_reported_once() {
     let entry = entry_path(directory.path(), 1);
     let mut bytes = fs::read(&entry).expect("an entry");
     *bytes.last_mut().expect("not empty") ^= 1;
-    // In place: under both names.
+    // Written in place, so the damage is under both names.
     fs::write(&entry, bytes).expect("our own file");
     let cache = open(directory.path());
     assert_eq!(warnings(|| assert_eq!(compile(&cache, 1, 1), CREATED)), 1);

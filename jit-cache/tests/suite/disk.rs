@@ -1,4 +1,4 @@
-//! The disk tier from outside: what outlives the process, what is trusted, what is removed.
+//! Tests of the disk tier from outside: persistence, trust and removal.
 
 use std::convert::Infallible;
 use std::fs;
@@ -54,8 +54,8 @@ fn peek_reads_memory_and_disk_and_creates_nothing() {
     assert_eq!(names(directory.path(), "entry").len(), 1);
 }
 
-/// Every byte of the file in turn, so that each region is hit: magic, format, lengths, metadata,
-/// checksums, payload.
+/// Damages every byte of the file in turn, so that each region is hit: magic, format, lengths,
+/// metadata, checksums, payload.
 #[test]
 fn damaged_entries_are_set_aside_with_one_warning_and_made_again() {
     let directory = tempdir();
@@ -98,8 +98,8 @@ fn entry_under_another_name_is_not_believed() {
     assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk);
 }
 
-/// What is not a plain file of ours is not opened as one: a link, a pipe that would block for ever,
-/// a directory, a file that others can write.
+/// Only a plain file of this user is read as an entry: not a link, not a pipe that would block for
+/// ever, not a directory, and not a file that others can write.
 #[test]
 fn only_plain_files_that_nobody_else_can_write_are_loaded() {
     let directory = tempdir();
@@ -159,7 +159,7 @@ fn directory_that_others_can_write_is_refused() {
             }
             other => panic!("{other:?}"),
         }
-        // Memory is all there is, and enough.
+        // Only the memory tier is used, and that suffices.
         assert_eq!(cache.dir(), None);
         assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
         assert_eq!(fetch(&cache, 1), Origin::Memory);
@@ -167,7 +167,7 @@ fn directory_that_others_can_write_is_refused() {
     }
 }
 
-/// Whoever can write a directory above can put another directory in the cache's place.
+/// A user who can write a directory above can replace the cache's directory.
 #[test]
 fn directory_below_one_that_others_can_write_is_refused_unless_sticky() {
     let directory = tempdir();
@@ -201,7 +201,8 @@ fn directory_of_somebody_else_is_refused() {
     ));
 }
 
-/// A link is followed once, when the cache is opened, and what it leads to is what is examined.
+/// A link is followed once, when the cache is opened, and the directory that it leads to is
+/// examined.
 #[test]
 fn link_to_a_directory_is_as_good_as_the_directory() {
     let directory = tempdir();
@@ -243,8 +244,8 @@ fn unusable_directories_degrade_to_memory_with_one_warning() {
     }
 }
 
-/// The directory becomes unusable after it was opened: a file takes its place, so that even root
-/// cannot write into it.
+/// The directory becomes unusable after it was opened: a file replaces it, so that even root cannot
+/// write into it.
 #[test]
 fn directory_lost_while_running_is_one_warning_and_recovers() {
     let directory = tempdir();
@@ -252,7 +253,7 @@ fn directory_lost_while_running_is_one_warning_and_recovers() {
     let cache = open(&dir);
     assert_eq!(fetch(&cache, 1), CREATED);
 
-    // Removed: made again, without a word.
+    // A removed directory is created again without a warning.
     fs::remove_dir_all(&dir).expect("our own directory");
     assert_eq!(warnings(|| assert_eq!(fetch(&cache, 2), CREATED)), 0);
 
@@ -282,7 +283,7 @@ fn rejected_entries_are_made_again() {
     assert_eq!(cache.stats().bad_entries, 1);
 }
 
-/// The size of an entry of [`fetch`] on disk.
+/// Returns the size on disk of an entry that [`fetch`] creates.
 fn entry_size() -> u64 {
     let directory = tempdir();
     fetch(&open(directory.path()), 1);
@@ -295,7 +296,7 @@ fn least_recently_used_files_leave_first() {
     let directory = tempdir();
     let config = CacheConfig {
         dir: Some(directory.path().to_owned()),
-        // Nothing fits into memory: each use is a use of the disk.
+        // Nothing fits into memory, so each use is a use of the disk.
         memory_bytes: 0,
         disk_bytes: 10 * entry_size() + entry_size() / 2,
         ..memory_only()
@@ -311,7 +312,7 @@ fn least_recently_used_files_leave_first() {
     assert!(!entry_path(directory.path(), 1).exists());
     assert!(entry_path(directory.path(), 0).exists());
 
-    // Another process's first publication keeps the bound too, whatever it finds.
+    // The first publication of another process keeps the bound too, whatever the directory holds.
     for number in 100..130 {
         fetch(&Cache::open(config.clone()), number);
         let sizes = names(directory.path(), "entry").len() as u64 * entry_size();
@@ -387,7 +388,7 @@ fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
     }
 }
 
-/// Processes that start at the same time on a machine where there was none before.
+/// Processes that start at the same time on a machine without a cache directory may all create it.
 #[test]
 fn several_may_make_the_directory_at_once() {
     for _ in 0..50 {
@@ -401,8 +402,8 @@ fn several_may_make_the_directory_at_once() {
     }
 }
 
-/// Where nothing can be stored, nobody waits for another's turn: there would be nothing to find
-/// after it.
+/// If nothing can be stored, no process waits for another: there would be nothing to find
+/// afterwards.
 #[test]
 fn nobody_waits_for_what_will_not_be_stored() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -428,7 +429,7 @@ fn nobody_waits_for_what_will_not_be_stored() {
     );
 
     let cache = impatient(&broken, 64 << 20);
-    // The file's place is taken, and cannot be cleared either.
+    // Directories that are not empty block the file's name and the name for setting it aside.
     for extension in ["entry", "bad"] {
         fs::create_dir_all(broken.join(format!("{}.{extension}/full", key(1)))).expect("a directory");
     }
@@ -436,6 +437,7 @@ fn nobody_waits_for_what_will_not_be_stored() {
     assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
     let waits = |number, on_disk| warnings(|| assert_eq!(fetch(&cache, number), Origin::Created { on_disk }));
     assert_eq!(waits(2, true), 0);
-    // It could be stored after all.
+    // Key 2 was stored, so this process waits for the lock of key 3 again, until its patience ends
+    // with a warning.
     assert_eq!(waits(3, true), 1);
 }

@@ -1,5 +1,5 @@
 //! Creations that failed and would fail again: they are remembered in memory and in the directory,
-//! up to a number and for a time.
+//! with a bounded number and lifetime.
 
 use std::convert::Infallible;
 use std::fs;
@@ -13,12 +13,12 @@ fn failed_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{}.failed", key(number)))
 }
 
-/// Tries to make entry `number` and says whether the attempt was made.
+/// Tries to create entry `number` and returns whether the attempt was made.
 fn attempt(cache: &Cache, number: u64, is_lasting: bool) -> bool {
     attempt_for(cache, number, is_lasting.then_some(Failure::LONGEST))
 }
 
-/// The same with a failure that counts for some time.
+/// The same with a failure of a given lifetime.
 fn attempt_for(cache: &Cache, number: u64, lifetime: Option<Duration>) -> bool {
     let fails = || Err::<NewEntry, _>(format!("error {number}"));
     let lasting = |error: &String| lifetime.map(|lifetime| Failure::new(error.clone(), lifetime));
@@ -57,8 +57,8 @@ fn other_processes_know_of_a_failure_for_a_day() {
     assert!(attempt(&open(directory.path()), 1, true));
 }
 
-/// A failure that counts for a moment, in memory and in the directory: this process and another try
-/// again after it.
+/// After the lifetime of a failure, in memory and in the directory, this process and another one
+/// try again.
 #[test]
 fn a_failure_counts_for_as_long_as_it_says() {
     const SHORT: Duration = Duration::from_secs(2);
@@ -67,9 +67,9 @@ fn a_failure_counts_for_as_long_as_it_says() {
     let start = Instant::now();
     assert!(attempt_for(&cache, 1, Some(SHORT)));
     let is_remembered = [&cache, &other].map(|cache| cache.failure(&key(1)).is_some());
-    // Unless this machine was busy for so long.
+    // False only if the machine was so busy that the lifetime is over.
     assert!(is_remembered == [true; 2] || start.elapsed() >= Duration::from_secs(1));
-    // The file has whole seconds.
+    // The file stores whole seconds.
     std::thread::sleep(SHORT + Duration::from_secs(1));
     for cache in [&cache, &other, &late] {
         assert!(cache.failure(&key(1)).is_none());
@@ -77,8 +77,8 @@ fn a_failure_counts_for_as_long_as_it_says() {
     assert!(attempt(&other, 1, true));
 }
 
-/// The time counts that is in the file, under its checksum. It is written here by hand, as the
-/// module documents it.
+/// The time in the file counts, which is under its checksum. The file is written here by hand, as
+/// the module documents it.
 #[test]
 fn failures_expire() {
     #[derive(serde::Serialize)]
@@ -101,7 +101,7 @@ fn failures_expire() {
         (23 * HOUR, DAY, true),
         (25 * HOUR, DAY, false),
         (-25 * HOUR, DAY, false),
-        // Nobody says for longer than a day.
+        // No failure counts for longer than a day.
         (25 * HOUR, u64::MAX, false),
         (60, 300, true),
         (HOUR, 300, false),
@@ -153,7 +153,7 @@ fn an_entry_counts_more_than_a_failure() {
     let failed = fs::read(failed_path(directory.path(), 1)).expect("stored");
     fs::remove_file(failed_path(directory.path(), 1)).expect("our own file");
     fetch(&open(directory.path()), 1);
-    // As if another process, without locks, had failed after this one did not.
+    // Simulates another process that, without locks, failed after this one had succeeded.
     fs::write(failed_path(directory.path(), 1), failed).expect("our own file");
     let cache = open(directory.path());
     assert!(cache.failure(&key(1)).is_none());

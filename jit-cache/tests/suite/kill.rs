@@ -1,5 +1,5 @@
-//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files
-//! that a sweep removes.
+//! Kills processes at any moment. Each leaves only whole entries, free locks, and files that a
+//! sweep removes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ const KEYS: u64 = 50;
 const KILLS: usize = 300;
 const AT_ONCE: usize = 3;
 
-/// Two keys share a module each.
+/// Returns the content key of entry `number`. Two keys share each module.
 fn content(number: u64) -> ContentKey {
     ContentKey::of(&ContentInputs {
         mlir: &(number / 2).to_le_bytes(),
@@ -29,17 +29,18 @@ fn content(number: u64) -> ContentKey {
     })
 }
 
-/// What is compiled from a module depends on nothing else.
+/// Returns the code of entry `number`, which depends on its module only.
 fn code(number: u64) -> Vec<u8> {
     payload(number / 2, PAYLOAD)
 }
 
-/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers
-/// failures and sweeps.
+/// Publishes without end, as fast as possible: takes locks, searches content keys, writes, links,
+/// remembers failures and sweeps.
 pub(crate) fn publish(directory: &Path) {
     for number in 0.. {
         let number = number % KEYS;
-        // Opened each time, with room for half: every publication also sweeps.
+        // Opened each time, with room for half of the entries, so that every publication also
+        // sweeps.
         let cache = Cache::open(CacheConfig {
             dir: Some(directory.to_owned()),
             memory_bytes: 0,
@@ -78,7 +79,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     for round in 0..KILLS / AT_ONCE {
         let mut writers: Vec<_> = (0..AT_ONCE).map(|_| start("publish", directory.path())).collect();
         for writer in &mut writers {
-            // Times that share no period with anything the writers do.
+            // Intervals that have no period in common with the writers' operations.
             thread::sleep(Duration::from_micros(2_000 + 1_733 * (round as u64 % 17)));
             writer.kill().expect("a child of ours");
         }
@@ -89,7 +90,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
         temporaries.extend(names(directory.path(), "tmp"));
         locks.extend(names(directory.path(), "lock"));
     }
-    // Without these the test would not have met the moments it is about.
+    // Otherwise the test would not have hit the moments that it is about.
     assert!(!temporaries.is_empty(), "no writer was killed while publishing");
     assert!(!locks.is_empty(), "no writer was killed with a lock");
     let entries = names(directory.path(), "entry").len();
@@ -118,7 +119,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     assert_eq!(cache.stats().bad_entries, 0);
     assert!(names(directory.path(), "bad").is_empty());
 
-    // Every lock can be acquired at once, whoever left it.
+    // Every lock can be acquired at once, whichever process left it.
     let started = Instant::now();
     let fresh = |number: u64| Ok::<_, Infallible>(new_entry(number, 10));
     for number in 0..KEYS {
@@ -128,7 +129,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 
-    // A day later.
+    // Simulates that a day has passed.
     for name in names(directory.path(), "tmp") {
         let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
         File::options()

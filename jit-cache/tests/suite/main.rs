@@ -1,4 +1,4 @@
-//! The cache as its users see it. One program, so that it is linked once.
+//! Tests of the cache through its public interface, in one program, so that it is linked once.
 
 #![expect(
     clippy::expect_used,

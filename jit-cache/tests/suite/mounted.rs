@@ -1,7 +1,7 @@
 //! File systems that take no writes: a small one that is full, and one that is read-only.
 //!
-//! They are mounted in a namespace of the processes that use them. Where the system does not allow
-//! that, the test says so and is skipped.
+//! They are mounted in a separate namespace of the processes that use them. If the system does not
+//! allow that, the test is skipped and says so.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::common::{fetch, key, memory_only, names, open, warnings};
 use crate::processes::command;
 use rotini_cache::{Cache, CacheConfig, Origin};
 
-/// Entries of some thousand bytes: how many fit is for the file system to say.
+/// Entries have some thousand bytes; how many fit depends on the file system.
 const SIZE: &str = "256k";
 const ENTRIES: u64 = 300;
 const STORED: u64 = 5;
 
-/// Runs a script of `mount` and roles (`$ROLES` with the role's name before it) in a separate
-/// namespace.
+/// Runs a script in a separate namespace. It consists of `mount` commands and roles (`$ROLES` with
+/// the role's name before it).
 fn in_namespace(what: &str, script: &str) {
     let allowed = Command::new("unshare")
         .args(["--mount", "--user", "--map-root-user", "sh", "-c"])
@@ -35,7 +35,7 @@ fn in_namespace(what: &str, script: &str) {
         }
     }
     let directory = tempfile::tempdir().expect("a directory");
-    // The arguments and the environment of a role, for the script to start it with another name.
+    // Arguments and environment of a role, which the script starts under another name.
     let role = command("ROLE", directory.path());
     let mut shell = Command::new("unshare");
     shell
@@ -82,13 +82,13 @@ pub(crate) fn full(directory: &Path) {
     for number in 0..ENTRIES {
         assert_eq!(fetch(&cache, number), Origin::Memory);
     }
-    // What is stored is whole, and the next process can use it.
+    // The stored entries are whole, and the next process can use them.
     let next = open(directory);
     let found = (0..ENTRIES).filter(|&number| next.peek(&key(number)).is_some()).count();
     assert_eq!(found as u64, stored);
     assert_eq!(next.stats().bad_entries, 0);
 
-    // With a bound that the file system can hold there is no trouble at all.
+    // With a bound that fits on the file system, no write fails.
     rotini_cache::admin::clear(directory).expect("our own directory");
     let cache = Cache::open(CacheConfig {
         dir: Some(directory.to_owned()),

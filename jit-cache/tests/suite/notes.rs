@@ -1,4 +1,4 @@
-//! Notes: kept whole, found by other caches, and refused if they are not as they were written.
+//! Notes are kept whole, found by other caches, and refused if they are damaged.
 
 use rotini_cache::{Busy, Cache, CacheConfig, CompiledFor, Key, KeyInputs, MAX_NOTE, notes};
 use std::path::Path;
@@ -31,9 +31,9 @@ fn a_note_is_found_by_the_next_cache_and_replaced_as_a_whole() {
     let next = open(Some(directory.path()), &[]);
     assert_eq!(next.note(&key).as_deref(), Some(&b"another"[..]));
     assert_eq!(notes(directory.path()).unwrap(), [(key, b"another".to_vec())]);
-    // No entry comes of it.
+    // A note does not create an entry.
     assert!(next.peek(&key).is_none());
-    // A system's directory is read too, behind the user's own.
+    // A system's directory is read too, after the user's own.
     let own = tempfile::tempdir().unwrap();
     let shipped = open(Some(own.path()), &[directory.path()]);
     assert_eq!(shipped.note(&key).as_deref(), Some(&b"another"[..]));
@@ -52,7 +52,7 @@ fn a_changed_or_moved_note_is_none() {
     assert!(cache.keep_note(&one, b"something"));
     let file = |key: &Key| directory.path().join(format!("{key}.note"));
     let bytes = std::fs::read(file(&one)).unwrap();
-    // Under another key it is another's.
+    // A note that was copied to another key's name is refused.
     std::fs::write(file(&other), &bytes).unwrap();
     assert_eq!(cache.note(&other), None);
     for position in 0..bytes.len() {

@@ -1,5 +1,5 @@
-//! Processes that share a directory: one creation per key, nobody waits for another's key, and a
-//! waiter takes over if its leader dies or hangs.
+//! Processes that share a directory: one creation per key, no process waits for another's key, and
+//! a waiter takes over if its leader dies or hangs.
 //!
 //! The processes are this test program, started again with a role in the environment.
 
@@ -40,7 +40,7 @@ fn role() {
     }
 }
 
-/// The command that plays `role` with `directory`.
+/// Returns the command that plays `role` with `directory`.
 pub(crate) fn command(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
@@ -55,7 +55,7 @@ pub(crate) fn start(role: &str, directory: &Path) -> Child {
     command(role, directory).spawn().expect("this program again")
 }
 
-/// Waits until `condition` holds; longer than any machine needs is a failure.
+/// Waits until `condition` holds, and fails after a time that no machine needs.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {
@@ -64,7 +64,7 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// The end of a process, which is killed where it takes too long.
+/// Waits for the end of a process, and kills it if that takes too long.
 pub(crate) fn end_of(mut child: Child) -> ExitStatus {
     let started = Instant::now();
     loop {
@@ -79,13 +79,13 @@ pub(crate) fn end_of(mut child: Child) -> ExitStatus {
     }
 }
 
-/// The directory of the cache, beside the notes that the processes leave.
+/// Returns the directory of the cache, beside the notes that the processes leave.
 fn cache_of(directory: &Path) -> PathBuf {
     directory.join("cache")
 }
 
-/// Notes a creation where all processes can see it. One small append is one write: notes do not
-/// mix.
+/// Notes a creation in a file that all processes can see. A small append is a single write, so
+/// notes do not mix.
 fn note(directory: &Path, text: &str) {
     OpenOptions::new()
         .create(true)
@@ -103,7 +103,7 @@ fn notes(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Makes entry `number` in some milliseconds, and notes it.
+/// Creates entry `number` in some milliseconds, and notes it.
 fn make(directory: &Path, number: u64) -> Result<NewEntry, Infallible> {
     note(directory, &number.to_string());
     thread::sleep(Duration::from_millis(3));
@@ -119,7 +119,7 @@ fn make_all(directory: &Path) {
             let cache = &cache;
             scope.spawn(move || {
                 for round in 0..KEYS {
-                    // Each thread in another order, all orders through all keys.
+                    // Each thread uses another order, and each order covers all keys.
                     let number = (round * (2 * thread + 1) + 7 * thread) % KEYS;
                     let (entry, _) = cache
                         .get_or_create(&key(number), || make(directory, number), never)
@@ -153,7 +153,7 @@ fn eight_processes_of_eight_threads_make_each_key_once() {
     assert!(names(&cache_of(directory.path()), "tmp").is_empty());
 }
 
-/// Starts to make key 1 and never ends.
+/// Starts to create key 1 and never finishes.
 fn stick(directory: &Path) {
     let create = || -> Result<NewEntry, Infallible> {
         note(directory, "stuck");
@@ -185,7 +185,7 @@ fn another_key_of_another_process_is_not_waited_for() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut stuck = start_stuck(directory.path());
     let cache = open(&cache_of(directory.path()));
-    // If any of these waited for key 1, this test would hang.
+    // If any of these calls waited for key 1, this test would hang.
     for number in 2..100 {
         assert_eq!(fetch(&cache, number), Origin::Created { on_disk: true });
     }
@@ -218,7 +218,7 @@ fn one_of_those_who_wait_takes_over_from_a_leader_that_is_killed() {
     assert!(names(&cache_of(directory.path()), "lock").is_empty());
 }
 
-/// A process that is stopped keeps its lock. Nobody waits for it without end.
+/// A stopped process keeps its lock. No process waits for it without end.
 #[test]
 fn patience_with_a_leader_that_is_stopped_ends() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -234,14 +234,14 @@ fn patience_with_a_leader_that_is_stopped_ends() {
     let warned = warnings(|| assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: true }));
     assert!(started.elapsed() >= Duration::from_millis(100));
     assert_eq!(warned, 1);
-    // The lock is still the other's, and what is published is everybody's.
+    // The other process still holds the lock, and the published entry is found by everyone.
     assert_eq!(names(&cache_of(directory.path()), "lock").len(), 1);
     assert_eq!(fetch(&open(&cache_of(directory.path())), 1), Origin::Disk);
     stuck.kill().expect("a child of ours");
     stuck.wait().expect("a child of ours");
 }
 
-/// Tries to make key 1, which crashes the compiler.
+/// Tries to create key 1, which crashes the compiler.
 fn fail(directory: &Path) {
     let create = || -> Result<NewEntry, String> {
         note(directory, "crash");
@@ -274,7 +274,7 @@ fn one_process_finds_out_for_all_that_a_key_cannot_be_made() {
     assert_eq!(crashes, 1);
 }
 
-/// Two caches on one directory in one process are two processes to each other.
+/// Two caches on one directory in one process treat each other like two processes.
 #[test]
 fn caches_of_one_process_wait_for_each_other() {
     let directory = tempfile::tempdir().expect("a directory");

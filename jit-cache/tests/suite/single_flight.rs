@@ -1,4 +1,5 @@
-//! One creation per key, however many threads ask. Nobody is left waiting, however it ends.
+//! One creation per key, however many threads ask. No thread is left waiting, however the creation
+//! ends.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +20,7 @@ fn in_memory(memory_bytes: u64) -> Cache {
     })
 }
 
-/// Waits until `count` other threads can only be waiting for the flight, as far as that can be seen
+/// Waits until `count` other threads are waiting for the flight, as far as that can be observed
 /// from outside.
 fn let_them_board(arrived: &AtomicU64, count: u64) {
     while arrived.load(Ordering::SeqCst) < count {
@@ -67,8 +68,8 @@ fn threads_with_one_key_share_one_creation() {
     assert_eq!(cache.stats().joined, count(Origin::Joined) as u64);
 }
 
-/// Many keys, many threads, a memory tier that holds a few: each payload is right, each file is
-/// written once.
+/// Many keys, many threads, a memory tier that holds a few entries: each payload is right, each
+/// file is written once.
 #[test]
 fn hammering_many_keys_creates_each_once() {
     const KEYS: u64 = 40;
@@ -116,7 +117,8 @@ fn another_key_does_not_wait() {
             cache.get_or_create(&key(1), create, never)
         });
         started.wait();
-        // All while key 1 is being made: if any of these waited for it, this test would hang.
+        // All this happens while key 1 is being created: if any of these calls waited for it, this
+        // test would hang.
         for number in 2..200 {
             assert_eq!(fetch(&cache, number), Origin::Created { on_disk: false });
         }
@@ -158,12 +160,12 @@ fn all_who_waited_get_the_error_and_the_next_tries_again() {
             .collect()
     });
     let attempts = attempts.load(Ordering::SeqCst);
-    // One, but for a thread that was held up for longer than the leader waited.
+    // One attempt, and more only if a thread was delayed for longer than the leader waited.
     assert!(attempts < 4, "{attempts}");
     assert_eq!(cache.stats().failed, attempts);
     assert_eq!(cache.stats().joined, THREADS as u64 - attempts);
     assert!(errors.iter().any(|error| **error == Refused(0)));
-    // A failure is not remembered.
+    // The failure is not a lasting one, so it is not remembered.
     assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
 }
 
@@ -226,7 +228,7 @@ fn waiter_takes_over_from_a_leader_that_panics() {
     assert_eq!(cache.stats().created, 1);
 }
 
-/// An entry that the memory tier cannot hold still reaches everyone who waited.
+/// An entry that the memory tier cannot hold still reaches every waiter.
 #[test]
 fn entries_larger_than_memory_are_handed_over() {
     let cache = in_memory(100);

@@ -19,7 +19,7 @@ fn over(own: &Path, system: &[&Path]) -> Cache {
     })
 }
 
-/// Everything about the files in a directory that writing would change.
+/// Returns the properties of the files in a directory that writing would change.
 fn look(dir: &Path) -> Vec<(String, u64, SystemTime)> {
     let mut files: Vec<_> = fs::read_dir(dir)
         .expect("the directory")
@@ -50,7 +50,7 @@ fn own_directory_then_system_directories_in_order() {
     assert_eq!(names(own, "entry").len(), 1);
     assert_eq!([look(first), look(second)], before);
 
-    // With no directory of one's own it is the same.
+    // Without a directory of the user the result is the same.
     let cache = Cache::open(CacheConfig {
         system_dirs: vec![second.to_owned()],
         ..memory_only()
@@ -102,7 +102,7 @@ fn system_directories_are_trusted_like_any_other_and_never_made() {
     assert!(!missing.exists());
 }
 
-/// A directory that is to be shipped can be read by all, whatever the mask of the process that
+/// A directory that is to be shipped can be read by all, whatever the umask of the process that
 /// fills it.
 #[test]
 fn directories_to_be_shipped_are_readable_by_all() {
@@ -124,7 +124,8 @@ fn directories_to_be_shipped_are_readable_by_all() {
     assert!(over(&directory.path().join("own"), &[&dir]).peek(&key(1)).is_some());
 }
 
-/// What cannot be moved aside must not come back either, under its key or under that of its module.
+/// A rejected entry that cannot be moved aside must not be returned again, neither under its key
+/// nor under its content key.
 #[test]
 fn rejected_entries_of_system_directories_are_passed_over() {
     let directory = tempfile::tempdir().expect("a directory");

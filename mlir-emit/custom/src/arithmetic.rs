@@ -1,20 +1,20 @@
-//! The operations on scalars: one line each.
+//! The operations on scalars, one table row each.
 
 use crate::body::Element::{self, Bf16, F16, F32, F64, I1, I8, I32, I64, Index};
 use crate::body::{Flag, Type};
 use crate::refusal::Fault;
 use crate::syntax::{ScalarForm, Typed, Word};
 
-/// What an operation takes and gives.
+/// The types of operands and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signature {
     /// This number of operands of one type, and a result of the same type.
     Same(usize, &'static [Element]),
-    /// Two operands of one type, and a condition as the result.
+    /// Two operands of one type, and an i1 result.
     Compare(&'static [Element], &'static [&'static str]),
-    /// A condition and two operands of one type, and a result of that type.
+    /// An i1 condition and two operands of one type, and a result of that type.
     Select,
-    /// An operand of one type, and a result of another.
+    /// One operand, and a result of another type.
     Convert(&'static [(Element, Element)]),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     signature: Signature,
     flags: Flags,
-    /// Whether it may combine elements along an axis.
+    /// Whether a reduction may use the operation as its combiner.
     combines: bool,
 }
 
@@ -46,7 +46,7 @@ const TO_INTEGER: &[(Element, Element)] = &[(F32, I32), (F32, I64), (F64, I32), 
 const BITS: &[(Element, Element)] = &[(F32, I32), (I32, F32), (F64, I64), (I64, F64)];
 const INDICES: &[(Element, Element)] = &[(Index, I32), (Index, I64), (I32, Index), (I64, Index)];
 
-/// MLIR's relations, in its order.
+/// MLIR's predicates of `arith.cmpf`, in the order of their numbers.
 const OF_FLOATS: &[&str] = &[
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
 ];
@@ -79,7 +79,8 @@ const fn function(name: &'static str) -> Kind {
     kind(name, Signature::Same(1, FLOATS), Flags::Fastmath)
 }
 
-/// A function that takes f32 only: compiled code for CPUs comes without a math library.
+/// Returns a unary function that is only supported in f32, because code compiled for CPUs is not
+/// linked with a math library.
 const fn function_of_f32(name: &'static str) -> Kind {
     kind(name, Signature::Same(1, &[F32]), Flags::Fastmath)
 }
@@ -147,7 +148,7 @@ const KINDS: [Kind; 49] = [
     function_of_f32("math.tanh"),
 ];
 
-/// The names of all operations on scalars that a body may have, but for constants.
+/// Returns the names of all operations on scalars that a body may use, except constants.
 pub fn operations() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
 }
@@ -160,12 +161,13 @@ impl Kind {
             .ok_or_else(|| name.fault("an operation that is not allowed there"))
     }
 
-    /// Whether the operation of this name may combine elements along an axis.
+    /// Returns true if a reduction may use the operation of this name as its combiner.
     pub(crate) fn combines(name: &str) -> bool {
         KINDS.iter().any(|kind| kind.name == name && kind.combines)
     }
 
-    /// The type of each operand and of the result, as the text has them, if they are right.
+    /// Returns the types of the operands and of the result as written in the text, if they are
+    /// valid for the operation.
     pub(crate) fn types(&self, form: &ScalarForm<'_>, name: &Word<'_>) -> Result<(Vec<Element>, Element), Fault> {
         let scalars = form.types.iter().map(scalar).collect::<Result<Vec<_>, _>>()?;
         let to = form.to.as_ref().map(scalar).transpose()?;
@@ -203,7 +205,7 @@ impl Kind {
         }
     }
 
-    /// MLIR's number of the relation, if the operation has one.
+    /// Returns MLIR's number of the predicate, for comparisons.
     pub(crate) fn predicate(&self, form: &ScalarForm<'_>, name: &Word<'_>) -> Result<Option<u8>, Fault> {
         match (self.signature, &form.predicate) {
             (Signature::Compare(_, relations), Some(word)) => relations
@@ -217,7 +219,7 @@ impl Kind {
         }
     }
 
-    /// What may be assumed.
+    /// Returns the flags of the operation, which state what the compiler may assume.
     pub(crate) fn flag(&self, form: &ScalarForm<'_>) -> Result<Option<Flag>, Fault> {
         let Some((name, values)) = &form.flag else {
             return Ok(None);
@@ -248,7 +250,7 @@ fn scalar(ty: &Typed<Type>) -> Result<Element, Fault> {
     }
 }
 
-/// Why a type is none of those.
+/// Returns the reason why a type is not among the allowed ones.
 fn unsuitable(ty: Element, allowed: &[Element]) -> String {
     match ty {
         F16 | Bf16 => "arithmetic of f16 or bf16, which are converted to f32 first".to_owned(),

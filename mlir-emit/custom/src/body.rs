@@ -1,19 +1,19 @@
-//! The typed form of a body: numbered values, and how each is computed. [`crate::read`] makes it,
-//! so it is right; what builds the function may add values to it.
+//! The typed form of a body: numbered values and the operation that defines each. [`crate::read`]
+//! creates it, so it is verified. The code that builds the function may add values.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// Bytes that a body may have.
+/// Maximum size of a body in bytes.
 pub const LONGEST: usize = 64 * 1024;
 
-/// Axes of a tensor and loops of an operation.
+/// Maximum number of axes of a tensor, and of loops of an operation.
 pub const MOST_AXES: usize = 32;
 
-/// Operations that a body may have.
+/// Maximum number of operations in a body.
 pub const MOST_OPERATIONS: usize = 512;
 
-/// The type of a number.
+/// The type of a scalar or of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Half precision.
@@ -24,15 +24,15 @@ pub enum Element {
     F32,
     /// Double precision.
     F64,
-    /// A condition.
+    /// A boolean.
     I1,
-    /// A byte, signed or not.
+    /// 8 bits, signed or unsigned.
     I8,
     /// 32 bits.
     I32,
     /// 64 bits.
     I64,
-    /// The index of a loop.
+    /// A loop index.
     Index,
 }
 
@@ -52,7 +52,7 @@ impl Element {
         })
     }
 
-    /// MLIR's name of it.
+    /// Returns the type in MLIR's spelling.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Element {
         }
     }
 
-    /// Bits of a number.
+    /// Returns the size in bits; an index has 64.
     #[must_use]
     pub fn bits(self) -> u32 {
         match self {
@@ -80,24 +80,24 @@ impl Element {
         }
     }
 
-    /// Whether it is a type of floats.
+    /// Returns true for float types.
     #[must_use]
     pub fn is_float(self) -> bool {
         matches!(self, Element::F16 | Element::Bf16 | Element::F32 | Element::F64)
     }
 }
 
-/// The type of a tensor: extents, all above 0, and elements.
+/// The type of a tensor: extents, all above 0, and an element type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorType {
     /// Extents.
     pub dims: Vec<i64>,
-    /// What it has.
+    /// Type of the elements.
     pub element: Element,
 }
 
 impl TensorType {
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.dims
@@ -134,41 +134,41 @@ impl fmt::Display for Type {
     }
 }
 
-/// A value, by its number.
+/// A value, identified by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value(pub(crate) usize);
 
 impl Value {
-    /// One of the function's arguments.
+    /// Returns the value of one of the function's arguments.
     #[must_use]
     pub fn argument(index: usize) -> Self {
         Value(index)
     }
 
-    /// Its place in [`Body::types`].
+    /// Returns the index of the value's type in [`Body::types`].
     #[must_use]
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// A body.
+/// A verified body.
 #[derive(Clone, Debug)]
 pub struct Body {
     /// The type of each value. The first ones are the function's arguments.
     pub types: Vec<Type>,
-    /// How many arguments there are.
+    /// Number of arguments.
     pub arguments: usize,
-    /// What is computed, in order.
+    /// The operations, in order of execution.
     pub statements: Vec<Statement>,
-    /// What is returned.
+    /// The values that the function returns.
     pub results: Vec<Value>,
-    /// The elements of all tensors on the way, or more.
+    /// Upper bound of the number of elements of all intermediate tensors together.
     pub elements: u64,
 }
 
 impl Body {
-    /// A new value of this type, which something has to make.
+    /// Adds a value of this type, which the caller must define by a statement.
     pub fn define(&mut self, ty: Type) -> Value {
         self.types.push(ty);
         Value(self.types.len().saturating_sub(1))
@@ -176,7 +176,7 @@ impl Body {
 }
 
 impl Body {
-    /// Whether each result is computed from an argument that is `given`.
+    /// Returns for each result whether it depends on an argument that is `given`.
     #[must_use]
     pub fn depending(&self, given: &[bool]) -> Vec<bool> {
         let mut depends: HashSet<Value> = (0..self.arguments)
@@ -214,42 +214,42 @@ impl Body {
     }
 }
 
-/// One value of the function, and how it is made.
+/// A value of the function, and the operation that defines it.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it makes.
+    /// The defined value.
     pub result: Value,
-    /// How.
+    /// The operation.
     pub operation: Operation,
 }
 
-/// How a value of the function is made. The type of the result says the rest.
+/// An operation of the function. The type of the result completes its attributes.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// A number from numbers.
+    /// A scalar computed from scalars.
     Scalar(Scalar),
     /// A structured operation.
     Generic(Generic),
-    /// A tensor with this number everywhere.
+    /// A tensor filled with this scalar.
     Fill(Value),
-    /// A tensor whose elements are to come.
+    /// A tensor whose elements are not yet defined.
     Empty,
-    /// The same elements with more axes: those that each axis becomes.
+    /// A reshape to more axes: for each axis of the source, the axes that it becomes.
     Expand(Value, Vec<Vec<usize>>),
-    /// The same elements with fewer axes: those that become each.
+    /// A reshape to fewer axes: for each axis of the result, the axes that are merged into it.
     Collapse(Value, Vec<Vec<usize>>),
-    /// Some of the elements: offset, extent and stride of each axis. Axes of extent 1 may be
-    /// missing in the result.
+    /// A strided slice: offset, extent and stride of each axis. The result may lack axes of extent
+    /// 1.
     Slice(Value, Vec<[i64; 3]>),
-    /// One tensor after the other along this axis.
+    /// A concatenation along this axis.
     Concat(usize, Vec<Value>),
-    /// The same tensor, which nothing computes together with what reads it. No text says this: what
-    /// builds the function adds it.
+    /// A copy that keeps the compiler from fusing the tensor's producer with its consumers. It has
+    /// no textual form: the code that builds the function inserts it.
     Apart(Value),
 }
 
 impl Operation {
-    /// The tensors that it reads.
+    /// Returns the tensors that the operation reads.
     pub fn sources(&mut self) -> Vec<&mut Value> {
         match self {
             Operation::Generic(generic) => {
@@ -266,37 +266,37 @@ impl Operation {
     }
 }
 
-/// A number from numbers.
+/// A scalar value, and the operation that defines it.
 #[derive(Clone, Debug)]
 pub struct Scalar {
-    /// What it makes.
+    /// The defined value.
     pub result: Value,
-    /// How.
+    /// The operation.
     pub arithmetic: Arithmetic,
 }
 
-/// How a number is made.
+/// An operation that defines a scalar.
 #[derive(Clone, Debug)]
 pub enum Arithmetic {
-    /// A number of these bits.
+    /// A constant, by its bits.
     Constant(u64),
-    /// The index of a loop.
+    /// The index of a loop, by the loop's number.
     Index(usize),
     /// An operation of `arith` or `math`.
     Operation {
-        /// MLIR's name of it.
+        /// MLIR's name of the operation.
         name: &'static str,
-        /// What it takes.
+        /// The operands.
         operands: Vec<Value>,
-        /// MLIR's number of the relation, of comparisons.
+        /// MLIR's number of the predicate, for comparisons only.
         predicate: Option<u8>,
-        /// What may be assumed.
+        /// Flags that state what the compiler may assume.
         flag: Option<Flag>,
     },
 }
 
 impl Arithmetic {
-    /// Takes another number instead of this one.
+    /// Replaces the operand `old` by `new`.
     pub fn replace(&mut self, old: Value, new: Value) {
         if let Arithmetic::Operation { operands, .. } = self {
             for operand in operands.iter_mut().filter(|operand| **operand == old) {
@@ -305,7 +305,7 @@ impl Arithmetic {
         }
     }
 
-    /// What it takes.
+    /// Returns the operands.
     #[must_use]
     pub fn operands(&self) -> &[Value] {
         match self {
@@ -314,7 +314,7 @@ impl Arithmetic {
         }
     }
 
-    /// MLIR's name, of an operation of `arith` or `math`.
+    /// Returns MLIR's name of the operation.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -325,18 +325,18 @@ impl Arithmetic {
     }
 }
 
-/// What may be assumed of an operation, in MLIR's words.
+/// Flags of an operation that state what the compiler may assume, in MLIR's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Flags of float operations.
+    /// Fast-math flags of float operations.
     Fastmath(Vec<&'static str>),
-    /// Flags that say that integers do not overflow.
+    /// Flags that rule out integer overflow.
     Overflow(Vec<&'static str>),
-    /// The flag that says that an integer is not negative.
+    /// The flag that states that the integer operand is not negative.
     NonNegative,
 }
 
-/// How a loop runs.
+/// The iterator type of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loop {
     /// Each iteration computes a separate element.
@@ -345,47 +345,47 @@ pub enum Loop {
     Reduction,
 }
 
-/// Where an axis of an operand is read or written.
+/// The index at which an axis of an operand is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the index of this loop.
+    /// The index of this loop.
     Loop(usize),
-    /// Always at the same index.
+    /// A constant index.
     Fixed(i64),
 }
 
-/// A tensor and where each of its axes is read or written.
+/// A tensor and its indexing map.
 #[derive(Clone, Debug)]
 pub struct Operand {
     /// The tensor.
     pub value: Value,
-    /// One place for each axis, each loop at most once.
+    /// One entry per axis; each loop occurs at most once.
     pub map: Vec<Place>,
 }
 
-/// A structured operation with one result.
+/// A structured operation (`linalg.generic`) with one result.
 #[derive(Clone, Debug)]
 pub struct Generic {
     /// The loops.
     pub loops: Vec<Loop>,
     /// The extent of each loop.
     pub extents: Vec<i64>,
-    /// What is read.
+    /// The operands that are read.
     pub inputs: Vec<Operand>,
-    /// What the result starts from. Its map has every parallel loop, and fixes nothing but axes of
-    /// extent 1, at 0.
+    /// The `outs` operand: the initial values of the result. Its map contains every parallel loop,
+    /// and constant indices only for axes of extent 1, which are 0.
     pub init: Operand,
-    /// The elements of the inputs, then the element so far.
+    /// The block arguments: one element of each input, then the accumulator.
     pub arguments: Vec<Value>,
-    /// What is computed for each iteration.
+    /// The operations of one iteration.
     pub body: Vec<Scalar>,
-    /// The new element. If there is a reduction, it is made by the last word of `body` that is not
-    /// dead: one combination of the element so far and something else.
+    /// The new element of the result. In a reduction, the last operation of `body` that is not dead
+    /// defines it: one combination of the accumulator with another value.
     pub yielded: Value,
 }
 
 impl Generic {
-    /// The operation that combines elements, if there is a reduction.
+    /// Returns the operation that combines elements, if the operation is a reduction.
     #[must_use]
     pub fn combiner(&self) -> Option<&Scalar> {
         self.loops
@@ -393,7 +393,7 @@ impl Generic {
             .then(|| self.body.iter().find(|scalar| scalar.result == self.yielded))?
     }
 
-    /// The extents of the loops that combine elements.
+    /// Returns the extents of the reduction loops.
     #[must_use]
     pub fn reduced(&self) -> Vec<i64> {
         let loops = self.loops.iter().zip(&self.extents);

@@ -1,4 +1,4 @@
-//! Structured operations: loops, what they index, and what happens in them.
+//! Verification of structured operations: loops, indexing maps and bodies.
 
 use crate::arithmetic::Kind;
 use crate::body::MOST_AXES;
@@ -42,7 +42,7 @@ pub(crate) fn verify<'i>(scope: &mut Scope<'i>, form: &'i GenericForm<'i>, name:
     let extents = extents.ok_or_else(|| name.fault("a loop that indexes no tensor"))?;
     let fixed = inputs.iter().zip(&form.input_types);
     for (_, ty) in fixed.filter(|(operand, _)| operand.map.iter().any(|place| matches!(place, Place::Fixed(_)))) {
-        // Axes with fixed indices are cut out first.
+        // Axes with constant indices are sliced out first, into a copy that is counted here.
         scope.elements = scope.elements.saturating_add(ty.ty.count());
     }
 
@@ -86,7 +86,8 @@ pub(crate) fn verify<'i>(scope: &mut Scope<'i>, form: &'i GenericForm<'i>, name:
                 at.fault("a reduction whose elements are not combined by one sum, product, minimum, maximum, or, and")
             );
         }
-        // On GPUs, operations that keep NaN are reduced as integers.
+        // On GPUs, reductions that propagate NaN are computed on integers, which takes copies of
+        // the result.
         let copies = form.result.ty.count().saturating_mul(2);
         scope.elements = scope.elements.saturating_add(copies);
     }
@@ -110,13 +111,14 @@ fn yielded(scope: &Scope<'_>, form: &GenericForm<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Whether the result is one operation that combines the element so far with another value.
+/// Checks whether the result is defined by one operation that combines the accumulator `so_far`
+/// with another value.
 fn combines(body: &[Scalar], result: Value, so_far: Value) -> bool {
     let uses = |arithmetic: &Arithmetic| arithmetic.operands().iter().filter(|&&value| value == so_far).count();
     let combiner = body.iter().find(|scalar| scalar.result == result);
     let total: usize = body.iter().map(|scalar| uses(&scalar.arithmetic)).sum();
-    // Nothing else reads the result, not even an operation that nobody reads: the operation that
-    // combines is written apart from the others, and its result is only yielded.
+    // No other operation may read the result, not even a dead one: the combiner is emitted
+    // separately from the other operations, and its result is only yielded.
     let is_the_end = body
         .iter()
         .all(|scalar| !scalar.arithmetic.operands().contains(&result));
@@ -126,7 +128,7 @@ fn combines(body: &[Scalar], result: Value, so_far: Value) -> bool {
         && total == 1
 }
 
-/// Declines a result of which an element is written twice, or not at all.
+/// Declines a result with an element that is written twice or not at all.
 fn check_written(loops: &[Loop], init: &Operand, ty: &TensorType) -> Result<(), &'static str> {
     for (index, kind) in loops.iter().enumerate() {
         if init.map.contains(&Place::Loop(index)) != (*kind == Loop::Parallel) {
@@ -140,7 +142,7 @@ fn check_written(loops: &[Loop], init: &Operand, ty: &TensorType) -> Result<(), 
     Ok(())
 }
 
-/// The properties of the loops so far.
+/// The extents of the loops that are known so far.
 struct Loops {
     extents: Vec<Option<i64>>,
 }
@@ -161,8 +163,8 @@ impl Loops {
         Ok(Operand { value, map })
     }
 
-    /// Returns the place at which each axis of a tensor is read: the index of a loop, each loop for
-    /// one axis at most, which stays within the extent, or a fixed index.
+    /// Returns the index at which each axis of a tensor is read: a loop or a constant within the
+    /// extent. A loop may index at most one axis, and must have that axis's extent.
     fn places(&mut self, map: &Map<'_>, ty: &TensorType) -> Result<Vec<Place>, String> {
         let names = &map.loops;
         if names.len() != self.extents.len() {

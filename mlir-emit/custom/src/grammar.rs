@@ -1,5 +1,6 @@
-//! The grammar. Every choice is made by the next word, nothing is read twice, and nothing nests but
-//! the body of `linalg.generic`, in which nothing nests: there is no recursion.
+//! The grammar. It is LL(1): each choice depends on the next word only, without backtracking. The
+//! only nested construct is the body of `linalg.generic`, which contains no further nesting, so the
+//! parser is not recursive.
 
 use crate::body::{Element, Loop, MOST_AXES, TensorType, Type};
 use crate::refusal::Fault;
@@ -17,7 +18,7 @@ use winnow::prelude::*;
 use winnow::stream::Location as _;
 use winnow::token::{one_of, take_while};
 
-/// Reads a text.
+/// Parses a text.
 pub(crate) fn parse(text: &str) -> Result<Source<'_>, Fault> {
     source(&mut Input::new(text)).map_err(|error| match error.into_inner() {
         Ok(Expected { what, offset }) => Fault::new(offset, format!("expected {what}")),
@@ -83,7 +84,7 @@ fn is_yield(name: &str) -> bool {
     name == "linalg.yield"
 }
 
-/// The statements of a block up to the one that ends it.
+/// Parses the statements of a block up to its terminator.
 fn statements<'i>(
     input: &mut Input<'i>,
     ends: fn(&str) -> bool,
@@ -113,7 +114,7 @@ fn statements<'i>(
     }
 }
 
-/// What may stand in the function.
+/// Parses what follows the name of an operation in the function's block.
 fn function_form<'i>(input: &mut Input<'i>, name: &Word<'i>) -> Parsed<Form<'i>> {
     match name.text {
         "tensor.empty" => {
@@ -194,7 +195,8 @@ fn function_form<'i>(input: &mut Input<'i>, name: &Word<'i>) -> Parsed<Form<'i>>
     }
 }
 
-/// What may stand in the body of `linalg.generic`, too.
+/// Parses what follows the name of an operation that is also allowed in the body of
+/// `linalg.generic`.
 fn scalar_form<'i>(input: &mut Input<'i>, name: &Word<'i>) -> Parsed<Form<'i>> {
     match name.text {
         "arith.constant" => {
@@ -319,7 +321,7 @@ fn generic<'i>(input: &mut Input<'i>) -> Parsed<Form<'i>> {
     })))
 }
 
-/// One tensor and its type.
+/// Parses `outs` with one tensor and its type.
 fn outs<'i>(input: &mut Input<'i>) -> Parsed<(Word<'i>, Typed<TensorType>)> {
     keyword(input, "outs")?;
     mark(input, "(")?;

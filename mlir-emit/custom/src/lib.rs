@@ -1,20 +1,20 @@
-//! Bodies of custom operations: MLIR that a caller wrote, and that no parser of MLIR ever sees.
+//! Bodies of custom operations: MLIR written by a caller, which never reaches MLIR's own parser.
 //!
-//! [`read`] parses the documented subset (`docs/custom-op.md`) and verifies all of it: names,
-//! types, shapes, maps and numbers. What comes out is a small typed tree of values that are
-//! numbered, from which the operations are built. What is allowed reads and writes nothing but
-//! tensors, at places that depend on the shapes alone, and ends.
+//! [`read`] parses the documented subset (`docs/custom-op.md`) and verifies it completely: names,
+//! types, shapes, maps and numbers. The result is a small typed tree of numbered values, from which
+//! the emitter builds the operations. Every body in this subset terminates, accesses nothing but
+//! tensors, and does so at indices that depend on the shapes alone.
 //!
-//! | File | What it has |
+//! | File | Contents |
 //! |---|---|
-//! | `words`, `grammar` | from text to words, and to a tree of them |
-//! | `syntax` | the tree: words and their places |
-//! | `verify`, `generic` | from words to values: what each stands for, and whether it fits |
-//! | `arithmetic` | the operations on scalars: what each takes and gives |
+//! | `words`, `grammar` | from text to words, and to a syntax tree |
+//! | `syntax` | the syntax tree: words and their offsets |
+//! | `verify`, `generic` | from words to values: name resolution, types and shapes |
+//! | `arithmetic` | the operations on scalars and their operand types |
 //! | `literal` | the bits of constants |
-//! | `body` | what a body says, and how large it may be |
-//! | `refusal` | why a body is declined, and where |
-//! | `rotary` | the rotary embedding that other engines' users pass |
+//! | `body` | the typed tree and the limits of its size |
+//! | `refusal` | why a body is declined, and at which line and column |
+//! | `rotary` | the rotary embedding that users of other engines pass |
 
 mod arithmetic;
 mod body;
@@ -34,11 +34,11 @@ pub use body::{
 };
 pub use refusal::Refusal;
 
-/// Reads the body of an operation with tensors of these types.
+/// Reads the body of an operation whose tensors have these types.
 ///
 /// # Errors
 ///
-/// What it has that is not allowed, and where.
+/// Returns the first construct that is not allowed, and its line and column.
 pub fn read(data: &[u8], inputs: &[TensorType], outputs: &[TensorType]) -> Result<Body, Refusal> {
     let nowhere = |reason: String| Refusal {
         place: None,

@@ -4,10 +4,10 @@ use crate::body::Element;
 use crate::refusal::Fault;
 use crate::syntax::Literal;
 
-/// The bits of a number of this type.
+/// Returns the bits of a number of this type.
 ///
-/// As MLIR has it: floats are decimal with a point or the hexadecimal number of their bits,
-/// integers are decimal or hexadecimal, and may be what their bits mean with or without a sign.
+/// The syntax is MLIR's: floats are decimal with a point, or hexadecimal bits; integers are decimal
+/// or hexadecimal, within the signed or the unsigned range of their width.
 pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault> {
     let text = literal.digits.text;
     let too_large = || {
@@ -59,7 +59,7 @@ pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault
             Err(too_large())
         };
     }
-    // The least number of the type has the magnitude of its highest bit.
+    // The magnitude of the smallest number equals the type's highest bit.
     if magnitude <= (mask >> 1).saturating_add(1) {
         Ok(magnitude.wrapping_neg() & mask)
     } else {
@@ -67,15 +67,15 @@ pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault
     }
 }
 
-/// Returns the f32 that is rounded to fewer bits in the same way as the number: rounding to odd
-/// keeps that something was cut off.
+/// Rounds a number to f32, such that rounding the f32 to fewer bits gives the same result as
+/// rounding the number itself. Rounding to odd keeps the last bit set whenever bits were cut off.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let back = f64::from(nearest);
     if back == value || value.is_nan() {
         return nearest;
     }
-    // The bits of magnitudes are in their order.
+    // The bit patterns of magnitudes are in numerical order, so this is the next smaller magnitude.
     let bits = nearest.to_bits();
     let truncated = if back.abs() > value.abs() {
         bits.saturating_sub(1)
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(of("0xFF", I8), Some(0xFF));
     }
 
-    /// A decimal number is rounded once, not to f32 and then to fewer digits.
+    /// A decimal number is rounded once, not first to f32 and then to fewer digits.
     #[test]
     fn half_precision_is_rounded_once() {
         assert_eq!(of("1.000488281250001", F16), Some(0x3c01));

@@ -1,15 +1,15 @@
-//! Why a body is declined, and where.
+//! The reason and the position of a decline.
 
 use std::fmt;
 
-/// Why a body is declined.
+/// The reason why a body is declined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The line and column, counted from 1, if one place is at fault.
+    /// Line and column, counted from 1, if a single position is at fault.
     pub place: Option<(usize, usize)>,
-    /// The operation at fault, or nothing.
+    /// Name of the operation at fault; empty if none is.
     pub operation: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What is wrong at a byte of the text.
+/// A reason to decline the body, with its byte offset in the text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     offset: usize,
@@ -45,10 +45,10 @@ impl Fault {
         }
     }
 
-    /// In this operation, unless one inside it is named already.
+    /// Names the operation at fault, unless a nested operation is named already.
     pub(crate) fn of(mut self, operation: &str) -> Self {
         if self.operation.is_empty() {
-            // A word can be as long as the text.
+            // A word may be as long as the text.
             self.operation = operation.chars().take(40).collect();
         }
         self

@@ -1,9 +1,9 @@
 //! Rotary embeddings.
 //!
-//! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation
-//! `fusilli.rope` of x, cosines and sines, and a text in a dialect that is not known here. The text
-//! is always the same, down to the placeholders for types. So rotini recognizes it by its hash and
-//! replaces it by an equivalent body.
+//! hipDNN's public execution provider for ONNX Runtime requests rotary embeddings by a custom
+//! operation `fusilli.rope` of x, cosines and sines, with a text in a dialect that rotini does not
+//! parse. The text is always the same, down to its placeholders for types, so rotini recognizes it
+//! by its hash and substitutes an equivalent body.
 
 use crate::TensorType;
 use crate::body::Element;
@@ -14,20 +14,20 @@ pub const ID: &str = "fusilli.rope";
 /// The hash of the text's 3,258 bytes.
 const HASH: &str = "22c8dc49822658a4bc256e7d357120ddf44f0403f585a05e704902aa17184eaf";
 
-/// Whether this is the known text.
+/// Returns true if this is the known text.
 #[must_use]
 pub fn is_known(data: &[u8]) -> bool {
     blake3::hash(data).to_hex().as_str() == HASH
 }
 
-/// The body that rotates x, [B, H, S, D], by the angles whose cosines and sines, [S, D / 2], are
-/// given: of each row the first half is x₁ cos − x₂ sin and the second x₁ sin + x₂ cos, where x₁
-/// and x₂ are the halves of x's row. Computed in f32, or in f64 if anything is of that, and rounded
-/// once.
+/// Returns the body that rotates x, [B, H, S, D], by angles given as cosines and sines, [S, D / 2]:
+/// in each row the first half becomes x₁ cos − x₂ sin and the second half x₁ sin + x₂ cos, where x₁
+/// and x₂ are the two halves of the row of x. It computes in f32, or in f64 if any tensor has that
+/// type, and rounds once.
 ///
 /// # Errors
 ///
-/// A sentence that says what the tensors are instead.
+/// Returns a sentence that describes the tensors that were found instead.
 pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, String> {
     let ([x, cosines, sines], [y]) = (inputs, outputs) else {
         return Err("a rotary embedding that is not one tensor from three".to_owned());
@@ -106,7 +106,8 @@ pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, Str
     ))
 }
 
-/// Widens a value. Returns the operation's text and the result's name.
+/// Emits the conversion of a value to a wider type. Returns the operation's text and the name of
+/// the result.
 fn widened(name: &str, from: Element, to: Element) -> (String, String) {
     let extended = |name: &str, from: Element, to: Element, result: &str| {
         format!(

@@ -1,10 +1,10 @@
-//! The tree that a text is read into: words with their places, types, and what follows each
+//! The syntax tree of a text: words with their offsets, types, and the form that follows each
 //! operation's name.
 
 use crate::body::{Loop, TensorType, Type};
 use crate::refusal::Fault;
 
-/// A word of the text and where it begins.
+/// A word of the text and its byte offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word<'i> {
     pub(crate) text: &'i str,
@@ -17,7 +17,7 @@ impl Word<'_> {
     }
 }
 
-/// A type and where it begins.
+/// A type and its byte offset.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed<T> {
     pub(crate) ty: T,
@@ -34,7 +34,7 @@ pub(crate) struct Source<'i> {
     pub(crate) returned: Returned<'i>,
 }
 
-/// `return` or `linalg.yield`.
+/// The terminator of a block: `return` or `linalg.yield`.
 #[derive(Debug)]
 pub(crate) struct Returned<'i> {
     pub(crate) name: Word<'i>,
@@ -49,17 +49,17 @@ pub(crate) struct Statement<'i> {
     pub(crate) form: Form<'i>,
 }
 
-/// What follows an operation's name.
+/// The syntax that follows an operation's name.
 #[derive(Debug)]
 pub(crate) enum Form<'i> {
     Constant(Literal<'i>, Typed<Type>),
     Index(Word<'i>, Typed<Type>),
-    /// An operation of scalars: a relation, operands, flags and types.
+    /// An operation on scalars: predicate, operands, flags and types.
     Scalar(ScalarForm<'i>),
     Empty(Typed<TensorType>),
     Fill(Word<'i>, Typed<Type>, Word<'i>, Typed<TensorType>, Typed<TensorType>),
     /// `tensor.expand_shape` and `tensor.collapse_shape`: the groups of axes, and the output
-    /// extents that the former repeats.
+    /// extents, which only `tensor.expand_shape` has.
     Reshape {
         source: Word<'i>,
         groups: Vec<Vec<i64>>,
@@ -90,7 +90,7 @@ pub(crate) struct ScalarForm<'i> {
     pub(crate) operands: Vec<Word<'i>>,
     pub(crate) flag: Option<(Word<'i>, Vec<Word<'i>>)>,
     pub(crate) types: Vec<Typed<Type>>,
-    /// What a conversion makes.
+    /// The result type of a conversion.
     pub(crate) to: Option<Typed<Type>>,
 }
 
@@ -124,6 +124,6 @@ pub(crate) enum MapReference<'i> {
 pub(crate) struct Map<'i> {
     pub(crate) offset: usize,
     pub(crate) loops: Vec<Word<'i>>,
-    /// Names of loops, and numbers.
+    /// Names of loops, and constant indices.
     pub(crate) results: Vec<Word<'i>>,
 }

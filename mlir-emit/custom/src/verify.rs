@@ -1,5 +1,5 @@
-//! From words to values: each name stands for one value that was made before it, and everything
-//! fits.
+//! Verification, from words to values: each name refers to one value that is defined before its
+//! use, and all types and shapes are consistent.
 
 use crate::arithmetic::Kind;
 use crate::body::MOST_OPERATIONS;
@@ -9,7 +9,7 @@ use crate::syntax::{Form, Map, MapReference, Returned, Source, Statement as Line
 use crate::{generic, literal};
 use std::collections::HashMap;
 
-/// Verifies a body for an operation with tensors of these types.
+/// Verifies a body for an operation whose tensors have these types.
 pub(crate) fn verify<'i>(source: &'i Source<'i>, inputs: &[TensorType], outputs: &[TensorType]) -> Result<Body, Fault> {
     let mut scope = Scope::default();
     for (name, map) in &source.aliases {
@@ -64,7 +64,7 @@ fn returned(scope: &Scope<'_>, end: &Returned<'_>, types: &[&Type], arguments: u
     }
     let resolve = |(word, ty): (&Word<'_>, &Typed<Type>)| {
         let value = scope.typed(word, &ty.ty)?;
-        // An argument that is returned unchanged is not computed either.
+        // An argument that is returned unchanged does not count as computed either.
         if !scope.is_computed(value) || value.0 < arguments {
             return Err(word.fault("a result that is not computed from the inputs"));
         }
@@ -73,7 +73,7 @@ fn returned(scope: &Scope<'_>, end: &Returned<'_>, types: &[&Type], arguments: u
     end.values.iter().zip(&end.types).map(resolve).collect()
 }
 
-/// The state while a body is verified.
+/// The state of verifying a body.
 #[derive(Default)]
 pub(crate) struct Scope<'i> {
     maps: HashMap<&'i str, &'i Map<'i>>,
@@ -83,9 +83,9 @@ pub(crate) struct Scope<'i> {
     computed: Vec<bool>,
     operations: usize,
     pub(crate) elements: u64,
-    /// Whether an index of a loop is used.
+    /// Whether `linalg.index` is used.
     indexes: bool,
-    /// Whether several operands are combined along an axis.
+    /// Whether a reduction has several inputs.
     pub(crate) contracts: bool,
 }
 
@@ -100,12 +100,12 @@ impl<'i> Scope<'i> {
         Ok(value)
     }
 
-    /// Takes a name back that is known in a block alone.
+    /// Removes a name at the end of the block that it belongs to.
     pub(crate) fn forget(&mut self, name: &Word<'_>) {
         self.values.remove(name.text);
     }
 
-    /// Notes that a value depends on an argument.
+    /// Records that a value depends on an argument.
     pub(crate) fn depends(&mut self, value: Value) {
         if let Some(computed) = self.computed.get_mut(value.0) {
             *computed = true;
@@ -155,7 +155,7 @@ impl<'i> Scope<'i> {
         }
     }
 
-    /// Counts an operation.
+    /// Counts an operation against the limit.
     fn count(&mut self, line: &Line<'_>) -> Result<(), Fault> {
         self.operations = self.operations.saturating_add(1);
         if self.operations > MOST_OPERATIONS {
@@ -164,7 +164,7 @@ impl<'i> Scope<'i> {
         Ok(())
     }
 
-    /// An operation of the function's own block.
+    /// Verifies an operation of the function's own block.
     fn statement(&mut self, line: &'i Line<'i>) -> Result<Statement, Fault> {
         if let Form::Constant(..) | Form::Index(..) | Form::Scalar(_) = line.form {
             let scalar = self.arithmetic(line, 0)?;
@@ -314,9 +314,10 @@ impl<'i> Scope<'i> {
     }
 }
 
-/// The axes of the tensor with more of them that make each of the other's, if they do.
+/// Returns for each axis of `narrow` the axes of `wide` that it corresponds to, if the reshape is
+/// valid.
 fn groups(groups: &[Vec<i64>], narrow: &TensorType, wide: &TensorType) -> Option<Vec<Vec<usize>>> {
-    // One axis more at least, or it is no change.
+    // A reshape must add at least one axis; otherwise it would change nothing.
     if groups.len() != narrow.dims.len() || narrow.dims.len() >= wide.dims.len() || narrow.element != wide.element {
         return None;
     }
@@ -336,12 +337,12 @@ fn groups(groups: &[Vec<i64>], narrow: &TensorType, wide: &TensorType) -> Option
         }
         checked.push(axes);
     }
-    // A tensor without axes is one element, however many axes of extent 1 it gets.
+    // A tensor without axes has one element, and may gain any number of axes of extent 1.
     let rest = wide.dims.get(next..)?;
     (rest.is_empty() || narrow.dims.is_empty() && rest.iter().all(|&extent| extent == 1)).then_some(checked)
 }
 
-/// Offset, extent and stride of each axis, if the slice is inside the tensor.
+/// Returns offset, extent and stride of each axis, if the slice is within the tensor.
 fn slices([offsets, sizes, strides]: [&Vec<i64>; 3], dims: &[i64]) -> Option<Vec<[i64; 3]>> {
     if [offsets, sizes, strides].iter().any(|list| list.len() != dims.len()) {
         return None;
@@ -355,7 +356,7 @@ fn slices([offsets, sizes, strides]: [&Vec<i64>; 3], dims: &[i64]) -> Option<Vec
         .collect()
 }
 
-/// Whether these are the extents, perhaps without some that are 1.
+/// Checks whether `dims` are the extents `sizes`, possibly without some of extent 1.
 fn is_reduced(sizes: &[i64], dims: &[i64]) -> bool {
     let mut rest = dims.iter().peekable();
     for size in sizes {
@@ -368,7 +369,7 @@ fn is_reduced(sizes: &[i64], dims: &[i64]) -> bool {
     rest.next().is_none()
 }
 
-/// The axis, if the tensors fit along it and make the result.
+/// Returns the axis of a concatenation, if the tensors are compatible and make the result.
 fn concatenated(axis: i64, types: &[&TensorType], result: &TensorType) -> Option<usize> {
     let axis = usize::try_from(axis).ok()?;
     let mut sum = 0_i64;

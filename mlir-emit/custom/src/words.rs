@@ -1,4 +1,5 @@
-//! From text to words: names, numbers and marks, with the white space and comments between them.
+//! The lexer, from text to words: names, numbers and punctuation, separated by white space and
+//! comments.
 
 use crate::syntax::Word;
 use winnow::ascii::{digit1, till_line_ending};
@@ -10,7 +11,7 @@ use winnow::token::{any, one_of, take_while};
 
 pub(crate) type Input<'i> = LocatingSlice<&'i str>;
 
-/// What would have been right.
+/// The syntax that was expected at an offset.
 #[derive(Debug)]
 pub(crate) struct Expected {
     pub(crate) what: &'static str,
@@ -68,7 +69,7 @@ pub(crate) fn word<'i>(input: &mut Input<'i>, what: &'static str) -> Parsed<Word
     expect(input, what, identifier)
 }
 
-/// Words, with the dots in the names of operations.
+/// Parses an identifier, including the dots in names of operations.
 pub(crate) fn identifier<'i>(input: &mut Input<'i>) -> Parsed<&'i str> {
     (
         one_of(|c: char| c.is_ascii_alphabetic() || c == '_'),
@@ -86,7 +87,7 @@ pub(crate) fn keyword<'i>(input: &mut Input<'i>, text: &'static str) -> Parsed<W
     expect(input, text, identifier.verify(|word: &str| word == text))
 }
 
-/// Takes this word if it is the next one.
+/// Consumes this word if it is next.
 pub(crate) fn accepts(input: &mut Input<'_>, text: &'static str) -> bool {
     next_is(input, text) && keyword(input, text).is_ok()
 }
@@ -95,12 +96,12 @@ pub(crate) fn mark(input: &mut Input<'_>, text: &'static str) -> Parsed<()> {
     expect(input, text, text).map(drop)
 }
 
-/// Takes this mark if it is next.
+/// Consumes this punctuation if it is next.
 pub(crate) fn accept(input: &mut Input<'_>, text: &'static str) -> bool {
     next_is(input, text) && mark(input, text).is_ok()
 }
 
-/// Whether this is next: a whole word, if it is one.
+/// Returns whether `text` is next. If `text` ends in a letter or digit, it must be a whole word.
 pub(crate) fn next_is(input: &mut Input<'_>, text: &str) -> bool {
     blanks(input);
     let rest: &str = input.as_ref();
@@ -112,7 +113,7 @@ pub(crate) fn next_is(input: &mut Input<'_>, text: &str) -> bool {
     }
 }
 
-/// Items with commas between them; none if the closing mark is next.
+/// Parses items separated by commas; no items if the closing mark is next.
 pub(crate) fn list<'i, T>(
     input: &mut Input<'i>,
     end: &'static str,
@@ -130,7 +131,7 @@ pub(crate) fn list<'i, T>(
     }
 }
 
-/// A word that this parser takes whole, after what may stand before it.
+/// Skips blanks and returns the word that the parser consumes, with its offset.
 pub(crate) fn expect<'i>(
     input: &mut Input<'i>,
     what: &'static str,
@@ -161,11 +162,12 @@ pub(crate) fn fail_at<T>(offset: usize, what: &'static str) -> Parsed<T> {
     Err(ErrMode::Cut(Expected { what, offset }))
 }
 
-/// White space and comments.
+/// Skips white space and comments.
 pub(crate) fn blanks(input: &mut Input<'_>) {
     let blank = take_while(1.., [' ', '\t', '\n', '\r']).void();
     let comment = ("//", till_line_ending, opt(any)).void();
-    // Neither takes nothing, and none at all is fine.
+    // Each alternative consumes at least one character, and zero repetitions are fine, so this
+    // cannot fail.
     let all: Parsed<()> = repeat(0.., alt((blank, comment))).parse_next(input);
     debug_assert!(all.is_ok(), "blanks are optional");
 }

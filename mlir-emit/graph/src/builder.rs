@@ -4,7 +4,8 @@ use crate::op::{ConvFprop, ConvGeometry, ConvMode};
 use crate::{DataType, Graph, Node, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind};
 
 impl ConvGeometry {
-    /// Stride and dilation 1 and the same padding before and after, over `spatial` dimensions.
+    /// Returns a geometry of stride 1 and dilation 1 with equal padding on both sides of each of
+    /// the `spatial` dimensions.
     #[must_use]
     pub fn same(spatial: usize, padding: i64) -> Self {
         ConvGeometry {
@@ -25,7 +26,7 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// An empty graph with a label.
+    /// Returns a builder of an empty graph labelled `name`.
     #[must_use]
     pub fn new(name: &str) -> Self {
         GraphBuilder {
@@ -53,19 +54,20 @@ impl GraphBuilder {
         TensorId(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
-    /// Adds a packed tensor in a buffer of the caller, in the order of its dims (channels first).
+    /// Adds a packed tensor, row-major over its dims (channels first), in one of the caller's
+    /// buffers.
     pub fn buffer(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
         let strides = row_major(dims);
         self.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
     }
 
-    /// Adds a packed tensor in a buffer of the caller, channels last.
+    /// Adds a packed channels-last tensor in one of the caller's buffers.
     pub fn buffer_channels_last(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
         let strides = channels_last(dims);
         self.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
     }
 
-    /// Adds an intermediate tensor, packed in the order of its dims.
+    /// Adds an intermediate tensor, packed and row-major over its dims.
     pub fn virtual_tensor(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
         let strides = row_major(dims);
         self.tensor(name, dtype, dims, &strides, TensorKind::Virtual)
@@ -87,7 +89,7 @@ impl GraphBuilder {
         self
     }
 
-    /// Adds a convolution forward.
+    /// Adds a forward convolution.
     pub fn conv_fprop(
         &mut self,
         compute: DataType,
@@ -112,7 +114,7 @@ impl GraphBuilder {
         self.node(mode.name(), compute, op)
     }
 
-    /// The graph, unchecked.
+    /// Returns the graph, unchecked.
     #[must_use]
     pub fn build(self) -> Graph {
         self.graph
@@ -131,13 +133,13 @@ fn strides_of(dims: &[i64], slow_to_fast: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// Packed strides in the order of the dims.
+/// Returns packed row-major strides.
 pub(crate) fn row_major(dims: &[i64]) -> Vec<i64> {
     let order: Vec<usize> = (0..dims.len()).collect();
     strides_of(dims, &order)
 }
 
-/// Packed strides with axis 1 fastest.
+/// Returns packed strides with axis 1 (channels) innermost.
 pub(crate) fn channels_last(dims: &[i64]) -> Vec<i64> {
     let mut order: Vec<usize> = (0..dims.len()).filter(|&axis| axis != 1).collect();
     if dims.len() > 1 {

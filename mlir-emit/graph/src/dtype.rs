@@ -1,4 +1,4 @@
-//! Element types and the scalars that a graph can carry in itself.
+//! Element types, and the scalars that are stored in the graph itself.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,20 +37,20 @@ pub enum DataType {
     I4,
     /// Signed 64-bit integer.
     I64,
-    /// A truth value in a byte, not packed: any byte but 0 is true when it is read, and 1 is
-    /// written.
+    /// A boolean that occupies a whole byte. On reads any non-zero byte is true; writes store 1 for
+    /// true.
     Bool,
-    /// 8-bit float with 4 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero,
-    /// one NaN.
+    /// 8-bit float with 4 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative
+    /// zero, one NaN.
     F8E4M3Fnuz,
-    /// 8-bit float with 5 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero,
-    /// one NaN.
+    /// 8-bit float with 5 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative
+    /// zero, one NaN.
     F8E5M2Fnuz,
 }
 
-/// The type of elements while a graph is computed: an element type of MLIR and of IREE's HAL.
-/// Narrower types, and floats that these do not have, are bytes; the operations determine
-/// signedness.
+/// The type that represents elements while a graph is computed: an element type of both MLIR and
+/// IREE's HAL. Narrower types, and floats that MLIR and the HAL do not share, are carried as bytes.
+/// Signedness belongs to the operations, not to this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// IEEE binary16.
@@ -70,7 +70,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// MLIR's spelling.
+    /// Returns the type in MLIR's spelling.
     #[must_use]
     pub const fn mlir(self) -> &'static str {
         match self {
@@ -85,20 +85,20 @@ impl Storage {
     }
 }
 
-/// What elements mean.
+/// The interpretation of an element's bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A float that is calculated in.
+    /// A float in which arithmetic is done.
     Float,
-    /// A narrow float.
+    /// A float of eight bits or less: converted before any arithmetic.
     Code,
     Signed,
     Unsigned,
-    /// The integers 0 and 1, whatever else the byte could hold.
+    /// A boolean: the integers 0 and 1 only, although its byte could hold others.
     Truth,
 }
 
-/// A row of the table of types.
+/// One row of the table of types.
 #[derive(Clone, Copy)]
 struct Facts {
     name: &'static str,
@@ -130,7 +130,7 @@ impl DataType {
         DataType::F8E5M2Fnuz,
     ];
 
-    /// The properties of the type: the one table of types.
+    /// Returns the properties of the type, from the one table of types.
     const fn facts(self) -> Facts {
         use Kind::{Code, Float, Signed, Truth, Unsigned};
         let (name, bits, kind, storage) = match self {
@@ -161,38 +161,38 @@ impl DataType {
         }
     }
 
-    /// Size of one element in bits.
+    /// Returns the size of one element in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.facts().bits
     }
 
-    /// What elements are while a graph is computed.
+    /// Returns the type that represents elements while a graph is computed.
     #[must_use]
     pub const fn storage(self) -> Storage {
         self.facts().storage
     }
 
-    /// Whether elements are floats of eight bits or less, which are stored as codes and never
-    /// calculated in.
+    /// Returns true for floats of eight bits or less, which are stored as codes and converted
+    /// before any arithmetic.
     #[must_use]
     pub const fn is_code(self) -> bool {
         matches!(self.facts().kind, Kind::Code)
     }
 
-    /// Whether elements share bytes.
+    /// Returns true if several elements share a byte.
     #[must_use]
     pub const fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// Whether this is a float of eight bits as gfx942's matrix cores have them.
+    /// Returns true for the 8-bit floats of gfx942's matrix cores (FNUZ).
     #[must_use]
     pub const fn is_fnuz(self) -> bool {
         matches!(self, DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz)
     }
 
-    /// Size of one element in bytes; `None` for the types that share bytes.
+    /// Returns the size of one element in bytes; `None` for the types whose elements share bytes.
     #[must_use]
     pub const fn bytes(self) -> Option<u64> {
         match self.bits() {
@@ -204,13 +204,13 @@ impl DataType {
         }
     }
 
-    /// Whether this is an integer type. Truth values are the integers 0 and 1.
+    /// Returns true for integer types. Booleans count as integers, with the values 0 and 1.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(self.facts().kind, Kind::Signed | Kind::Unsigned | Kind::Truth)
     }
 
-    /// The values of an integer type; `None` for a floating-point type.
+    /// Returns the range of an integer type; `None` for a floating-point type.
     #[must_use]
     pub const fn integer_range(self) -> Option<RangeInclusive<i64>> {
         let Facts { bits, kind, .. } = self.facts();
@@ -222,12 +222,12 @@ impl DataType {
         }
     }
 
-    /// Whether a constant of the type may be this integer. Other floats round it; a type of codes
-    /// has to have it.
+    /// Checks whether an integer may be the value of a constant of this type. Floats of 16 bits or
+    /// more accept any integer and round it; narrower floats must represent it exactly.
     #[must_use]
     pub const fn holds_integer(self, value: i64) -> bool {
         let magnitude = value.unsigned_abs();
-        // Significant bits, and the largest integer.
+        // Number of significant bits, and the largest integer of the type.
         let (digits, most) = match self {
             DataType::F8E4M3 => (4, 448),
             DataType::F8E4M3Fnuz => (4, 240),
@@ -245,8 +245,8 @@ impl DataType {
         magnitude <= most && (magnitude == 0 || magnitude >> magnitude.trailing_zeros() < 1 << digits)
     }
 
-    /// The smallest and largest value of an integer type; those of 64 bits for a floating-point
-    /// type.
+    /// Returns the smallest and the largest value of an integer type; for a floating-point type,
+    /// those of an `i64`.
     #[must_use]
     pub const fn whole_range(self) -> (i64, i64) {
         match self.integer_range() {
@@ -255,7 +255,7 @@ impl DataType {
         }
     }
 
-    /// Whether this is a floating-point type.
+    /// Returns true for floating-point types.
     #[must_use]
     pub const fn is_float(self) -> bool {
         !self.is_integer()
@@ -268,10 +268,9 @@ impl fmt::Display for DataType {
     }
 }
 
-/// A value that is stored in the graph itself.
+/// A value stored in the graph itself.
 ///
-/// Floats are kept as bits, so that equal means identical: a NaN equals itself and negative zero
-/// differs from zero.
+/// Floats are compared by their bits: a NaN equals itself, and negative zero differs from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scalar {
     /// A floating-point value as the bits of a binary64, which holds every narrower type exactly.
@@ -281,13 +280,13 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The scalar for a floating-point value.
+    /// Returns the scalar of a floating-point value.
     #[must_use]
     pub const fn float(value: f64) -> Self {
         Scalar::Float(value.to_bits())
     }
 
-    /// The value as a binary64. Integers beyond 2^53 round to the nearest.
+    /// Returns the value as a binary64. Integers beyond 2^53 are rounded to nearest.
     #[must_use]
     pub const fn to_f64(self) -> f64 {
         match self {

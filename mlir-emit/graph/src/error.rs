@@ -1,17 +1,17 @@
-//! What can be wrong with a graph.
+//! Errors of graph validation.
 
 use crate::DataType;
 use thiserror::Error;
 
-/// Why a graph is not valid. Every variant names the tensor or node that is at fault.
+/// The reason why a graph is not valid. Every variant names the tensor or node at fault.
 ///
-/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer
-/// version may have given up: [`is_malformed`](GraphError::is_malformed) tells them apart. A valid
-/// graph that is not supported is a different case, which the lowering's `check` reports.
+/// Some graphs have no meaning in any version of hipDNN; others break current rules that a newer
+/// version may have relaxed. [`is_malformed`](GraphError::is_malformed) distinguishes the two. A
+/// valid graph that rotini cannot lower is a third case, which the lowering's `check` reports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// There is nothing to compute.
+    /// The graph has no nodes.
     #[error("the graph has no nodes")]
     Empty,
     /// More tensors or nodes than [`MAX_GRAPH_SIZE`](crate::MAX_GRAPH_SIZE).
@@ -19,18 +19,18 @@ pub enum GraphError {
     TooLarge {
         /// "tensors" or "nodes".
         what: &'static str,
-        /// How many there are.
+        /// The number in the graph.
         count: usize,
-        /// How many there may be.
+        /// The largest number allowed.
         limit: usize,
     },
-    /// Two tensors with one uid.
+    /// Two tensors have the same uid.
     #[error("uid {uid} is given to two tensors")]
     DuplicateUid {
         /// The uid.
         uid: i64,
     },
-    /// A node (or a tensor, by its ragged offset) names a tensor that is not there.
+    /// A node (or a tensor, by its ragged offset) names a uid that no tensor has.
     #[error("{node}: {field} names uid {uid}, which no tensor has")]
     UnknownUid {
         /// The node.
@@ -40,17 +40,17 @@ pub enum GraphError {
         /// The uid.
         uid: i64,
     },
-    /// A node (or a tensor, by its ragged offset) refers to a position outside the graph's tensors.
+    /// A node (or a tensor, by its ragged offset) refers to an index outside the graph's tensors.
     #[error("{node}: {field} refers to tensor {index}, which does not exist")]
     UnknownTensor {
         /// The node.
         node: String,
         /// The node's field.
         field: &'static str,
-        /// The position.
+        /// The index.
         index: u32,
     },
-    /// Rank 0 or beyond [`MAX_RANK`](crate::MAX_RANK).
+    /// The rank is 0 or beyond [`MAX_RANK`](crate::MAX_RANK).
     #[error("{tensor}: rank {rank} is outside 1 to {limit}")]
     Rank {
         /// The tensor.
@@ -60,7 +60,7 @@ pub enum GraphError {
         /// The largest rank.
         limit: usize,
     },
-    /// Numbers of dims and strides differ.
+    /// The numbers of dims and of strides differ.
     #[error("{tensor}: {dims} dims but {strides} strides")]
     StrideRank {
         /// The tensor.
@@ -90,13 +90,13 @@ pub enum GraphError {
         /// The stride.
         stride: i64,
     },
-    /// The tensor does not fit into an address space.
+    /// The tensor is too large to address.
     #[error("{tensor}: its size in bytes overflows")]
     Overflow {
         /// The tensor.
         tensor: String,
     },
-    /// A stored tensor in which two elements share an address.
+    /// Two elements of a stored tensor share an address.
     #[error("{tensor}: two elements of this output share an address")]
     OverlappingOutput {
         /// The tensor.
@@ -110,7 +110,7 @@ pub enum GraphError {
         /// The alignment in bytes.
         alignment: i64,
     },
-    /// A constant or a runtime value that a node writes.
+    /// A node writes a constant or a runtime scalar.
     #[error("{node}: {field} writes {tensor}, which holds a value of its own")]
     WritesValue {
         /// The node.
@@ -132,7 +132,7 @@ pub enum GraphError {
         /// The other node.
         other: String,
     },
-    /// A virtual tensor that nothing defines.
+    /// A node reads a virtual tensor that no node writes.
     #[error("{node}: {field} reads {tensor}, which is virtual and which no node writes")]
     Undefined {
         /// The node.
@@ -142,42 +142,42 @@ pub enum GraphError {
         /// The tensor.
         tensor: String,
     },
-    /// Nodes that wait for each other.
+    /// Nodes depend on each other in a cycle.
     #[error("{node} is part of a cycle")]
     Cycle {
         /// One node of the cycle.
         node: String,
     },
-    /// The graph stores nothing.
+    /// The graph stores nothing: every result is virtual.
     #[error("every result of the graph is virtual: nothing is stored")]
     NoOutput,
-    /// What contradicts itself, however it is read: products of rows and columns of different
-    /// lengths, an operand too few.
+    /// The graph contradicts itself under any reading, e.g. inner extents of a product that differ,
+    /// or a missing operand.
     #[error("{node}: {what}")]
     Contradiction {
         /// The node.
         node: String,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// An attribute or a tensor that an operation does not take today.
+    /// An attribute or a tensor that the operation does not take in the current version of hipDNN.
     #[error("{node}: {what}")]
     Attribute {
         /// The node.
         node: String,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// A tensor's dims are not what the operation makes.
+    /// The declared dims of a tensor differ from those that follow from the operation's inputs.
     #[error("{node}: {tensor} has dims {declared:?}, but the operation makes {inferred:?}")]
     Shape {
         /// The node.
         node: String,
         /// The tensor.
         tensor: String,
-        /// What the graph says.
+        /// The dims that the graph declares.
         declared: Vec<i64>,
-        /// What follows from the inputs.
+        /// The dims that follow from the inputs.
         inferred: Vec<i64>,
     },
     /// A constant that its tensor's type cannot hold: a float for an integer type, or an integer
@@ -192,13 +192,13 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// Whether no version of hipDNN can mean such a graph, so that its author made a mistake. All
-    /// else is declined as not supported: hipDNN asks the next engine only then.
+    /// Returns true if the graph has no meaning in any version of hipDNN, so that its author made a
+    /// mistake. All other errors decline the graph as not supported: only then does hipDNN ask the
+    /// next engine.
     ///
-    /// Malformed is what is wrong with the graph as such (references, definitions, cycles, sizes
-    /// beyond any address space) and what contradicts itself. Rules about what an operation takes
-    /// may change: ranks, broadcasts, shapes that are inferred, attributes below their least
-    /// values.
+    /// Malformed are faults of the graph as such (references, definitions, cycles, sizes beyond any
+    /// address space) and contradictions. Rules about the operands of an operation may change:
+    /// ranks, broadcasts, inferred shapes, attributes below their minimum.
     #[must_use]
     pub const fn is_malformed(&self) -> bool {
         match self {
@@ -213,12 +213,12 @@ impl GraphError {
             | GraphError::Cycle { .. }
             | GraphError::NoOutput
             | GraphError::Contradiction { .. } => true,
-            // No strides may stand for packed ones.
+            // A tensor without any strides may mean packed strides.
             GraphError::StrideRank { strides, .. } => *strides != 0,
-            // 0 is a tensor without elements, and -1 stands for an extent that is not known yet in
-            // many formats.
+            // Extent 0 is a tensor without elements; many formats use -1 for an extent that is not
+            // known yet.
             GraphError::Extent { extent, .. } => *extent < -1,
-            // 0 may stand for an alignment that is not known.
+            // Alignment 0 may mean that the alignment is not known.
             GraphError::Alignment { alignment, .. } => *alignment < 0,
             GraphError::TooLarge { .. }
             | GraphError::Rank { .. }

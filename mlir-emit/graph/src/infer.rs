@@ -1,7 +1,7 @@
 //! Shapes that follow from an operation's inputs.
 
-/// The shape of two operands broadcast against each other as NumPy does, right-aligned; `None` if
-/// they do not fit.
+/// Returns the shape of two operands broadcast as in NumPy, right-aligned; `None` if they do not
+/// broadcast.
 #[must_use]
 pub fn broadcast_dims(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
@@ -22,11 +22,11 @@ pub fn broadcast_dims(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// The extent of a convolution's output along one spatial axis; `None` if the filter does not fit
-/// or the numbers overflow.
+/// Returns the extent of a convolution's output along one spatial axis; `None` if the filter does
+/// not fit or the arithmetic overflows.
 ///
-/// floor((input + pre + post - dilation (filter - 1) - 1) / stride) + 1, as hipDNN's reference
-/// computes it.
+/// The formula is that of hipDNN's reference: floor((input + pre + post - dilation (filter - 1) -
+/// 1) / stride) + 1.
 #[must_use]
 pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: i64, dilation: i64) -> Option<i64> {
     let padded = input.checked_add(pre)?.checked_add(post)?;
@@ -38,13 +38,13 @@ pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: 
     (slack / stride).checked_add(1)
 }
 
-/// The first of the axes over which an RMSNorm with a scale of these dims normalizes; `None` if the
-/// scale does not tell.
+/// Returns the first of the axes over which an RMSNorm normalizes, given the dims of x and of its
+/// scale; `None` if the scale does not determine it.
 ///
-/// They are the longest run of trailing axes in which the scale has the extents of x, but never
-/// axis 0, which is the batch; in all axes before them the scale has extent 1. This is the rule of
-/// hipDNN's front end (`node/detail/Utilities.hpp`). A scale of fewer axes than x has the last ones
-/// of x, and 1 before them.
+/// The normalized axes are the longest run of trailing axes in which the scale has the extents of
+/// x, but never axis 0, which is the batch. In all axes before them the scale has extent 1. This is
+/// the rule of hipDNN's front end (`node/detail/Utilities.hpp`). The dims of a scale of lower rank
+/// than x are right-aligned, and its missing leading axes count as 1.
 #[must_use]
 pub fn rms_normalized_axis(x: &[i64], scale: &[i64]) -> Option<usize> {
     let missing = x.len().checked_sub(scale.len())?;

@@ -1,15 +1,15 @@
-//! What a tensor's strides say about its memory.
+//! Classification of a tensor's memory layout from its strides.
 //!
-//! The lowering speaks about memory order: it passes each tensor as a row-major array in the order
-//! of its strides, so that no transpose is ever needed to go from logical to physical.
+//! The lowering works in memory order: it passes each tensor as a row-major array in the order of
+//! its strides, so no transpose is needed between the logical and the physical order.
 
-/// How the elements of a tensor lie in memory.
+/// The memory layout of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The stored elements fill their span without gaps: a row-major array over `order`.
     Dense {
-        /// The logical axes from the slowest to the fastest in memory. Axes that are repeated by
-        /// stride 0 are not stored and are left out.
+        /// The logical axes from the slowest to the fastest in memory. Broadcast axes (stride 0)
+        /// are not stored and are left out.
         order: Vec<usize>,
     },
     /// Anything else: gaps, or elements that share addresses.
@@ -17,11 +17,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a tensor with these extents and strides (in elements), which must be of one
-    /// length.
+    /// Returns the layout of a tensor with these extents and strides (in elements), which must be
+    /// of equal length.
     ///
-    /// The stride of an axis of extent 1 has no meaning; such axes go where the nearest common
-    /// layout has them (channels first, then channels last, then slowest).
+    /// The stride of an axis of extent 1 has no meaning. Such axes take the position that they have
+    /// in the first common layout that fits (channels first, then channels last, then slowest).
     #[must_use]
     pub fn of(dims: &[i64], strides: &[i64]) -> Layout {
         let axes: Vec<usize> = (0..dims.len()).collect();
@@ -35,7 +35,7 @@ impl Layout {
             channels_last.push(axis);
         }
         let mut by_stride = stored;
-        // A stable sort: axes of extent 1 first, then from the largest stride to the smallest.
+        // The sort is stable: axes of extent 1 first, then from the largest stride to the smallest.
         by_stride.sort_by_key(|&axis| match extent(dims, axis) {
             1 => i64::MIN,
             _ => extent(strides, axis).saturating_neg(),
@@ -52,7 +52,8 @@ fn extent(list: &[i64], axis: usize) -> i64 {
     list.get(axis).copied().unwrap_or(1)
 }
 
-/// Whether the axes of `order`, from slowest to fastest, are a row-major array without gaps.
+/// Checks whether the axes of `order`, from slowest to fastest, form a row-major array without
+/// gaps.
 fn is_packed(order: &[usize], dims: &[i64], strides: &[i64]) -> bool {
     let mut expected: i64 = 1;
     for &axis in order.iter().rev() {
@@ -71,10 +72,10 @@ fn is_packed(order: &[usize], dims: &[i64], strides: &[i64]) -> bool {
     true
 }
 
-/// The number of elements from the first to the last address that a tensor touches; `None` if it
-/// overflows.
+/// Returns the number of elements from the first to the last address that a tensor touches; `None`
+/// on overflow.
 ///
-/// This is what a caller must have allocated: 1 + sum of (extent - 1) stride.
+/// The caller must have allocated at least this: 1 + the sum of (extent - 1) stride.
 #[must_use]
 pub fn element_span(dims: &[i64], strides: &[i64]) -> Option<i64> {
     dims.iter().zip(strides).try_fold(1_i64, |span, (&dim, &stride)| {

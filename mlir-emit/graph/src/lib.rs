@@ -1,24 +1,24 @@
-//! The operation graph that everything else in rotini speaks about.
+//! The operation graph that all other parts of rotini work on.
 //!
 //! # Meaning
 //!
 //! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines
 //! others; every tensor is defined by at most one node. A tensor that no node defines is an input
-//! (a buffer of the caller, or a [`Scalar`] stored in the graph); a tensor that a node defines is
-//! either *virtual* (it exists only between nodes) or an output that is stored in a buffer of the
-//! caller. Dimensions are logical (N, C, then spatial), the strides alone define the memory order.
+//! (a caller's buffer, or a [`Scalar`] stored in the graph). A tensor that a node defines is either
+//! *virtual* (it exists only between nodes) or an output, stored in a caller's buffer. Dimensions
+//! are logical (N, C, then spatial); the strides alone define the memory order.
 //!
 //! Each node computes in its compute type. Values stay in that type from node to node and are
-//! rounded once, when a tensor is stored; an integer type in between is a conversion like any
-//! other, because there it changes the value's meaning.
+//! rounded once, when a tensor is stored. An integer type of a virtual tensor is converted to
+//! nevertheless, because there the conversion changes the value's meaning.
 //!
 //! # What flows through
 //!
-//! `wire` decodes bytes into a [`Graph`]; [`validate`](Graph::validate) proves it well formed and
-//! orders the nodes; [`normalise`](Graph::normalise) strips what does not change the result (names,
-//! uids, ids, strides of unit dimensions, order of tensors) and gives a [`NormalGraph`] with its
-//! [`Bindings`] from uids to slots. The normal graph's
-//! [`canonical_bytes`](NormalGraph::canonical_bytes) are the identity of a compiled kernel.
+//! `wire` decodes bytes into a [`Graph`]; [`validate`](Graph::validate) proves the graph well
+//! formed and orders its nodes; [`normalise`](Graph::normalise) strips everything that does not
+//! change the result (names, uids, ids, strides of unit dimensions, order of tensors) and returns a
+//! [`NormalGraph`] with its [`Bindings`] from uids to slots. The normal graph's
+//! [`canonical_bytes`](NormalGraph::canonical_bytes) identify a compiled kernel.
 
 mod builder;
 mod dtype;

@@ -1,15 +1,14 @@
-//! The normal form of a graph: what is left when everything is gone that does not change the
-//! result.
+//! The normal form of a graph: the graph without everything that does not change its result.
 //!
-//! Tensors are numbered by first use, inputs and outputs get *slots* in that order, names, uids and
-//! ids are dropped, strides that mean nothing are zeroed and absent parameters are written out. Two
-//! graphs with the same normal form are one kernel; the [`Bindings`] tell which of the caller's
-//! uids fills which slot.
+//! Tensors are numbered by first use, and inputs and outputs get *slots* in that order. Names, uids
+//! and ids are dropped, strides without meaning are zeroed and absent parameters are replaced by
+//! their defaults. Graphs with the same normal form share one kernel; the [`Bindings`] say which of
+//! the caller's uids fills which slot.
 
 use crate::{DataType, Graph, Op, PointwiseMode, Scalar, TensorId, TensorKind};
 use serde::{Deserialize, Serialize};
 
-/// Where a tensor of a normal graph is.
+/// The storage of a tensor of a normal graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NormalKind {
     /// A buffer that is read.
@@ -31,11 +30,11 @@ pub struct NormalTensor {
     pub dtype: DataType,
     /// Logical extents.
     pub dims: Vec<i64>,
-    /// Strides in elements; 0 where the extent is 1.
+    /// Strides in elements; 0 where the extent is 1, and for constants and runtime scalars.
     pub strides: Vec<i64>,
-    /// Where the data is.
+    /// Storage of the data.
     pub kind: NormalKind,
-    /// Whether rows are found through an offset tensor.
+    /// The tensor of row offsets, if this tensor is ragged.
     pub ragged_offset: Option<TensorId>,
     /// Alignment in bytes that the caller promises.
     pub alignment: i64,
@@ -46,11 +45,11 @@ pub struct NormalTensor {
 pub struct NormalNode {
     /// The type in which it is computed.
     pub compute: DataType,
-    /// What is computed.
+    /// The operation and its operands.
     pub op: Op,
 }
 
-/// A graph without labels. Made by [`Graph::normalise`] alone, and therefore valid.
+/// A graph without labels. Only [`Graph::normalise`] creates one, from a graph that was validated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NormalGraph {
     tensors: Vec<NormalTensor>,
@@ -58,7 +57,7 @@ pub struct NormalGraph {
     override_shapes: bool,
 }
 
-/// What a slot is for.
+/// The purpose of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SlotRole {
     /// The buffer is read.
@@ -69,46 +68,46 @@ pub enum SlotRole {
     Output,
 }
 
-/// Which uid fills which slot, in the order of the kernel's arguments: all inputs, then all
-/// scalars, then all outputs.
+/// The uid that fills each slot, in the order of the kernel's arguments: all inputs, then all
+/// runtime scalars, then all outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Bindings {
     /// The caller's uid of each slot.
     pub uids: Vec<i64>,
-    /// How the caller calls each slot's tensor, for messages.
+    /// The caller's name for each slot's tensor, for messages.
     pub labels: Vec<String>,
-    /// How the caller calls each node, in the normal graph's order, for messages.
+    /// The caller's name for each node, in the normal graph's order, for messages.
     pub node_labels: Vec<String>,
-    /// How the caller calls each tensor, in the normal graph's order, for messages.
+    /// The caller's name for each tensor, in the normal graph's order, for messages.
     pub tensor_labels: Vec<String>,
 }
 
 impl NormalGraph {
-    /// All tensors, by [`TensorId`].
+    /// Returns all tensors, indexed by [`TensorId`].
     #[must_use]
     pub fn tensors(&self) -> &[NormalTensor] {
         &self.tensors
     }
 
-    /// All operations in topological order.
+    /// Returns all operations in topological order.
     #[must_use]
     pub fn nodes(&self) -> &[NormalNode] {
         &self.nodes
     }
 
-    /// Whether the caller may override shapes at execution.
+    /// Returns true if the caller may override shapes at execution.
     #[must_use]
     pub fn override_shapes(&self) -> bool {
         self.override_shapes
     }
 
-    /// The tensor at `id`, if there is one.
+    /// Returns the tensor at `id`, if it exists.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<&NormalTensor> {
         self.tensors.get(id.index())
     }
 
-    /// The slots in order: inputs, scalars and outputs, each by first use.
+    /// Returns the slots in order: inputs, runtime scalars, then outputs, each by first use.
     pub fn slots(&self) -> impl Iterator<Item = (TensorId, &NormalTensor, SlotRole)> {
         let of = |kind, role| {
             (0_u32..)
@@ -121,8 +120,8 @@ impl NormalGraph {
             .chain(of(NormalKind::Output, SlotRole::Output))
     }
 
-    /// The bytes that identify the graph: equal exactly for graphs that are one kernel. Postcard's
-    /// format, which is specified.
+    /// Returns the bytes that identify the graph: equal exactly for graphs that share one kernel.
+    /// The format is Postcard's, which is specified.
     ///
     /// # Errors
     ///
@@ -133,8 +132,8 @@ impl NormalGraph {
 }
 
 impl Graph {
-    /// The normal form of a validated graph, and which uid fills which slot. Tensors that no node
-    /// uses are left out.
+    /// Returns the normal form of a validated graph, and the uids that fill its slots. Tensors that
+    /// no node uses are left out.
     #[must_use]
     pub fn normalise(&self) -> (NormalGraph, Bindings) {
         let mut numbers: Vec<Option<TensorId>> = vec![None; self.tensors.len()];
@@ -155,7 +154,7 @@ impl Graph {
                 }
             });
         }
-        // Offsets of ragged tensors are read through the tensor, not by a node.
+        // Offset tensors of ragged tensors are used by the ragged tensor, not by a node.
         let mut next = 0;
         while let Some(&id) = order.get(next) {
             next += 1;
@@ -193,8 +192,8 @@ impl Graph {
                 NormalKind::Virtual | NormalKind::Constant(_) => {}
             }
             bindings.tensor_labels.push(tensor.to_string());
-            // Strides mean nothing on axes of extent 1, and nothing at all where there is no memory
-            // of the caller's.
+            // Strides have no meaning on axes of extent 1, nor for values without memory (constants
+            // and runtime scalars).
             let stored = matches!(kind, NormalKind::Input | NormalKind::Output | NormalKind::Virtual);
             let strides = tensor
                 .dims
@@ -241,8 +240,8 @@ impl Graph {
     }
 }
 
-/// Writes absent parameters out where their default is a number, so that saying the default and
-/// leaving it out are one graph.
+/// Writes absent parameters out where their default is a number, so that a graph that states the
+/// default and one that omits the parameter have the same normal form.
 fn write_out_defaults(op: &mut Op) {
     let Op::Pointwise(op) = op else { return };
     match op.mode {

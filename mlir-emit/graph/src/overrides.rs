@@ -1,13 +1,14 @@
-//! Graphs for other shapes than they were declared with.
+//! Graphs with shapes that are given at execution.
 //!
-//! A graph may say that its shapes are the largest that will come. An execution then gives the
-//! shapes of some of its buffers, and what it is to do is the same graph with those shapes: a graph
-//! like any other, which has to be valid like any other. Shapes of virtual tensors, which nobody
-//! gives, follow from those of the tensors that they are computed from.
+//! A graph may declare that its shapes are upper bounds. An execution then gives the shapes of some
+//! of its buffers, and runs the same graph with those shapes, which is validated like any other
+//! graph. Nobody gives the shapes of virtual tensors: they follow from the tensors that these are
+//! computed from.
 //!
-//! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by
-//! 1, both have 3 windows of 3 with stride 2. Each extent is tried. The graph has to be valid with
-//! one of them alone: what reads the gradient says which.
+//! The gradient of strided windows may have several extents. Example: inputs of 5 and of 6
+//! elements, padded by 1, both have 3 windows of 3 elements with stride 2. Each extent is tried.
+//! The graph has to be valid with exactly one of them: the node that reads the gradient determines
+//! which.
 
 use crate::op::{ConvGeometry, MoeMode, Op};
 use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
@@ -24,50 +25,50 @@ pub struct ShapeOverride<'a> {
     pub strides: &'a [i64],
 }
 
-/// Why a graph cannot have other shapes.
+/// The reason why a graph cannot have the given shapes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OverrideError {
-    /// The graph was declared without.
+    /// The graph does not declare that its shapes may be overridden.
     #[error("the graph is declared for its own shapes alone")]
     NotDeclared,
-    /// A uid that is no tensor's.
+    /// A uid that no tensor has.
     #[error("the graph has no tensor with uid {0}")]
     Unknown(i64),
-    /// A tensor that is in no buffer.
+    /// A tensor that is not in a buffer.
     #[error("{tensor} is in no buffer, so it cannot be given another shape")]
     NoBuffer {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor with two shapes.
+    /// A tensor for which two shapes are given.
     #[error("{tensor} is given two shapes")]
     Twice {
         /// The tensor.
         tensor: String,
     },
-    /// Another rank.
+    /// A shape of another rank than the declared one.
     #[error("{tensor} has rank {declared}, and is given {dims} extents and {strides} strides")]
     Rank {
         /// The tensor.
         tensor: String,
         /// Its rank.
         declared: usize,
-        /// Extents that were given.
+        /// Number of extents that were given.
         dims: usize,
-        /// Strides that were given.
+        /// Number of strides that were given.
         strides: usize,
     },
-    /// An extent that is not from 1 to the declared one.
+    /// An extent below 1 or above the declared one.
     #[error("{tensor}: extent {given} along axis {axis} is not from 1 to the declared {declared}")]
     Extent {
         /// The tensor.
         tensor: String,
         /// The axis.
         axis: usize,
-        /// The extent.
+        /// The given extent.
         given: i64,
-        /// The largest.
+        /// The declared extent, which is the largest allowed.
         declared: i64,
     },
     /// A stride that is not positive where the declared one is.
@@ -77,38 +78,39 @@ pub enum OverrideError {
         tensor: String,
         /// The axis.
         axis: usize,
-        /// The stride.
+        /// The given stride.
         given: i64,
     },
-    /// Strides that order the axes in another way.
+    /// Strides that order the axes differently from the declared ones.
     #[error("{tensor}: strides {given:?} are not in the memory order of the declared {declared:?}")]
     Order {
         /// The tensor.
         tensor: String,
-        /// The strides.
+        /// The given strides.
         given: Vec<i64>,
-        /// The declared ones.
+        /// The declared strides.
         declared: Vec<i64>,
     },
-    /// A virtual tensor whose extents do not follow from the others.
+    /// A virtual tensor whose extents do not follow from those of other tensors.
     #[error("with these shapes {tensor} may have several extents, and nothing that reads it says which")]
     Ambiguous {
         /// The tensor.
         tensor: String,
     },
-    /// Shapes that do not fit each other.
+    /// Shapes that are inconsistent with each other.
     #[error("with these shapes the graph is not valid: {0}")]
     Graph(#[from] GraphError),
 }
 
 impl Graph {
-    /// The graph with other shapes, valid and for these shapes alone. The rules are those of
-    /// hipDNN's front end (`validateGraphBackedOverrideArguments`), which hosts need not have kept
-    /// to.
+    /// Returns the graph with these shapes, validated and no longer open to overrides. The rules
+    /// are those of hipDNN's front end (`validateGraphBackedOverrideArguments`), which hosts may
+    /// have bypassed.
     ///
     /// # Errors
     ///
-    /// The first override that breaks a rule, or what is not valid with them.
+    /// Returns the first override that breaks a rule, or the first fault of the graph with these
+    /// shapes.
     pub fn with_shapes(&self, overrides: &[ShapeOverride<'_>]) -> Result<Graph, OverrideError> {
         if !self.override_shapes {
             return Err(OverrideError::NotDeclared);
@@ -151,8 +153,7 @@ impl Graph {
         Err(choices.unknown())
     }
 
-    /// The graph with virtual tensors whose shapes follow from those of the others, if it is valid
-    /// then.
+    /// Returns the graph with inferred shapes of its virtual tensors, if it is valid with them.
     fn inferred_by(&self, declared: &Graph, choices: &mut Choices) -> Result<Graph, OverrideError> {
         let mut graph = self.clone();
         for position in 0..graph.nodes.len() {
@@ -162,8 +163,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Gives the virtual tensors that a node writes the shapes that follow from what it reads, if
-    /// that has others than declared.
+    /// Infers the shapes of the virtual tensors that a node writes. A tensor whose extents stay as
+    /// declared keeps its declared strides.
     fn infer_virtual(&mut self, declared: &Graph, position: usize, choices: &mut Choices) {
         let Some(node) = declared.nodes.get(position) else {
             return;
@@ -186,8 +187,8 @@ impl Graph {
         }
     }
 
-    /// The extents of what `node` writes to `field`. `None` if they do not follow: the declared
-    /// ones stay, and validation decides.
+    /// Returns the extents of the tensor that `node` writes to `field`. `None` if they cannot be
+    /// inferred: the tensor then keeps its declared extents, and validation decides.
     fn inferred(
         &self,
         declared: &Graph,
@@ -196,7 +197,7 @@ impl Graph {
         choices: &mut Choices,
     ) -> Option<Vec<i64>> {
         let dims = |id: TensorId| self.tensor(id).map(|tensor| tensor.dims.as_slice());
-        // An axis that has the extent of an operand's axis follows it.
+        // An axis with the same declared extent as the operand's axis follows that axis.
         let follow = |id: TensorId| {
             let (before, now) = (declared.tensor(id)?, dims(id)?);
             let axes = old.dims.iter().zip(before.dims.iter().zip(now));
@@ -213,7 +214,7 @@ impl Graph {
                     before = broadcast_dims(&before, &declared.tensor(id)?.dims)?;
                     now = broadcast_dims(&now, dims(id)?)?;
                 }
-                // The output may be larger than all operands.
+                // The output may have more axes, or larger extents, than all operands.
                 let missing = old.dims.len().checked_sub(now.len())?;
                 let follows = |(axis, &old): (usize, &i64)| {
                     let operand = axis
@@ -307,8 +308,9 @@ impl Graph {
         }
     }
 
-    /// What a window makes `dy` of: a choice for each axis along which there are several. Along an
-    /// axis that no buffer has otherwise than declared, it is as declared.
+    /// Returns the extents of the tensor from which a window makes `dy`, with a choice for each
+    /// axis along which several extents are possible. An axis that no buffer overrides keeps its
+    /// declared extent.
     fn unpooled(
         &self,
         declared: &Graph,
@@ -336,23 +338,24 @@ impl Graph {
     }
 }
 
-/// Which extent is tried for each axis that may have several, in the order in which the axes are
-/// met.
+/// The extent that is tried for each axis that may have several, in the order in which the axes are
+/// visited.
 #[derive(Debug, Default)]
 struct Choices {
-    /// For each: which of how many.
+    /// For each such axis: the index of the extent that is tried, and the number of possible
+    /// extents.
     chosen: Vec<[i64; 2]>,
-    /// How many were met in this turn.
+    /// Number of such axes visited in the current round.
     met: usize,
-    /// The tensor that the last one belongs to.
+    /// Label of the tensor of the last axis added to `chosen`.
     tensor: String,
 }
 
 impl Choices {
-    /// Turns, at most.
+    /// Maximum number of rounds.
     const MOST: usize = 256;
 
-    /// The extent, of those from the least to the most.
+    /// Returns the extent to try in this round, from `least` to `most`.
     fn of(&mut self, tensor: &Tensor, [least, most]: [i64; 2]) -> Option<i64> {
         let count = most.saturating_sub(least).saturating_add(1);
         if count <= 1 {
@@ -367,7 +370,7 @@ impl Choices {
         least.checked_add(which)
     }
 
-    /// Goes on to the next choice; `false` if there is none.
+    /// Advances to the next combination of extents; returns `false` if none is left.
     fn next(&mut self) -> bool {
         self.met = 0;
         while let Some([which, count]) = self.chosen.pop() {
@@ -407,7 +410,7 @@ fn check(tensor: &Tensor, shape: &ShapeOverride<'_>) -> Result<(), OverrideError
         }
     }
     for (axis, (&given, &declared)) in strides.iter().zip(&tensor.strides).enumerate() {
-        // An axis that is declared to repeat may go on repeating.
+        // An axis that is declared as broadcast (stride 0) may stay so.
         if given < 1 && (given, declared) != (0, 0) {
             return Err(OverrideError::Stride {
                 tensor: tensor.to_string(),
@@ -434,7 +437,7 @@ fn check(tensor: &Tensor, shape: &ShapeOverride<'_>) -> Result<(), OverrideError
     Ok(())
 }
 
-/// Strides without gaps, in the memory order of `order`.
+/// Returns packed strides in the memory order of the strides `order`.
 fn packed_like(dims: &[i64], order: &[i64]) -> Vec<i64> {
     let mut axes: Vec<usize> = (0..dims.len()).collect();
     axes.sort_by_key(|&axis| std::cmp::Reverse(order.get(axis).copied().unwrap_or(0)));
@@ -459,7 +462,7 @@ fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeome
     }
 }
 
-/// The extents of the output of a window over `x`, with `channels` channels.
+/// Returns the extents of the output of a window over `x`, with `channels` channels.
 fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
     let mut dims = vec![*x.first()?, channels];
     for (axis, (&extent, &window)) in x.get(2..)?.iter().zip(window).enumerate() {
@@ -469,7 +472,7 @@ fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> 
     Some(dims)
 }
 
-/// Both paddings, the stride and the dilation of a spatial axis.
+/// Returns the padding before, the padding after, the stride and the dilation of a spatial axis.
 fn along(geometry: &ConvGeometry, axis: usize) -> Option<[i64; 4]> {
     let ConvGeometry {
         pre_padding,

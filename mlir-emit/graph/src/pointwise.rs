@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// Declares the modes with their wire value, schema name, number of operands and meaning.
 macro_rules! modes {
     ($($value:literal $name:literal $variant:ident $arity:literal $doc:literal,)*) => {
-        /// What a pointwise operation computes, with x, y, z for its operands in order.
+        /// The function of a pointwise operation, with x, y, z for its operands in order.
         ///
-        /// The gradients take (dy, x) in this order, see `BACKWARD_OPERANDS` in the lowering for
-        /// the evidence; `SELECT_OPERANDS` and `ADD_SQUARE_OPERANDS` there have that of two other
+        /// The gradients take (dy, x) in this order: `BACKWARD_OPERANDS` in the lowering states the
+        /// evidence. `SELECT_OPERANDS` and `ADD_SQUARE_OPERANDS` there state that for two other
         /// modes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum PointwiseMode {
@@ -20,25 +20,25 @@ macro_rules! modes {
             /// Every mode, in the order of the wire format.
             pub const ALL: &'static [PointwiseMode] = &[$(PointwiseMode::$variant),*];
 
-            /// The mode's number in the schema.
+            /// Returns the mode's number in the schema.
             #[must_use]
             pub const fn wire_value(self) -> i8 {
                 match self { $(PointwiseMode::$variant => $value,)* }
             }
 
-            /// The mode with this number in the schema.
+            /// Returns the mode with this number in the schema.
             #[must_use]
             pub const fn from_wire_value(value: i8) -> Option<Self> {
                 match value { $($value => Some(PointwiseMode::$variant),)* _ => None }
             }
 
-            /// The mode's name in the schema.
+            /// Returns the mode's name in the schema.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(PointwiseMode::$variant => $name,)* }
             }
 
-            /// How many tensors it reads: 1, 2 or 3.
+            /// Returns the number of operands: 1, 2 or 3.
             #[must_use]
             pub const fn arity(self) -> usize {
                 match self { $(PointwiseMode::$variant => $arity,)* }
@@ -98,7 +98,7 @@ modes! {
 }
 
 impl PointwiseMode {
-    /// Whether `parameter` means something to this mode.
+    /// Returns true if this mode has the parameter.
     #[must_use]
     pub const fn takes(self, parameter: PointwiseParameter) -> bool {
         use PointwiseMode::{EluBwd, EluFwd, GenIndex, ReluBwd, ReluFwd, SoftplusBwd, SoftplusFwd, SwishBwd, SwishFwd};
@@ -127,10 +127,10 @@ pub enum PointwiseParameter {
     Axis,
 }
 
-/// One operation on each element, with operands broadcast as NumPy does.
+/// An elementwise operation, with operands broadcast as in NumPy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pointwise {
-    /// What is computed.
+    /// The function.
     pub mode: PointwiseMode,
     /// First operand, x.
     pub in_0: TensorId,
@@ -140,26 +140,26 @@ pub struct Pointwise {
     pub in_2: Option<TensorId>,
     /// Result.
     pub out_0: TensorId,
-    /// Where RELU's line begins; 0 if absent.
+    /// The lower clip of RELU, below which it is linear; 0 if absent.
     pub relu_lower_clip: Option<f32>,
-    /// RELU's largest result; none if absent.
+    /// The upper clip of RELU; unbounded if absent.
     pub relu_upper_clip: Option<f32>,
-    /// Slope of RELU's line below the lower clip; 0 if absent.
+    /// Slope of RELU below the lower clip; 0 if absent.
     pub relu_lower_clip_slope: Option<f32>,
-    /// The axis of GEN_INDEX.
+    /// The axis whose index GEN_INDEX returns.
     pub axis: Option<i64>,
-    /// Factor inside swish's sigmoid; 1 if absent.
+    /// Factor beta in x sigmoid(beta x) of swish; 1 if absent.
     pub swish_beta: Option<f32>,
-    /// ELU's limit below zero; 1 if absent.
+    /// Factor alpha in alpha (exp(x) - 1), the negative branch of ELU; 1 if absent.
     pub elu_alpha: Option<f32>,
-    /// Sharpness of softplus; 1 if absent.
+    /// Factor beta in log(1 + exp(beta x)) / beta of softplus; 1 if absent.
     pub softplus_beta: Option<f32>,
 }
 
 crate::visit::visitors!(Pointwise, reads { in_0, in_1, in_2 }, writes { out_0 });
 
 impl Pointwise {
-    /// An operation without parameters.
+    /// Returns an operation without parameters.
     #[must_use]
     pub const fn new(
         mode: PointwiseMode,
@@ -184,7 +184,7 @@ impl Pointwise {
         }
     }
 
-    /// The parameters that are set, with the schema's name of each.
+    /// Returns the parameters that are set, each with its name in the schema.
     pub fn parameters(&self) -> impl Iterator<Item = (PointwiseParameter, &'static str)> {
         [
             (

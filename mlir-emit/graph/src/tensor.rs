@@ -1,20 +1,20 @@
-//! Graphs, nodes and tensors as they were decoded, before normalisation.
+//! Graphs, nodes and tensors as decoded, before normalisation.
 
 use crate::dtype::{DataType, Scalar};
 use crate::op::Op;
 use crate::tensor_id::TensorId;
 use std::fmt;
 
-/// Where a tensor's data is.
+/// The storage of a tensor's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorKind {
     /// A buffer that the caller passes to each execution.
     Buffer,
-    /// Nowhere: an intermediate result.
+    /// An intermediate result without memory.
     Virtual,
-    /// In the graph: one value, for every element.
+    /// A value stored in the graph, which all elements have.
     Constant(Scalar),
-    /// On the host at execution: one value read through a host pointer.
+    /// A single value that is read through a host pointer at execution.
     RuntimeScalar,
 }
 
@@ -23,15 +23,15 @@ pub enum TensorKind {
 pub struct Tensor {
     /// The caller's name for the tensor's data.
     pub uid: i64,
-    /// A label for people.
+    /// A label for messages.
     pub name: String,
     /// Element type.
     pub dtype: DataType,
     /// Logical extents: N, C, then spatial (or batch, then matrix).
     pub dims: Vec<i64>,
-    /// Distance in elements between neighbours along each dimension; 0 repeats.
+    /// Distance in elements between neighbours along each dimension; 0 broadcasts.
     pub strides: Vec<i64>,
-    /// Where the data is.
+    /// Storage of the data.
     pub kind: TensorKind,
     /// The tensor of row offsets, if this tensor is ragged.
     pub ragged_offset: Option<TensorId>,
@@ -57,23 +57,23 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// One operation of a graph.
+/// A label for messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// A label for people.
     pub name: String,
     /// The type in which the operation is computed.
     pub compute: DataType,
-    /// What is computed, from which tensors.
+    /// The operation and its operands.
     pub op: Op,
 }
 
 /// A decoded operation graph.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Graph {
-    /// A label for people.
+    /// A label for messages.
     pub name: String,
-    /// All tensors; [`TensorId`] is the position here.
+    /// All tensors; a [`TensorId`] is an index into this list.
     pub tensors: Vec<Tensor>,
     /// All operations; in topological order once validated.
     pub nodes: Vec<Node>,
@@ -84,7 +84,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The tensor at `id`, if there is one.
+    /// Returns the tensor at `id`, if it exists.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<&Tensor> {
         self.tensors.get(id.index())

@@ -1,4 +1,4 @@
-//! How operations name their tensors.
+//! References from operations to tensors.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct TensorId(pub u32);
 
 impl TensorId {
-    /// The position as an index into [`Graph::tensors`](crate::Graph::tensors).
+    /// Returns the position as an index into [`Graph::tensors`](crate::Graph::tensors).
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize

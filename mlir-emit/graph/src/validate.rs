@@ -1,9 +1,9 @@
 //! Proves a graph well formed and puts its nodes in topological order.
 //!
-//! Once [`Graph::validate`] passes, every tensor position is in range, every extent and span fits
-//! an `i64`, every read tensor has one definition before its use, and shapes and attributes of
-//! every operation agree, custom operations excepted. Later stages rely on this and may decline,
-//! but need not doubt.
+//! Once [`Graph::validate`] has passed, every tensor index is in range, every extent and span fits
+//! an `i64`, every tensor that is read has one definition before its use, and the shapes and
+//! attributes of every operation are consistent, except for custom operations. Later stages rely on
+//! these properties: they may decline a graph, but need not check again.
 
 use crate::{
     Graph, GraphError, MAX_GRAPH_SIZE, MAX_RANK, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind,
@@ -14,12 +14,12 @@ use crate::{
 const MAX_TENSOR_BYTES: i64 = 1 << 46;
 
 impl Graph {
-    /// Checks everything that can be known without lowering, and sorts the nodes topologically
-    /// (stable: nodes keep their order where it is free).
+    /// Checks everything that does not depend on the lowering, and sorts the nodes topologically.
+    /// The sort is stable: independent nodes keep their order.
     ///
     /// # Errors
     ///
-    /// The first fault found, naming the tensor or node.
+    /// Returns the first fault found, which names the tensor or node.
     pub fn validate(&mut self) -> Result<(), GraphError> {
         limit("nodes", self.nodes.len())?;
         limit("tensors", self.tensors.len())?;
@@ -57,7 +57,7 @@ impl Graph {
         }
     }
 
-    /// Checks every tensor position and finds the node that writes each tensor.
+    /// Checks that every tensor index is in range, and returns the node that writes each tensor.
     fn check_references(&self) -> Result<Vec<Option<usize>>, GraphError> {
         let mut writers: Vec<Option<usize>> = vec![None; self.tensors.len()];
         for (position, node) in self.nodes.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Graph {
         Ok(writers)
     }
 
-    /// Kahn's algorithm, always taking the first node that is ready.
+    /// Sorts the nodes by Kahn's algorithm, always taking the first node that is ready.
     fn sort(&mut self, writers: &[Option<usize>]) -> Result<(), GraphError> {
         let writer = |id: TensorId| writers.get(id.index()).copied().flatten();
         let count = self.nodes.len();
@@ -160,12 +160,13 @@ impl Graph {
         Ok(())
     }
 
-    /// Names a node of a cycle, given what is left of `waits_for` once every node that can run has
-    /// run.
+    /// Returns an error that names a node of a cycle, given the remaining counts of `waits_for`
+    /// after every node that can run has run.
     fn cycle(&self, waits_for: &[usize], writer: &dyn Fn(TensorId) -> Option<usize>) -> GraphError {
         let is_stuck = |position: usize| waits_for.get(position).is_some_and(|waits| *waits > 0);
-        // A stuck node may only wait behind a cycle. Each waits for another stuck one: going back,
-        // a node comes twice.
+        // A stuck node may be behind a cycle without being part of it. Every stuck node waits for
+        // another stuck node, so following these backwards reaches some node twice: that node is on
+        // a cycle.
         let mut visited = vec![false; waits_for.len()];
         let mut position = waits_for.iter().position(|waits| *waits > 0).unwrap_or_default();
         while let Some(seen @ false) = visited.get_mut(position) {
@@ -198,7 +199,7 @@ impl Graph {
         if stores { Ok(()) } else { Err(GraphError::NoOutput) }
     }
 
-    /// Shapes and attributes of one operation, by the rules in [`shapes`](crate::shapes).
+    /// Checks the shapes and attributes of one operation by the rules in [`shapes`](crate::shapes).
     fn check_operation(&self, position: usize) -> Result<(), GraphError> {
         let Some(node) = self.nodes.get(position) else {
             return Ok(());
@@ -226,12 +227,12 @@ impl Graph {
             Op::RmsNormBackward(op) => self.check_rms_norm_backward(position, op),
             Op::Sdpa(op) => self.check_sdpa(position, op),
             Op::SdpaBackward(op) => self.check_sdpa_backward(position, op),
-            // Only the owner of its id knows what its tensors have to be.
+            // Only the plugin that owns the id knows the rules for its tensors.
             Op::CustomOp(_) => Ok(()),
         }
     }
 
-    /// What no version of the rules can allow.
+    /// Returns an error that no version of the rules can allow.
     pub(crate) fn contradiction(&self, position: usize, what: String) -> GraphError {
         GraphError::Contradiction {
             node: self.node_label(position),
@@ -239,7 +240,7 @@ impl Graph {
         }
     }
 
-    /// What the rules of today do not allow.
+    /// Returns an error that the current rules do not allow, though others might.
     pub(crate) fn attribute(&self, position: usize, what: String) -> GraphError {
         GraphError::Attribute {
             node: self.node_label(position),
@@ -293,7 +294,7 @@ impl Graph {
                     rank.saturating_sub(1),
                     op.axis
                 );
-                // From the last one backwards, some count below 0.
+                // Some libraries use negative axes, which count backwards from the last axis.
                 return Err(match op.axis {
                     Some(..0) => self.attribute(position, what),
                     _ => self.contradiction(position, what),
@@ -360,8 +361,8 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
             });
         }
     }
-    // Both the span in memory and the number of elements (larger where strides repeat) must be
-    // addressable.
+    // Both the span in memory and the number of elements (larger where an axis has stride 0) must
+    // be addressable.
     let elements = tensor
         .dims
         .iter()
@@ -398,8 +399,8 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Whether two elements may share an address. Exact for layouts whose strides nest, which is all
-/// that anyone writes to; anything else counts as overlapping.
+/// Returns true if two elements may share an address. Exact if the strides nest, as in all layouts
+/// that are used for outputs; any other layout counts as overlapping.
 fn overlaps(dims: &[i64], strides: &[i64]) -> bool {
     let mut axes: Vec<(i64, i64)> = dims
         .iter()

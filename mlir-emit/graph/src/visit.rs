@@ -2,7 +2,7 @@
 
 use crate::tensor_id::TensorId;
 
-/// A field of an operation that names tensors: one, perhaps one, or several.
+/// A field of an operation that refers to tensors: one, at most one, or several.
 pub(crate) trait TensorField {
     fn visit(&self, visit: &mut dyn FnMut(TensorId));
     fn renumber(&mut self, to: &mut dyn FnMut(TensorId) -> TensorId);
@@ -51,7 +51,7 @@ macro_rules! visitors {
                 $($crate::visit::TensorField::visit(&self.$output, &mut |id| visit(stringify!($output), id));)*
             }
 
-            /// Replaces every tensor by what `to` gives for it.
+            /// Replaces every tensor by the result of `to` for it.
             pub fn renumber(&mut self, to: &mut dyn FnMut(TensorId) -> TensorId) {
                 $($crate::visit::TensorField::renumber(&mut self.$input, to);)*
                 $($crate::visit::TensorField::renumber(&mut self.$output, to);)*

@@ -1,4 +1,4 @@
-//! Which attentions are malformed, and that the error names node and tensor.
+//! Attention graphs that validation rejects, with errors that name the node and the tensor.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -34,7 +34,7 @@ fn fails(message: &str, mut graph: Graph) {
 
 type Set = Box<dyn FnOnce(&mut GraphBuilder, &mut Sdpa)>;
 
-/// A tensor for a field.
+/// Returns a change that adds a buffer and passes it to `set`.
 fn with(dtype: DataType, dims: &'static [i64], set: fn(&mut Sdpa, TensorId)) -> Set {
     Box::new(move |b, op| {
         let id = b.buffer("t", dtype, dims);

@@ -1,5 +1,6 @@
-//! Which graphs are malformed, and which only break rules of today: what a newer hipDNN may mean is
-//! declined, as hipDNN asks the next engine only then.
+//! Classification of faults: malformed graphs, and graphs that break only current rules. The latter
+//! are declined, because a newer hipDNN may give them a meaning, and hipDNN asks the next engine
+//! only after a decline.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -36,7 +37,7 @@ fn check(name: &str, mut graph: Graph, is_malformed: bool) {
     assert_eq!(error.is_malformed(), is_malformed, "{name}: {error}");
 }
 
-/// What concerns the graph as such, whatever its operations.
+/// Faults of the graph as such, independent of its operations.
 #[test]
 fn of_graphs_and_tensors() {
     let changes: [(&str, bool, Change); 25] = [
@@ -124,7 +125,7 @@ fn of_pointwise_operations() {
     }
 }
 
-/// One node over tensors with these dims.
+/// Returns a graph of one node over tensors with these dims.
 fn one<O: Into<Op>>(dims: &[&[i64]], op: impl FnOnce(&[TensorId]) -> O) -> Graph {
     let mut b = GraphBuilder::new("one");
     let ids: Vec<TensorId> = dims.iter().map(|dims| b.buffer("", F32, dims)).collect();
@@ -223,8 +224,8 @@ fn of_reductions_and_pooling() {
     check("no step", pool(&x, &y, |op| op.stride[0] = 0), MALFORMED);
 }
 
-/// Versions add what these rules forbid: lengths of other types, masks of other ranks, statistics
-/// of some kinds alone.
+/// Newer versions of hipDNN may allow what these rules forbid: sequence lengths of other types,
+/// masks of other ranks, only some of the statistics.
 #[test]
 fn of_normalizations_and_attention() {
     let norm = |dims: [&[i64]; 5]| {

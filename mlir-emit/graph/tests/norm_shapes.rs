@@ -1,4 +1,4 @@
-//! Which normalizations are malformed, and that the error names node and tensor.
+//! Normalizations that validation rejects, with errors that name the node and the tensor.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -6,7 +6,8 @@ use rotini_graph::*;
 
 const F32: DataType = DataType::F32;
 
-/// A node over tensors of these dims, which are its fields in order.
+/// Returns a graph of one node over tensors with these dims, which `op` assigns to the node's
+/// fields.
 fn node(dims: &[&[i64]], op: impl FnOnce(&[TensorId]) -> Op) -> Graph {
     let mut b = GraphBuilder::new("");
     let ids: Vec<TensorId> = (0..dims.len())

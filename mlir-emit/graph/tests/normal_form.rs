@@ -1,7 +1,7 @@
-//! What is in a graph's identity and what is not.
+//! Tests which properties of a graph are part of its identity.
 //!
-//! That every attribute of every operation is in it is tested where graphs of every operation are
-//! made, with the wire format.
+//! That every attribute of every operation is part of it is tested with the wire format, where
+//! graphs of every operation are generated.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -14,8 +14,8 @@ fn key(graph: &Graph) -> Vec<u8> {
     graph.normalise().0.canonical_bytes().unwrap()
 }
 
-/// Convolution, bias and RELU stored, and its SWISH stored too: a constant, virtual tensors, two
-/// outputs.
+/// Returns a convolution with bias and RELU, which is stored, and a SWISH of the biased result,
+/// which is stored too: a constant, virtual tensors, two outputs.
 fn base() -> Graph {
     let mut b = GraphBuilder::new("base");
     let x = b.buffer_channels_last("x", DataType::F16, &[2, 4, 8, 8]);
@@ -48,7 +48,7 @@ fn conv(graph: &mut Graph) -> &mut ConvFprop {
     }
 }
 
-/// The graph with its tensors in another order.
+/// Reorders the tensors of a graph.
 fn reorder(graph: &mut Graph, order: &[usize]) {
     let mut to = vec![TensorId(0); order.len()];
     for (new, &old) in order.iter().enumerate() {
@@ -94,7 +94,7 @@ proptest! {
         graph.min_api_version = min_api_version;
         prop_assert_eq!(key(&graph), key(&expected));
 
-        // The same slots, under the names that this caller gave.
+        // The slots are the same; their uids are those of the reordered graph.
         let (_, bindings) = graph.normalise();
         let (_, expected_bindings) = expected.normalise();
         let original = |uid: i64| {
@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// Checks that a change of `base` leaves its identity alone.
+/// Checks that a change of `base` keeps its identity.
 #[track_caller]
 fn same(change: impl FnOnce(&mut Graph)) {
     let mut graph = base();
@@ -146,7 +146,7 @@ fn strides_of_constants_do_not_count() {
 
 #[test]
 fn strides_count() {
-    // Channels first instead of last, then rows with a gap, then a repeated input.
+    // Channels first instead of last, then padded rows, then an input broadcast over the batch.
     differs(|graph| graph.tensors[0].strides = vec![256, 64, 8, 1]);
     differs(|graph| graph.tensors[0].strides = vec![512, 1, 64, 4]);
     differs(|graph| graph.tensors[0].strides = vec![0, 1, 32, 4]);
@@ -160,7 +160,7 @@ fn dims_count() {
             graph.tensors[index].dims[0] = 3;
         }
     });
-    // A bias of one value for all channels.
+    // A bias with one value for all channels.
     differs(|graph| graph.tensors[2].dims[1] = 1);
 }
 
@@ -194,7 +194,8 @@ fn what_the_caller_promises_counts() {
 #[test]
 fn attributes_count() {
     differs(|graph| conv(graph).geometry.mode = ConvMode::Convolution);
-    // The same shapes by other paddings, and by a dilation with its padding.
+    // The same shapes with another distribution of the padding, and with a dilation and matching
+    // padding.
     differs(|graph| {
         conv(graph).geometry.pre_padding = vec![2, 1];
         conv(graph).geometry.post_padding = vec![0, 1];
@@ -213,7 +214,7 @@ fn attributes_count() {
 
 #[test]
 fn wiring_counts() {
-    // Operands exchanged; the same operand twice; RELU of what comes before the bias.
+    // Exchanged operands; the same operand twice; RELU of the value before the bias.
     differs(|graph| {
         let op = pointwise(graph, 3);
         (op.in_0, op.in_1) = (op.in_1.unwrap(), Some(op.in_0));
@@ -222,8 +223,8 @@ fn wiring_counts() {
     differs(|graph| pointwise(graph, 2).in_0 = TensorId(4));
 }
 
-/// The bindings alone identify the buffers: if two buffers are exchanged, the kernel is the same
-/// and is called differently.
+/// The bindings alone identify the buffers: exchanging two buffers leaves the kernel unchanged and
+/// changes only its arguments.
 #[test]
 fn bindings_follow_the_uids() {
     let (normal, bindings) = base().normalise();
@@ -243,8 +244,8 @@ fn bindings_follow_the_uids() {
     assert_eq!(bindings_2.uids, [1, 2, 3, 9, 8]);
 }
 
-/// Nodes in another order that is as good become the same graph once sorted, if the order is forced
-/// by their tensors.
+/// Nodes in an equivalent order give the same graph after sorting, if their tensors determine the
+/// order.
 #[test]
 fn order_of_nodes_does_not_count_in_a_chain() {
     let mut b = GraphBuilder::new("chain");

@@ -1,5 +1,5 @@
-//! Shapes of virtual tensors that follow from those of an execution. What is executed is compared
-//! with more in the suites.
+//! Inference of the shapes of virtual tensors from those given at execution. The conformance suites
+//! compare the results of executions.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -11,7 +11,7 @@ use rotini_graph::{
 
 const F32: DataType = DataType::F32;
 
-/// A graph that is declared for the largest shapes.
+/// Returns a graph whose shapes are declared as upper bounds.
 fn declared(builder: GraphBuilder) -> Graph {
     let mut graph = builder.build();
     graph.override_shapes = true;
@@ -19,7 +19,7 @@ fn declared(builder: GraphBuilder) -> Graph {
     graph
 }
 
-/// The graph with packed buffers of other extents.
+/// Returns the graph with packed buffers of other extents.
 fn with(graph: &Graph, shapes: &[(TensorId, &[i64])]) -> Result<Graph, OverrideError> {
     let packed = |dims: &[i64]| -> Vec<i64> {
         let behind = |axis: usize| dims[axis + 1..].iter().product();
@@ -87,14 +87,14 @@ fn pooling_and_its_gradient() {
     let graph = declared(b);
     let small = with(&graph, &[(x, &[1, 3, 9, 6]), (y, &[1, 3, 9, 6])]).unwrap();
     assert_eq!(dims(&small, pooled), [1, 3, 4, 3]);
-    // The ninth row is in no window: only the declared extent tells that it is there.
+    // The ninth row is in no window: only the declared extent shows that the row exists.
     assert_eq!(dims(&small, dx), [1, 3, 9, 6]);
-    // Three come from 6 rows and from 7: what is added to them says which.
+    // Both 6 and 7 rows are pooled to three: the addition determines which.
     for rows in [6, 7] {
         let small = with(&graph, &[(x, &[1, 3, rows, 6]), (y, &[1, 3, rows, 6])]).unwrap();
         assert_eq!(dims(&small, dx), [1, 3, rows, 6]);
     }
-    // The pooled rows are four as before, but of 8.
+    // The pooled tensor has four rows as before, but the input has 8.
     let small = with(&graph, &[(x, &[1, 3, 8, 6]), (y, &[1, 3, 8, 6])]).unwrap();
     assert_eq!(dims(&small, dx), [1, 3, 8, 6]);
     assert!(!small.override_shapes);
@@ -114,7 +114,7 @@ fn gradients_of_strided_convolutions() {
     let graph = declared(b);
     let small = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 10, 5])]).unwrap();
     assert_eq!(dims(&small, dx), [1, 3, 10, 5]);
-    // Five rows come from nine, too, but not from eight.
+    // Nine rows give five rows of dy too, but eight do not.
     let other = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 9, 5])]).unwrap();
     assert_eq!(dims(&other, dx), [1, 3, 9, 5]);
     let wrong = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 8, 5])]).unwrap_err();
@@ -126,7 +126,8 @@ fn gradients_of_strided_convolutions() {
     );
 }
 
-/// A mean of 5 elements or of 6 is another: nothing says how many there are.
+/// The mean over 5 elements differs from that over 6, and nothing in the graph determines the
+/// number.
 #[test]
 fn extents_that_nothing_says_are_refused() {
     let mut b = GraphBuilder::new("mean of a gradient");
@@ -148,12 +149,12 @@ fn extents_that_nothing_says_are_refused() {
     let unknown = with(&graph, &[(dy, &[2, 1, 3, 4])]).unwrap_err();
     assert!(matches!(unknown, OverrideError::Ambiguous { .. }), "{unknown}");
     assert!(unknown.to_string().contains("'dx'"), "{unknown}");
-    // One image instead of two leaves the others as they are.
+    // One image instead of two leaves the other extents unchanged.
     let small = with(&graph, &[(dy, &[1, 1, 4, 4]), (y, &[1, 1, 1, 1])]).unwrap();
     assert_eq!(dims(&small, dx), [1, 1, 8, 8]);
 }
 
-/// Axes that the output has alone stay as they are declared.
+/// Axes that only the output has keep their declared extents.
 #[test]
 fn outputs_larger_than_their_operands() {
     let mut b = GraphBuilder::new("repeat");
@@ -179,7 +180,7 @@ fn only_what_is_declared_so_has_other_shapes() {
     assert_eq!(with(&graph, &[(x, &[5]), (y, &[5])]), Err(OverrideError::NotDeclared));
 }
 
-/// What is not an extent of the first operand follows from the operation.
+/// Extents that do not come from the first operand follow from the operation.
 #[test]
 fn filters_groups_and_scales() {
     let mut b = GraphBuilder::new("wgrad");
@@ -191,7 +192,7 @@ fn filters_groups_and_scales() {
     b.node("wgrad", F32, ConvWgrad { x, dy, dw, geometry });
     b.pointwise(F32, PointwiseMode::Abs, &[dw], out);
     let graph = declared(b);
-    // There are as many images as filters: less of the one is not less of the other.
+    // The number of images equals the number of filters: fewer images must not mean fewer filters.
     let small = with(&graph, &[(x, &[4, 32, 8, 8]), (dy, &[4, 16, 8, 8])]).unwrap();
     assert_eq!(dims(&small, dw), [16, 8, 3, 3]);
     let shapes: [(TensorId, &[i64]); 3] = [(x, &[4, 16, 8, 8]), (dy, &[4, 8, 8, 8]), (out, &[8, 4, 3, 3])];

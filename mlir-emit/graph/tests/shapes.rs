@@ -1,4 +1,4 @@
-//! Shapes and attributes of the operations beyond convolution forward and pointwise.
+//! Validation of shapes and attributes of operations other than forward convolution and pointwise.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -6,7 +6,7 @@ use rotini_graph::*;
 
 const F32: DataType = DataType::F32;
 
-/// Validates a graph of one node over the tensors (name, type, dims).
+/// Validates a graph of one node over tensors given as (name, type, dims).
 fn validate<O: Into<Op>>(
     tensors: &[(&str, DataType, &[i64])],
     op: impl FnOnce(&[TensorId]) -> O,
@@ -21,7 +21,7 @@ fn validate<O: Into<Op>>(
     b.build().validate().map_err(|error| error.to_string())
 }
 
-/// A message without the node that it starts with, which has to be there.
+/// Returns an error's message without the node's label, with which it must start.
 #[track_caller]
 fn message(result: Result<(), String>, kind: &str) -> String {
     let message = result.unwrap_err();
@@ -54,7 +54,7 @@ fn gradients_of_convolutions() {
         stride: vec![2, 2],
         ..ConvGeometry::same(2, 1)
     };
-    // Inputs of 7 and of 8 both lead to an output of 4.
+    // Input extents 7 and 8 both lead to output extent 4.
     dgrad(&[2, 6, 4, 4], &[6, 2, 3, 3], &[2, 4, 7, 8], strided()).unwrap();
     wgrad(&[2, 4, 7, 8], &[2, 6, 4, 4], &[6, 2, 3, 3], strided()).unwrap();
 
@@ -158,12 +158,12 @@ fn reductions() {
         fails(&[1, 4], &[3, 1]),
         "tensor 'y' (uid 2) has extent 3 along axis 0, but tensor 'x' (uid 1) has 1: only that and 1 are possible"
     );
-    // One element is reduced to itself.
+    // An axis of extent 1 may be reduced to itself.
     reduction(&[1, 4], &[1, 4]).unwrap();
     reduction(&[3, 1], &[3, 1]).unwrap();
 }
 
-/// Pools 5 by 5 to 3 by 3.
+/// Returns a pooling of 5 by 5 to 3 by 3.
 fn pooling() -> ResampleFwd {
     ResampleFwd {
         x: TensorId(0),
@@ -179,7 +179,7 @@ fn pooling() -> ResampleFwd {
     }
 }
 
-/// Validates a change of the pooling, with an index of a type in tensor 2.
+/// Validates a changed `pooling()`, with an index of type `index` as tensor 2.
 fn pool(x: &[i64], y: &[i64], index: DataType, change: impl FnOnce(&mut ResampleFwd)) -> Result<(), String> {
     let mut op = pooling();
     change(&mut op);

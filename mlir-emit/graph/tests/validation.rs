@@ -1,4 +1,4 @@
-//! What makes a graph malformed, and that the error names who is at fault.
+//! Validation errors, with the tensor or node that each names.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -149,9 +149,9 @@ fn sizes_of_tensors() {
     fails(overflow, x([2, 3, i64::MAX], [12, 4, 1]));
     fails(overflow, x([2, 3, 4], [i64::MAX, 4, 1]));
     fails(overflow, x([2, 3, 4], [i64::MAX / 2, i64::MAX / 2, 1]));
-    // Nothing is stored, but there are 2^80 elements.
+    // The tensor spans one element of memory, but has 2^80 elements.
     fails(overflow, x([1 << 40, 1 << 40, 1], [0, 0, 0]));
-    // Fits 64 bits, but no machine.
+    // The size fits 64 bits, but exceeds the limit for a tensor.
     fails(overflow, x([1 << 46, 1, 1], [1, 1, 1]));
 }
 
@@ -169,7 +169,7 @@ fn alignments_and_values() {
             x.kind = TensorKind::Constant(Scalar::float(1.0));
         }),
     );
-    // A type of codes has few integers, and a constant is not rounded to them.
+    // Types of codes represent few integers, and a constant must be exactly one of them.
     for (dtype, good, bad) in [
         (DataType::F8E4M3, [-448, 18], [17, 449]),
         (DataType::F8E4M3Fnuz, [240, 15], [-17, 256]),
@@ -235,7 +235,7 @@ fn outputs_must_not_overlap() {
     fails(overlap, y([0, 4, 1]));
     fails(overlap, y([12, 3, 1]));
     fails(overlap, y([1, 1, 1]));
-    // Gaps, and any order of axes, are fine; so is repeating an input.
+    // Gaps and any order of axes are allowed; so is an input with stride 0.
     for strides in [[24, 8, 2], [1, 2, 6], [100, 10, 1]] {
         let mut graph = base();
         graph.tensors[3].strides = strides.to_vec();
@@ -250,7 +250,7 @@ fn cycles() {
     fails("node 'ADD' (pointwise) is part of a cycle", |graph| {
         op(graph, 0).in_0 = TensorId(2);
     });
-    // ADD reads what RELU makes and RELU what ADD makes; ABS before them only waits.
+    // ADD and RELU read each other's results; ABS, which comes first, only depends on the cycle.
     let mut b = GraphBuilder::new("cycle");
     let [t, u] = ["t", "u"].map(|name| b.virtual_tensor(name, F32, &[4]));
     let y = b.buffer("y", F32, &[4]);
@@ -284,7 +284,7 @@ fn nodes_are_sorted_and_keep_their_order_where_it_is_free() {
     assert_eq!(graph, sorted, "validating again changes nothing");
 }
 
-/// A node waits for all that it reads, however late the last one comes.
+/// A node runs after all nodes that it reads from, including the one that runs last.
 #[test]
 fn a_join_comes_after_both_branches() {
     let mut b = GraphBuilder::new("diamond");
@@ -387,7 +387,7 @@ fn pointwise_operations() {
             graph.tensors[1].dims[1] = 2;
         },
     );
-    // An operand larger than the result: broadcasting is never of the result.
+    // The operand is larger than the result, and the result is never broadcast.
     fails(
         &add("tensor 'x' (uid 1) with dims [2, 3, 4] does not broadcast to [1, 3, 4]"),
         |graph| {

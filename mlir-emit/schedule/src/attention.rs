@@ -1,23 +1,23 @@
-//! Owns how attention is cut: which rows of scores a workgroup has, in which steps it goes over the
-//! keys, and in how many parts.
+//! Owns the tiling of attention: the rows of scores of a workgroup, the steps in which it goes over
+//! the keys, and the number of parts into which the keys are split.
 //!
-//! The compiler's form of one query has 16 workgroups or fewer that read all keys and values of a
-//! batch.
+//! Why the keys of a single query are split: the compiler's form of one query has 16 workgroups or
+//! fewer, which read all keys and values of a batch.
 
 use crate::Machine;
 use crate::gemm::INTRINSIC;
 
-/// How attention of many queries is cut.
+/// The tiling of an attention with many queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefill {
-    /// Subgroups of a workgroup.
+    /// Subgroups per workgroup.
     pub subgroups: u64,
-    /// Blocks of 16 queries of a subgroup.
+    /// Blocks of 16 queries per subgroup.
     pub blocks: u64,
 }
 
-/// Returns the cut of an attention with `queries` queries in each of `batches` batches and heads:
-/// as many queries per workgroup as still give every compute unit a workgroup.
+/// Returns the tiling of an attention with `queries` queries in each of `batches` batches and
+/// heads: the most queries per workgroup that still leave a workgroup for every compute unit.
 #[must_use]
 pub fn prefill(machine: &Machine, batches: u64, queries: u64) -> Prefill {
     let [most, least] = [2, 1].map(|blocks| Prefill { subgroups: 4, blocks });
@@ -26,20 +26,21 @@ pub fn prefill(machine: &Machine, batches: u64, queries: u64) -> Prefill {
 }
 
 impl Prefill {
-    /// Queries of a workgroup.
+    /// Returns the number of queries per workgroup.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.subgroups * self.blocks * INTRINSIC
     }
 
-    /// Returns the estimated time in ns. `batches`: batches times heads. `rows`: own rows of each
-    /// of them. `seen`: streamed rows of a head that one workgroup sees. `heads`: heads that a
-    /// workgroup goes over.
+    /// Returns the estimated time in ns.
+    ///
+    /// `batches`: batches times heads. `rows`: own rows in each of them. `seen`: streamed rows of a
+    /// head that are visible to one workgroup. `heads`: heads whose rows a workgroup streams.
     #[must_use]
     pub fn time(&self, machine: &Machine, [batches, rows]: [u64; 2], [seen, heads]: [u64; 2]) -> u64 {
-        /// The rows of a step, and the time in ns that a step takes where a workgroup has a compute
-        /// unit to itself: predicted for 1024 queries of 16 heads, and within a fifth of it for
-        /// gradients.
+        /// Rows of a step, and the time of a step in ns where a workgroup has a compute unit to
+        /// itself. The time was predicted for 1024 queries of 16 heads; for gradients it is within
+        /// a fifth of the prediction.
         const ROWS: u64 = 64;
         const STEP: u64 = 2000;
         let groups = batches.saturating_mul(rows.div_ceil(self.rows()));
@@ -50,22 +51,24 @@ impl Prefill {
 }
 
 /// Returns the estimated time in ns of an attention that stores its `scores` scores in memory, in
-/// four kernels: 12 bytes for each score at 4 TB/s. It is shorter than that of the single kernel
-/// where few workgroups would go over many keys: matrix products divide that work among more
-/// workgroups.
+/// four kernels: 12 bytes per score at 4 TB/s.
+///
+/// This form is faster than the single kernel where few workgroups would go over many keys, because
+/// matrix products divide that work among more workgroups.
 #[must_use]
 pub fn time_of_scores(scores: u64) -> u64 {
     in_memory(scores, 4, 3)
 }
 
-/// Returns the estimated time in ns of its gradients, in six kernels: 16 bytes for each score.
+/// Returns the estimated time in ns of the gradients of such an attention, in six kernels: 16 bytes
+/// per score.
 #[must_use]
 pub fn time_of_gradients(scores: u64) -> u64 {
     in_memory(scores, 6, 4)
 }
 
-/// Returns the time in ns of `kernels` launches and of `scores` scores, at `thousand` ns for each
-/// thousand scores.
+/// Returns the time in ns of `kernels` launches and of the memory traffic of `scores` scores, at
+/// `thousand` ns per thousand scores.
 fn in_memory(scores: u64, kernels: u64, thousand: u64) -> u64 {
     const KERNEL: u64 = 2500;
     (scores / 1000)
@@ -73,15 +76,17 @@ fn in_memory(scores: u64, kernels: u64, thousand: u64) -> u64 {
         .saturating_add(kernels.saturating_mul(KERNEL))
 }
 
-/// Keys that a subgroup of few queries multiplies at once.
+/// Keys that a subgroup multiplies in one step of an attention with few queries.
 pub const STEP: u64 = 32;
 
-/// Parts that are loaded at once when they are added.
+/// Maximum number of parts: the second kernel loads all of them before it adds the first.
 const MOST_PARTS: u64 = 32;
 
-/// Returns the number of parts that the keys are cut into, and the keys of a part; the last part
-/// may have fewer. Each of `batches` batches has at most 16 rows of scores, the rows of one matrix
-/// instruction. One subgroup goes over a part, and a second kernel adds the parts.
+/// Returns the number of parts into which the keys are split, and the number of keys per part, of
+/// which the last part may have fewer.
+///
+/// Each of `batches` batches has at most 16 rows of scores, the rows of one matrix instruction. One
+/// subgroup goes over a part, and a second kernel adds the parts.
 ///
 /// All SIMD units read at once, so the SIMD with the most keys determines the time.
 #[must_use]
@@ -124,7 +129,7 @@ mod tests {
         assert!(!is_slower(16, 1024, 32768, 32768));
         assert!(is_slower(8, 20, 32768, 32768));
         assert!(is_slower(1, 2048, 2048, 2048));
-        // A window.
+        // A sliding window.
         assert!(!is_slower(1, 2048, 2048, 127));
         let are_slower = |batches: u64, rows: u64| {
             let one = prefill(machine, batches, rows).time(machine, [batches, rows], [rows, 1]);

@@ -1,52 +1,52 @@
-//! Owns how the products that rotini writes as kernels are cut: tiles, subgroups, buffers in LDS,
-//! split-K parts.
+//! Owns the schedules of the matrix products that rotini writes as kernels: tiles, subgroups,
+//! buffers in LDS, split-K parts.
 //!
 //! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms
-//! of 16-bit floats. In each step it copies both factors' terms from memory to registers, while it
-//! multiplies what it copied before, and then to LDS.
+//! of 16-bit floats. In each step it loads the terms of both operands from memory to registers
+//! while it multiplies the terms of the previous step, and then stores the loaded terms to LDS.
 
 use crate::{Machine, known};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// Bytes of a row of LDS: terms of one step.
+/// Bytes of a row of an LDS tile: the terms of one step.
 pub const STEP_BYTES: u64 = 128;
 /// Rows and columns of a matrix instruction.
 pub const INTRINSIC: u64 = 16;
 /// Lanes of a subgroup.
 pub const LANES: u64 = 64;
-/// Bytes of LDS that a workgroup can have.
+/// Maximum bytes of LDS of a workgroup.
 const LDS: u64 = 65_536;
 
-/// How a product is cut.
+/// The schedule of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
     /// Rows and columns of a workgroup's tile.
     pub tile: [u64; 2],
-    /// Subgroups of a workgroup along both.
+    /// Subgroups of a workgroup along the tile's rows and columns.
     pub subgroups: [u64; 2],
     /// Buffers in LDS, each for one step of the sum: with two, one is filled while the other is
     /// read.
     pub buffers: u64,
-    /// Workgroups that share a sum. Their sums are added by another kernel.
+    /// Split-K parts: the workgroups that share a sum. A second kernel adds their partial sums.
     pub parts: u64,
 }
 
 impl Schedule {
-    /// Lanes of a workgroup.
+    /// Returns the number of lanes per workgroup.
     #[must_use]
     pub fn lanes(&self) -> u64 {
         LANES * self.subgroups[0] * self.subgroups[1]
     }
 
-    /// Bytes of LDS.
+    /// Returns the bytes of LDS per workgroup.
     #[must_use]
     pub fn lds(&self) -> u64 {
         (self.tile[0] + self.tile[1]) * STEP_BYTES * self.buffers
     }
 
-    /// Whether a kernel can be cut like this: subgroups have whole matrix instructions, and all
-    /// lanes the same share of each copy.
+    /// Returns whether a kernel can have this schedule: each subgroup has whole matrix
+    /// instructions, and all lanes have the same share of each copy.
     #[must_use]
     pub fn is_legal(&self) -> bool {
         let chunks = |rows: u64| rows * STEP_BYTES / 16;
@@ -66,21 +66,22 @@ impl Schedule {
             && self.tile.iter().all(|&rows| rows <= self.lanes() && chunks(rows).is_multiple_of(self.lanes()))
     }
 
-    /// Whether each part of a sum has a step.
+    /// Returns whether a launch can have the product's lanes, and each split-K part has at least
+    /// one step.
     #[must_use]
     pub fn fits(&self, problem: &Problem) -> bool {
         let steps = problem.depth.div_ceil(STEP_BYTES);
         self.can_be_launched(problem) && (self.parts == 1 || steps.div_ceil(self.parts) * (self.parts - 1) < steps)
     }
 
-    /// Whether there are no more lanes than a launch can have. Parts of a sum may be without a
-    /// step: they store zeros.
+    /// Returns whether a launch can have the product's lanes, fewer than 2^32. A split-K part may
+    /// be without a step: it stores zeros.
     #[must_use]
     pub fn can_be_launched(&self, problem: &Problem) -> bool {
         groups(problem, self).saturating_mul(self.lanes()) < 1 << 32
     }
 
-    /// A word for people: `128x64_2x2_b1`, with `_p4` for four parts.
+    /// Returns a readable name: `128x64_2x2_b1`, with `_p4` for four parts.
     #[must_use]
     pub fn word(&self) -> String {
         let ([rows, columns], [down, across]) = (self.tile, self.subgroups);
@@ -92,7 +93,7 @@ impl Schedule {
         format!("{rows}x{columns}_{down}x{across}_b{}{parts}", self.buffers)
     }
 
-    /// The schedule of a [`word`](Self::word), if it is legal.
+    /// Returns the schedule with this [`word`](Self::word), if it is legal.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let mut fields = word.split('_');
@@ -116,7 +117,7 @@ impl Schedule {
 }
 
 impl Default for Schedule {
-    /// The smallest.
+    /// Returns a schedule with one of the smallest tiles.
     fn default() -> Self {
         Schedule {
             tile: [32, 32],
@@ -127,7 +128,7 @@ impl Default for Schedule {
     }
 }
 
-/// What there is to choose from: tiles and subgroups, the largest first.
+/// The tiles and subgroups to choose from, the largest tiles first.
 const TILES: [([u64; 2], [u64; 2]); 17] = [
     ([256, 128], [4, 2]),
     ([128, 256], [2, 4]),
@@ -148,36 +149,36 @@ const TILES: [([u64; 2], [u64; 2]); 17] = [
     ([16, 64], [1, 2]),
 ];
 
-/// Numbers of parts that a sum may be cut into. From 32 on four lanes add them, so they are
-/// multiples of eight.
+/// Numbers of split-K parts to choose from. From 32 parts on, four lanes share the addition of a
+/// result, so these numbers are multiples of eight.
 pub const PARTS: [u64; 17] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 288];
-/// Most parts that a lane loads before it adds the first.
+/// Maximum number of parts that a lane loads before it adds the first.
 pub const PARTS_AT_ONCE: u64 = 32;
-/// Workgroups for each compute unit that shared sums may make.
+/// Maximum workgroups per compute unit of a split-K product.
 const WAVES: u64 = 3;
 
-/// A product, as far as its time depends on it.
+/// The quantities of a product that its estimated time depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
-    /// Products side by side.
+    /// Products in the batch.
     pub count: u64,
     /// Rows of a result.
     pub rows: u64,
     /// Columns of a result.
     pub columns: u64,
-    /// Bytes of a row of the first factor: terms of a sum times their size.
+    /// Bytes of a row of the first operand: the terms of a sum times their size.
     pub depth: u64,
-    /// Bytes of an element of the factors.
+    /// Bytes of an element of the operands.
     pub element: u64,
-    /// Bytes of an element of the result where it is stored.
+    /// Bytes of an element of the stored result.
     pub stored: u64,
-    /// Times that an element of the first factor is read as part of another sum: taps of a window.
+    /// Number of sums that read the same element of the first operand: the taps of a window.
     pub reuse: u64,
-    /// Whether terms of a sum are neighbours in memory, for each factor.
+    /// For each operand, whether the terms of a sum are contiguous in memory.
     pub adjacent: [bool; 2],
 }
 
-/// All ways to cut a product, but for parts.
+/// Returns all schedules without split-K, whether they are legal or not.
 pub fn candidates() -> impl Iterator<Item = Schedule> {
     TILES.iter().flat_map(|&(tile, subgroups)| {
         [1, 2].into_iter().map(move |buffers| Schedule {
@@ -189,26 +190,28 @@ pub fn candidates() -> impl Iterator<Item = Schedule> {
     })
 }
 
-/// Returns the schedule that was [found](crate::known) to be the fastest, else the one that is
-/// [estimated] to be.
+/// Returns the schedule that was [found](crate::known) to be the fastest for this product, or else
+/// the one with the best [estimate](estimated).
 #[must_use]
 pub fn choose(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     known::schedule(machine, problem).or_else(|| estimated(machine, problem))
 }
 
-/// Returns the schedule that is estimated to be the fastest. Among those within 2 % of the least
-/// estimate it is the one with the smallest tiles, and of those the one with the most subgroups:
-/// estimates were seen to be too high for small tiles and many subgroups.
+/// Returns the schedule that is estimated to be the fastest.
+///
+/// Among the schedules within 2 % of the least estimate, those with the smallest tile come first,
+/// and of these the one with the most subgroups: estimates were seen to be too high for small tiles
+/// and many subgroups.
 #[must_use]
 pub fn estimated(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     ranked(machine, problem).first().map(|&(schedule, _)| schedule)
 }
 
-/// Returns all schedules of a product with their estimated microseconds, the one that is
-/// [estimated] to be the fastest first.
+/// Returns all schedules of a product with their estimated microseconds, the [estimated] fastest
+/// first.
 #[must_use]
 pub fn ranked(machine: &Machine, problem: &Problem) -> Vec<(Schedule, f64)> {
-    /// Estimates up to this multiple of the least count as nearly the fastest.
+    /// Estimates up to this multiple of the least count as equally fast.
     const NEARLY: f64 = 1.02;
     let mut all: Vec<_> = timed(machine, problem).collect();
     all.sort_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -227,13 +230,13 @@ fn timed(machine: &Machine, problem: &Problem) -> impl Iterator<Item = (Schedule
         .map(|schedule| (schedule, estimate(machine, problem, &schedule)))
 }
 
-/// Returns a schedule without split-K, and with each number of parts that may be faster.
+/// Returns a schedule without split-K, and the same with each number of parts that may be faster.
 fn parts(machine: &Machine, problem: &Problem, schedule: Schedule) -> Vec<Schedule> {
     let steps = problem.depth.div_ceil(STEP_BYTES);
     let groups = groups(problem, &schedule);
     let mut all = vec![schedule];
     for parts in PARTS {
-        // Four steps at least, and no more workgroups than run at once.
+        // At least four steps per part, and no more workgroups than run at once.
         if parts * 4 <= steps && groups * (parts - 1) < WAVES * machine.units {
             all.push(Schedule { parts, ..schedule });
         }
@@ -262,38 +265,41 @@ fn groups(problem: &Problem, schedule: &Schedule) -> u64 {
         .saturating_mul(schedule.parts)
 }
 
-/// Microseconds, by a closed form. Its constants are those with which it is nearest to the
-/// predictions of `rotini-time` for 920 kernels of products and of ResNet-50's layers, which are
-/// about 11 % away (root of the mean square).
+/// Returns the estimated microseconds of a product, by a closed form.
+///
+/// The constants are those that fit best the predictions of `rotini-time` for 920 kernels of
+/// products and of ResNet-50's layers. The estimates differ from the predictions by about 11 %
+/// (root mean square).
 #[must_use]
 pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f64 {
-    /// Clocks in a microsecond.
+    /// Clocks per microsecond.
     const CLOCK: f64 = 2100.0;
-    /// Bytes of second-level cache that a compute unit gets in a clock where all of them read.
+    /// Bytes per clock that a compute unit reads from the second-level cache while all units read.
     const CACHE: f64 = 34.5;
-    /// The same of what is beyond it.
+    /// Bytes per clock that a compute unit reads from beyond the second-level cache.
     const BEYOND: f64 = 10.0;
-    /// Bytes of a line of the caches.
+    /// Bytes of a cache line.
     const LINE: f64 = 128.0;
-    /// Bytes of a tile of the result that a compute unit stores in a clock.
+    /// Bytes per clock that a compute unit stores of a tile of the result.
     const STORE: f64 = 7.1;
-    /// Clocks from a load to its data where that is beyond the second-level cache.
+    /// Clocks from a load to its data, if the data is beyond the second-level cache.
     const LATENCY: f64 = 1880.0;
-    /// Clocks of a step with one buffer and with two, beside what it does.
+    /// Fixed clocks of a step, with one buffer and with two.
     const TURN: [f64; 2] = [1350.0, 330.0];
-    /// The same at least: with two buffers a step's loads are begun two steps before.
+    /// Minimum clocks of a step, with one buffer and with two: with two buffers, the loads of a
+    /// step are issued two steps ahead.
     const LOADED: [f64; 2] = [0.0, 900.0];
     /// Clocks of a load of a row of 128 bytes.
     const LOAD: f64 = 3.7;
-    /// How much of the shorter of two kinds of work is not hidden by the longer; more than all of
-    /// it where waves wait for one another. Of a workgroup that is alone on its unit and of
-    /// several, each with one buffer and with two.
+    /// Fraction of the shorter of two overlapping kinds of work that the longer one does not hide;
+    /// above 1 where waves wait for one another. The first pair is for a workgroup that is alone on
+    /// its compute unit, the second for several; each pair is for one buffer and for two.
     const SHOWN: [[f64; 2]; 2] = [[1.72, 1.37], [1.19, 0.66]];
-    /// Clocks of a lane for each byte that it turns in registers, of elements of one byte and of
-    /// two; and how much of it other waves do not hide.
+    /// Clocks of a lane per byte that it transposes in registers, for elements of one byte and of
+    /// two; and the fraction of these clocks that other waves do not hide.
     const TURNED: [f64; 2] = [6.3, 3.0];
     const TURNED_SHOWN: f64 = 0.16;
-    /// What adding the parts of sums takes beside its memory, in launches.
+    /// Time of adding the split-K parts without its memory traffic, in launches.
     const ADDING: f64 = 0.8;
     let [rows, columns] = schedule.tile.map(|extent| extent as f64);
     let [down, across] = schedule.subgroups.map(|count| count as f64);
@@ -316,8 +322,8 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     let lds = subgroups * (rows / down + columns / across) + rows + columns;
     let loads = LOAD * (rows + columns);
     let busy = (groups / units).min(1.0);
-    // A lane copies rows that are side by side in memory: of a narrow tile they are a part of a
-    // line.
+    // Where terms are not contiguous, lanes copy contiguous rows: those of a narrow tile are only a
+    // part of a cache line.
     let brought = |extent: f64, adjacent: bool| {
         if adjacent {
             extent
@@ -327,7 +333,8 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     };
     let [own, other] = problem.adjacent;
     let cache = (brought(rows, own) + brought(columns, other)) * STEP_BYTES as f64 / CACHE * busy;
-    // What the workgroups that run at once on a die load anew: whole rows and columns of tiles.
+    // The rows and columns of tiles that the concurrent workgroups of a die read for the first
+    // time.
     let die = (at_once * units / 8.0).min(groups / 8.0).max(1.0);
     let tall = die.sqrt().min(problem.rows as f64 / rows).max(1.0);
     let wide = (die / tall).min(problem.columns as f64 / columns).max(1.0);

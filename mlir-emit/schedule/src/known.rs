@@ -1,11 +1,12 @@
-//! Owns the schedules that were found by trying: `schedules/*.toml`, a file for each machine,
-//! written by `scripts/schedules`.
+//! Owns the schedules that were found by trying: `schedules/*.toml`, one file per machine, written
+//! by `scripts/schedules`.
 //!
-//! A schedule is in the file if its graph was predicted to take much less time with it than with
-//! the one that the closed form chooses, and was executed strictly on the emulated GPU, at its real
-//! size, with right results. For products that are not there the closed form decides. A product is
-//! found by its sizes: f16 and bf16 share an entry, with any epilogue. Conformance cases prove the
-//! kernels of both types; the entry's own execution was of its graph.
+//! A schedule is in the file if its graph was predicted to be much faster with it than with the
+//! schedule that the closed form chooses, and if the graph was executed strictly on the emulated
+//! GPU, at its real size, with correct results. For products that are not in the file, the closed
+//! form decides. A product is looked up by its sizes: f16 and bf16 share an entry, with any
+//! epilogue. Conformance cases prove the kernels of both types; the execution of an entry was of
+//! its own graph.
 
 use crate::Machine;
 use crate::gemm::{Problem, Schedule};
@@ -16,10 +17,10 @@ use std::sync::LazyLock;
 /// The tables, by the names of their machines.
 const TABLES: [(&str, &str); 1] = [("mi300x", include_str!("../schedules/mi300x.toml"))];
 
-/// A machine's file.
+/// The schedules that were found for one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// Products.
+    /// The products, each with its schedule.
     #[serde(default)]
     pub product: Vec<Found>,
 }
@@ -27,41 +28,41 @@ pub struct Table {
 /// A product, and the schedule that is predicted to be the fastest of those that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The suite and the graph of which it was a part.
+    /// The suite and the graph that the product is part of.
     pub graph: String,
     /// The schedule's [word](Schedule::word).
     pub schedule: String,
-    /// Microseconds that the graph is predicted to take with it.
+    /// Predicted microseconds of the graph with this schedule.
     pub predicted_us: f64,
-    /// The same with the schedule that the closed form chooses.
+    /// Predicted microseconds of the graph with the schedule that the closed form chooses.
     pub estimated_us: f64,
-    /// The product.
+    /// The sizes by which the product is looked up.
     #[serde(flatten)]
     pub problem: Problem,
 }
 
 impl Table {
-    /// Reads a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The parser's error, if the text is not such a table.
     pub fn read(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    /// The file's text.
+    /// Returns the text of the file.
     ///
     /// # Errors
     ///
-    /// None for numbers that TOML has.
+    /// Only for a number that TOML cannot represent.
     pub fn text(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }
 }
 
-/// The schedules of all tables. A test demands that each can be read, so what cannot be read is
-/// nothing.
+/// The schedules of all tables. A test demands that each entry can be parsed; an entry that cannot
+/// be is skipped.
 static KNOWN: LazyLock<HashMap<(&'static str, Problem), Schedule>> = LazyLock::new(|| {
     let tables = TABLES
         .iter()
@@ -77,7 +78,7 @@ static KNOWN: LazyLock<HashMap<(&'static str, Problem), Schedule>> = LazyLock::n
         .collect()
 });
 
-/// The schedule that was found for a product.
+/// Returns the schedule that was found for a product on a machine.
 pub(crate) fn schedule(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     KNOWN.get(&(machine.name, *problem)).copied()
 }

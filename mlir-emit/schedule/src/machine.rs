@@ -1,22 +1,22 @@
-//! Owns what is known of the GPUs that schedules are chosen for.
+//! Owns the data of the GPUs that schedules are chosen for.
 
 /// A GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Its name, as the compiler spells it.
+    /// The name, as the compiler spells it.
     pub name: &'static str,
-    /// Compute units.
+    /// The number of compute units.
     pub units: u64,
-    /// Bytes that memory moves in a microsecond, on large copies.
+    /// Memory bandwidth in bytes per microsecond, on large copies.
     pub memory: f64,
-    /// Microseconds of a launch that does next to nothing.
+    /// Microseconds of a launch of a nearly empty kernel.
     pub launch: f64,
 }
 
-/// The machines that schedules are chosen for. Any other is left to the compiler.
+/// The machines that schedules are chosen for. For any other machine the compiler chooses.
 ///
-/// Compute units: AMD's data sheets. Bytes and launches: published measurements on an MI300X, taken
-/// for the others too.
+/// Compute units: AMD's data sheets. Bandwidth and launches: published measurements on an MI300X,
+/// also used for the other machines.
 pub const MACHINES: [Machine; 4] = [
     Machine {
         name: "mi300x",
@@ -45,8 +45,8 @@ pub const MACHINES: [Machine; 4] = [
 ];
 
 impl Machine {
-    /// The machine of a target's name: an architecture or a product, perhaps with features
-    /// (`gfx942:xnack+`). An architecture stands for the MI300X.
+    /// Returns the machine for a target's name: an architecture or a product, perhaps with features
+    /// (`gfx942:xnack+`). The architecture gfx942 stands for the MI300X.
     #[must_use]
     pub fn of(target: &str) -> Option<&'static Machine> {
         let name = target.split(':').next().unwrap_or_default();

@@ -1,82 +1,82 @@
-//! How rows are spread over lanes: a kernel that combines the elements of each row, and makes
-//! others of them.
+//! Schedules of fused row reductions: how the elements of a row are distributed over lanes.
 //!
-//! A lane takes four elements of its row, then four others as many lanes further on. If they fit
-//! into its registers, each is loaded once however often the row is passed; if not, each pass loads
-//! them again.
+//! A lane takes runs of four contiguous elements; its next run is `lanes` runs further on. If the
+//! runs of a lane fit into its registers, each is loaded once, however many passes over the row
+//! there are; if not, each pass loads the runs again.
 
 use crate::Machine;
 use crate::gemm::LANES as SUBGROUP;
 
-/// Elements of a row that a lane takes at once.
+/// Elements of a run: those that a lane takes at once.
 pub const RUN: u64 = 4;
-/// The most lanes of a workgroup.
+/// Maximum number of lanes per workgroup.
 const MOST_LANES: u64 = 1024;
-/// Runs that a lane of a long row takes before there is another subgroup for them.
+/// Runs per lane of a long row, above which the row gets more lanes.
 const RUNS: u64 = 4;
-/// Most runs of a lane of a short row: more than others where that leaves fewer lanes without an
-/// element.
+/// Maximum number of runs per lane of a short row. It is larger than [`RUNS`] because a fifth run
+/// can leave fewer lanes without an element.
 const MOST_RUNS: u64 = 5;
-/// Elements that a lane keeps: as 32 bits each, half of the registers of a lane of the largest
-/// workgroup, and of others.
+/// Maximum number of elements, of 32 bits each, that a lane keeps in registers: in the largest
+/// workgroup, half of the lane's registers; and in other workgroups.
 const KEPT: [u64; 2] = [64, 96];
-/// Runs that a lane has on their way, where it does not keep them.
+/// Runs that a lane has in flight if it does not keep them.
 const AT_ONCE: u64 = 4;
-/// Runs that a lane has on their way of several rows.
+/// Maximum number of runs that a lane has in flight if it has several rows.
 const MOST_TOGETHER: u64 = 8;
-/// Workgroups for each unit, below which lanes have no more rows.
+/// Minimum number of workgroups per compute unit for lanes to have several rows.
 const GROUPS: u64 = 4;
-/// Rows of at least this length are cut into parts if there are two compute units or more for each
-/// row, because most units would be idle else. The first length is for rows that are only reduced.
-/// The second is for other rows, for which more kernel launches pay earlier. By prediction, in f16:
-/// 32 rows of 65536 elements take 16.2 µs whole and 12.1 in parts (layernorm), 21.6 and 13.6
-/// (softmax), 4.5 and 6.0 (sum).
+/// Rows of at least this length are split into parts if there are two compute units or more per
+/// row, because otherwise most units would be idle. The first length is for rows that are only
+/// reduced. The second is for other rows, for which the additional launches pay off earlier. By
+/// prediction, in f16: 32 rows of 65536 elements take 16.2 µs whole and 12.1 in parts (layernorm),
+/// 21.6 and 13.6 (softmax), 4.5 and 6.0 (sum).
 const LONG: [u64; 2] = [1 << 17, 40960];
-/// Elements of a part, at least; the parts of a row, at most; and what elements of a part are a
-/// multiple of.
+/// Minimum number of elements of a part, maximum number of parts of a row, and the number of which
+/// the elements of a part are a multiple.
 const PART: u64 = 1 << 12;
 const MOST_PARTS: u64 = 64;
 const WHOLE: u64 = SUBGROUP * RUN;
-/// Elements of any row, so that a lane does not combine too many one after the other.
+/// Maximum number of elements of a row, so that a lane does not combine too many one after the
+/// other.
 const LONGEST: u64 = 1 << 20;
 
-/// Rows.
+/// The sizes of a row reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How many there are.
+    /// The number of rows.
     pub rows: u64,
-    /// Elements of each.
+    /// Elements per row.
     pub length: u64,
-    /// Tensors that have all of these elements and are read.
+    /// Tensors with all of these elements that the kernel reads.
     pub read: u64,
 }
 
-/// How rows are spread.
+/// The schedule of a row reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Lanes of a row: a power of two.
+    /// Lanes per row: a power of two.
     pub lanes: u64,
-    /// Lanes of a workgroup, which has one row or several.
+    /// Lanes per workgroup, which has one row or several.
     pub workgroup: u64,
-    /// Runs of each lane, the last of which may be beyond the row.
+    /// Runs per lane. The last run may be beyond the row.
     pub runs: u64,
-    /// Runs that are loaded before the first is used, where each pass loads them again; `None` if a
-    /// lane keeps all.
+    /// Runs that are loaded before the first is used, if each pass loads them again; `None` if a
+    /// lane keeps all its runs in registers.
     pub at_once: Option<u64>,
-    /// Rows that a lane has, one after the other.
+    /// Rows that a lane handles, one after the other.
     pub each: u64,
 }
 
 impl Problem {
-    /// Whether there is a kernel for rows.
+    /// Returns whether there is a kernel for rows of this length.
     #[must_use]
     pub const fn is_possible(&self) -> bool {
         self.length > 1 && self.length <= LONGEST
     }
 
-    /// Into how many parts a row is cut, and the elements of each but the last: one part if there
-    /// are enough rows, or if they are short. `has_elements`: whether the kernel also computes
-    /// outputs with an element for each element of a row.
+    /// Returns the number of parts of a row, and the number of elements of each part but the last.
+    /// There is one part if there are enough rows, or if they are short. `has_elements`: whether
+    /// the kernel also computes outputs with one element per element of a row.
     #[must_use]
     pub fn parts(&self, machine: &Machine, has_elements: bool) -> [u64; 2] {
         let units = machine.units.checked_div(self.rows).unwrap_or(1);
@@ -90,8 +90,8 @@ impl Problem {
         [self.length.div_ceil(length), length]
     }
 
-    /// How rows are spread. Which numbers are better was seen in predictions for rows of 64 to 8192
-    /// elements.
+    /// Returns the schedule of a reduction. The limits were chosen by predictions for rows of 64 to
+    /// 8192 elements.
     #[must_use]
     pub fn schedule(&self) -> Schedule {
         let runs = self.length.div_ceil(RUN).max(1);
@@ -100,7 +100,7 @@ impl Problem {
         } else {
             runs.div_ceil(RUNS).next_power_of_two().min(MOST_LANES)
         };
-        // Small workgroups wait for fewer others, but take time to launch where there are many.
+        // Small workgroups wait for fewer other subgroups, but many workgroups take time to launch.
         let groups = self.rows.saturating_mul(lanes) / SUBGROUP;
         let workgroup = lanes.max(match groups {
             0..=4096 => SUBGROUP,
@@ -120,9 +120,9 @@ impl Problem {
         }
     }
 
-    /// How rows are spread of which nothing is combined; `None` if a lane could not keep its
-    /// elements. Lanes have several rows, so that what rows have in common is loaded once for all
-    /// of them, as long as there are enough workgroups.
+    /// Returns the schedule of a kernel without reductions; `None` if a lane cannot keep its
+    /// elements in registers. Lanes have several rows as long as there are enough workgroups, so
+    /// that the operands that rows have in common are loaded once for all rows of a lane.
     #[must_use]
     pub fn of_elements(&self, machine: &Machine) -> Option<Schedule> {
         let schedule = self.schedule();
@@ -134,8 +134,8 @@ impl Problem {
         (self.length > 1 && schedule.at_once.is_none()).then_some(Schedule { each, ..schedule })
     }
 
-    /// The lanes of a short row: those that have the fewest elements beyond it, and of these the
-    /// most.
+    /// Returns the number of lanes of a short row: the one that leaves the fewest elements beyond
+    /// the row, and among equal ones the largest.
     fn of_a_subgroup(&self) -> u64 {
         let lanes = (0..=SUBGROUP.ilog2()).map(|power| 1 << power);
         let runs = |lanes: u64| self.length.div_ceil(lanes * RUN);
@@ -146,14 +146,14 @@ impl Problem {
 }
 
 impl Schedule {
-    /// Rows of a workgroup.
+    /// Returns the number of rows per workgroup.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.workgroup.checked_div(self.lanes).unwrap_or(1)
     }
 
-    /// This schedule, and others that the rows fit: up to four times as many lanes and a quarter of
-    /// them, and workgroups of up to 512 lanes.
+    /// Returns this schedule and the others that fit the rows: with up to four times as many lanes
+    /// and down to a quarter of them, and with workgroups of up to 512 lanes.
     #[must_use]
     pub fn others(&self, problem: &Problem) -> Vec<Self> {
         let runs = problem.length.div_ceil(RUN).max(1);
@@ -180,8 +180,8 @@ impl Schedule {
         all
     }
 
-    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the
-    /// elements again, or `e8` if a lane has 8 rows.
+    /// Returns the schedule's word in a kernel's name: `l64_w256_r3`, followed by `o4` if each pass
+    /// loads the elements again, four runs at a time, or by `e8` if a lane has 8 rows.
     #[must_use]
     pub fn word(&self) -> String {
         let again = self.at_once.map(|count| format!("_o{count}")).unwrap_or_default();
@@ -193,7 +193,7 @@ impl Schedule {
         format!("l{}_w{}_r{}{again}{each}", self.lanes, self.workgroup, self.runs)
     }
 
-    /// The schedule of a [`word`](Self::word), if a kernel can have it.
+    /// Returns the schedule with this [`word`](Self::word), if a kernel can have it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let mut fields = word.split('_').peekable();
@@ -217,7 +217,8 @@ impl Schedule {
         is_legal.then_some(schedule)
     }
 
-    /// Whether all elements of a row have a lane, and no lane is without one.
+    /// Returns whether the runs of the lanes cover a row with no run to spare, fewer than half of
+    /// the lanes are without an element, and a lane that keeps its runs has at most 64.
     #[must_use]
     pub fn fits(&self, problem: &Problem) -> bool {
         let runs = problem.length.div_ceil(RUN);

@@ -1,14 +1,14 @@
-//! The attributes of scores, and their axes, for both directions.
+//! The attributes and axes of the scores matrix, shared by forward and backward.
 
 use rotini_graph::{DiagonalAlignment, TensorId};
 
-/// Axes of scores.
+/// Axes of the scores tensor, [batch, head, query, key].
 pub(super) const HEAD: usize = 1;
 pub(super) const QUERY: usize = 2;
 pub(super) const KEY: usize = 3;
 
-/// The attributes of scores that both directions have in common: their structs share the names of
-/// fields.
+/// The attributes of the scores that forward and backward attention share: both operations' structs
+/// have fields of these names.
 pub(super) struct Scores {
     pub(super) q: TensorId,
     pub(super) k: TensorId,
@@ -49,7 +49,8 @@ macro_rules! scores_of {
 
 pub(super) use scores_of;
 
-/// Which keys a query sees: those from `left` before its place on the diagonal to `right` after it.
+/// The keys that a query sees: from `left` before the query's diagonal key to `right` after it. A
+/// missing bound hides nothing on its side.
 #[derive(Clone, Copy)]
 pub(super) struct Diagonal {
     pub(super) left: Option<i64>,
@@ -59,7 +60,7 @@ pub(super) struct Diagonal {
 
 impl Scores {
     pub(super) fn diagonal(&self) -> Diagonal {
-        // A negative bound is none.
+        // A negative bound means no bound.
         let bound = |bound: Option<i64>| bound.filter(|bound| *bound >= 0);
         let (left, right, alignment) = match (self.causal, self.causal_bottom_right) {
             (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),

@@ -1,4 +1,4 @@
-//! The gradients of attention.
+//! The gradients of attention, step by step, with the scores as a tensor in memory.
 
 use super::axes::{HEAD, scores_of};
 use super::gradients::gradients;
@@ -15,7 +15,7 @@ use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
 
-/// Lowers the gradients.
+/// Lowers the gradients of attention.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &SdpaBackward) {
     let compute = checked_compute_type(compute);
     let attention = Attention::new(lowering, &scores_of!(op), compute);
@@ -43,7 +43,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         hidden.select(math.constant(0.0), weight)
     });
     let at = lowering.emitter();
-    // Read by a matmul, and where another one ends: computed once.
+    // The probabilities are an operand of the matmul for dv and end another matmul's epilogue: a
+    // barrier makes sure that they are computed once.
     let weights = weights.apart(&at);
     let d_o_value = Value::of(d_o.clone());
     let order = order_of(&d_o.dims, &[&d_o_value]);
@@ -67,12 +68,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
             _ => None,
         };
         let gradient = weight * (reached - level);
-        // The weight is 0, which makes NaN of NaN.
+        // A hidden weight is 0, but 0 times NaN is NaN, so hidden elements are replaced explicitly.
         attention.hidden_as(math, (gradient, 0.0), lengths)
     });
     let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype);
     let factor = lowering.carry(gradient.clone(), multiplied);
-    // Read by two matmuls: computed once.
+    // An operand of two matmuls: a barrier makes sure that it is computed once.
     let factor = factor.apart(&at);
     let scale = attention.scale.clone();
     let k = attention.for_each_head(lowering, &attention.present(lowering, &attention.k, Rows::Keys));
@@ -126,7 +127,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     lowering.finish(bias, &[&summed], compute, |_, elements| only(elements))
 }
 
-/// The sum over the heads of q that share a head of k or v. The tensor is row-major.
+/// Returns the gradient of k or v, summed over the heads of q that share one head of k or v.
+/// `product` is row-major.
 fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> Value<'c> {
     let [batch, all, rows, columns] = exactly(&product.dims);
     if all == heads {
@@ -148,7 +150,7 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
     let Data::Tensor { ssa, order } = summed.data else {
         unreachable!("{MISSING}");
     };
-    // Axes of extent 1 may have gone with the reduced one.
+    // Dropping the reduced axis may also have dropped axes of extent 1.
     let order = order.into_iter().map(|axis| axis - usize::from(axis > 2)).collect();
     Value::of(Ordered::new(
         ssa,

@@ -1,13 +1,13 @@
 //! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is
-//! one dispatch: tiles of scores stay in registers, and the sums so far are scaled whenever a
+//! one dispatch: tiles of scores stay in registers, and the partial sums are rescaled whenever a
 //! larger score appears.
 //!
 //! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own
 //! type. The emitter passes a scale that makes q's factor 1, and scales the scores in f32 instead.
 //! The operation rounds the exponentials to the type of v for the second product.
 //!
-//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index`
-//! does not help: it counts from the beginning of each tile.
+//! Diagonal bounds become a mask that is computed from indices. The operation's own
+//! `iree_linalg_ext.index` cannot express them: it counts from the beginning of each tile.
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
@@ -23,11 +23,11 @@ use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, Sdpa};
 
-/// Returns the softmax and the weighted sum; `None` where IREE's operation does not support all
-/// that is asked for, or is slower.
+/// Returns the softmax and the weighted sum; `None` if IREE's operation lacks something that `op`
+/// asks for, or is slower.
 ///
-/// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64
-/// columns.
+/// The operation is not used on CPUs: for 512 queries and keys of 64 columns it takes five times as
+/// long as the stepwise form.
 pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let Data::Constant(scale) = attention.scale.data else {
         return None;
@@ -56,19 +56,20 @@ pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     Some(Softmax::of_online(lowering, weighted, &greatest, total))
 }
 
-/// Whether IREE's operation supports all that is asked for.
+/// Returns true if IREE's operation supports everything that `op` asks for.
 pub(super) fn is_possible(lowering: &Lowering<'_, '_>, attention: &Attention<'_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
-    // A statistic may be that of a key that `LEAST_OF_MASK` has raised.
+    // The statistic of a row may be the score of a key whose mask was raised to `LEAST_OF_MASK`,
+    // and would be wrong.
     let is_raised = op.stats.is_some() && mask.as_ref().is_some_and(|mask| mask.dtype != DataType::F16);
     matches!(attention.scale.data, Data::Constant(_))
         && !is_raised
         && covers(lowering.target(), lowering.quirks(), attention.compute, op, operands)
 }
 
-/// Whether IREE's operation has all that is asked for of q, k and v with these extents and types,
-/// and makes matrix instructions of it.
+/// Returns true if IREE's operation supports this attention for q, k and v of these extents and
+/// types, and lowers it to matrix instructions.
 fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operands: [(&[i64], DataType); 3]) -> bool {
     let [
         (&[_, _, queries, d], dtype),
@@ -89,8 +90,9 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         && quirks.tiles_attention([queries, keys], [d, columns], widest)
 }
 
-/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself,
-/// because the elements of the mask are as wide as scores. rotini's own kernels need no such bound.
+/// Returns true if the whole graph is one attention that IREE does not put into a single dispatch
+/// by itself, because the elements of the mask are as wide as the scores. rotini's own kernels have
+/// no such limit.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
@@ -109,7 +111,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         .all(|tensor| order(tensor).is_some());
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
-    // With bounds, results that NaN of hidden rows has reached are computed again, in a separate
+    // With bounds, results that are NaN because of hidden rows are computed again, in a separate
     // dispatch.
     let diagonal = super::axes::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
@@ -124,9 +126,9 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
 }
 
-/// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
-/// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
-/// scores.
+/// Returns the mask that is added to the scores, in f32: the additive mask, and -∞ where bounds
+/// hide a key. It spans all queries and keys, and batches or heads only if the additive mask
+/// differs among them. It is fused with the scores.
 fn mask<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Option<Ordered<'c>> {
     let Attention {
         mask, dims, diagonal, ..

@@ -1,5 +1,4 @@
-//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as
-//! weights.
+//! The forward direction: the softmax of the scores, and the sum of the values weighted by it.
 
 use super::axes::{KEY, QUERY, scores_of};
 use super::hidden::{Rows, in_sequence};
@@ -16,7 +15,7 @@ use crate::step::{Combiner, Shape};
 use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
 
-/// Lowers the operation.
+/// Lowers forward attention.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdpa) {
     let compute = checked_compute_type(compute);
     let attention = Attention::new(lowering, &scores_of!(op), compute);
@@ -53,7 +52,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     }
 }
 
-/// Softmax and sum step by step: the scores are tensors.
+/// Computes softmax and weighted sum step by step, with the scores as a tensor in memory.
 fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Softmax<'c> {
     let sink = op.sink_token.map(|sink| lowering.value(sink).clone());
     let compute = attention.compute;
@@ -69,7 +68,7 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
     let row = Row::new(&greatest);
     let mut operands = vec![&greatest];
     operands.extend(&sink);
-    // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
+    // In a row without visible keys the weights must be 0, not exp(-∞ + ∞) = NaN.
     let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
         let all = elements.iter().copied();
         let greatest = all.reduce(|x, y| math.max(x, y)).expect(MISSING);
@@ -89,7 +88,8 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
     let factor = lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype));
     let weighted = Value::of(attention.product(lowering, [&factor, &v], &out, attention.keys_of_query()));
     let weighted = match attention.length(Rows::Queries) {
-        // The sink is a weight of hidden queries too.
+        // The sink gives hidden queries a nonzero total weight, so their sums have to be set to 0
+        // explicitly.
         Some(length) if sink.is_some() => {
             let wide = Shape::new(&out, &[0, 1, QUERY, KEY], compute);
             Value::of(lowering.map(&[&weighted, length], &wide, compute, |math, elements| {
@@ -119,7 +119,7 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
     }
 }
 
-/// Makes a value that of a tensor, which may lack axes of extent 1.
+/// Defines a tensor by a value that may lack the tensor's axes of extent 1.
 fn save<'c>(lowering: &mut Lowering<'_, 'c>, id: TensorId, value: Value<'c>, compute: DataType) {
     let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id).dims);
     lowering.finish(id, &[&value], compute, |_, elements| only(elements))

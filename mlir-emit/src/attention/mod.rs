@@ -1,26 +1,29 @@
-//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one
-//! dispatch.
+//! Scaled dot-product attention: by rotini's kernels, by IREE's own operation where that is one
+//! dispatch, or step by step with matmuls.
 //!
 //! ```text
-//! s = scale q kᵀ + mask, -∞ where a key is hidden        P = exp(s - stats)
-//! m = max s      e = exp(s - m)      l = Σ e             D = Σ do o              dS = P (do vᵀ - D)
-//! o = e v / l    stats = m + log l                       dq = scale dS k         dk = scale dSᵀ q         dv = Pᵀ do
+//! forward:  s = scale q kᵀ + mask, -∞ where a key is hidden
+//!           m = max s      e = exp(s - m)      l = Σ e
+//!           o = e v / l    stats = m + log l
+//! backward: P = exp(s - stats)
+//!           D = Σ do o     dS = P (do vᵀ - D)
+//!           dq = scale dS k    dk = scale dSᵀ q    dv = Pᵀ do
 //! ```
 //!
-//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines
-//! is declined.
+//! A row without a visible key is zeros, and its statistic -∞. Combinations of attributes that no
+//! reference of hipDNN defines are declined.
 //!
-//! | File | What it has |
+//! | File | Contents |
 //! |---|---|
-//! | `axes` | the attributes of scores in an operation |
+//! | `axes` | the attributes and axes of the scores |
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
-//! | `kernels` | the same by single kernels, for few queries and for many |
+//! | `kernels` | the same by single kernels: for few queries, for many, and on CPUs |
 //! | `gradients` | the gradients by two kernels, without scores in memory |
-//! | `online` | that operation's loops and operands |
-//! | `hidden` | what keeps NaN of hidden rows out of results |
-//! | `softmax` | what each of the three gives |
+//! | `online` | the loops and operands of `iree_linalg_ext.online_attention` |
+//! | `hidden` | keeps NaN of hidden rows out of results |
+//! | `softmax` | the common result of `forward`, `flash` and `kernels` |
 //! | `backward` | the gradients, step by step |
 
 mod axes;
@@ -43,7 +46,7 @@ use crate::convert::{check_compute, check_not_constant};
 use axes::{QUERY, Scores, scores_of};
 use rotini_graph::{DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
 
-/// Positions up to this are exact in f32, in which they are compared.
+/// Largest sequence length: positions are compared in f32, which is exact up to this number.
 const MAX_POSITION: i64 = 1 << 24;
 
 fn check_scores(scores: &Scores, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
@@ -91,7 +94,7 @@ fn drops(probability: Option<f32>, tensors: &[Option<TensorId>]) -> bool {
     probability.is_some_and(|probability| probability != 0.0) || tensors.iter().any(Option::is_some)
 }
 
-/// Says whether the operation can be lowered.
+/// Checks whether forward attention can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Sdpa) -> Result<(), Unsupported> {
     let dropout = [op.seed, op.offset, op.dropout_mask, op.dropout_scale, op.rng_dump];
     let eight_bits = [
@@ -130,7 +133,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Sdpa) -> Result
     check_scores(&scores_of!(op), graph, compute)
 }
 
-/// Says whether the gradients can be lowered.
+/// Checks whether the gradients of attention can be lowered.
 pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBackward) -> Result<(), Unsupported> {
     let dropout = [
         op.seed,
@@ -152,15 +155,17 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
     check_scores(&scores_of!(op), graph, compute)
 }
 
-/// The number of elements of intermediate tensors: scores and weights, keys and values for all
-/// heads, and the weighted sum.
+/// Returns the number of elements of intermediate tensors: scores and weights, keys and values for
+/// all heads, and the weighted sum.
 pub(crate) fn elements(graph: &NormalGraph, op: &Sdpa) -> Option<u64> {
     made(graph, [op.q, op.k, op.v], 2)
 }
 
-/// The same for the gradients: scores, weights and both of their gradients.
+/// Returns the number of elements of the gradients' intermediate tensors: scores, weights and both
+/// of their gradients.
 pub(crate) fn backward_elements(graph: &NormalGraph, op: &SdpaBackward) -> Option<u64> {
-    // Gradients of keys and values are as large as these, and there is one of q.
+    // The gradients of keys and values are as large as the keys and values counted here; dq adds
+    // one more.
     made(graph, [op.q, op.k, op.v], 4)?.checked_mul(2)
 }
 

@@ -1,5 +1,5 @@
-//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among
-//! them.
+//! Builds IREE's operation `iree_linalg_ext.online_attention`: its loops and the index maps of its
+//! operands.
 
 use super::axes::{HEAD, KEY, QUERY};
 use crate::ir::{Emitter, IndexMap, MISSING};
@@ -9,7 +9,8 @@ use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// Axes of the iteration: the heads of q are those of keys, each with a group of them.
+/// Axes of the iteration. The heads of q are split into the heads of k and the group of q's heads
+/// that shares one head of k.
 const BATCH: usize = 0;
 const HEAD_OF_KEYS: usize = 1;
 const GROUP: usize = 2;
@@ -18,24 +19,25 @@ const COLUMN: usize = 4;
 const OF_VALUE: usize = 5;
 const OF_KEY: usize = 6;
 
-/// What IREE's operation is applied to.
+/// The operands of IREE's operation.
 pub(super) struct Problem<'a, 'c> {
     /// q, k and v.
     pub(super) operands: [&'a Ordered<'c>; 3],
-    /// The memory order of the sums.
+    /// The memory order of the weighted sums.
     pub(super) order: &'a [usize],
     pub(super) scale: f64,
     pub(super) mask: Option<Ordered<'c>>,
 }
 
-/// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
+/// The results of IREE's operation: the weighted sums of the values, the largest scores times
+/// log2(e), and the sums of the exponentials.
 pub(super) struct Online<'c> {
     pub(super) weighted: Value<'c>,
     pub(super) greatest: Value<'c>,
     pub(super) total: Value<'c>,
 }
 
-/// IREE's operation.
+/// Appends IREE's operation.
 pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>) -> Online<'c> {
     let at = lowering.emitter();
     let Problem {
@@ -67,8 +69,8 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
     let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
     let row_order: Vec<usize> = order.iter().copied().filter(|&axis| axis != KEY).collect();
     let mut results = Vec::new();
-    // The largest score starts at a finite number: where every key is hidden, exponentials are 0,
-    // not exp(-∞ + ∞).
+    // The largest score starts at a finite number: if every key of a row is hidden, exponentials
+    // are 0, not exp(-∞ + ∞) = NaN.
     for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
         let place = iteration.place(order, &o);
         add((
@@ -113,21 +115,22 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
     }
 }
 
-/// The loops of the operation.
+/// The iteration space of the operation.
 struct Iteration {
-    /// The extents of all axes.
+    /// The extents of all seven axes.
     extents: [i64; 7],
-    /// The axis of each loop.
+    /// The axis of each loop; the group axis has no loop if its extent is 1.
     loops: Vec<usize>,
 }
 
 /// The layout of a tensor over the loops.
 struct Place {
-    /// Its own extents, in memory order.
+    /// The tensor's own extents, in memory order.
     whole: Vec<i64>,
-    /// The axes of `fine` for each axis of `whole`, if some are split into two.
+    /// For each axis of `whole`, the axes of `fine` that it is split into; `None` if no axis is
+    /// split.
     split: Option<Vec<Vec<usize>>>,
-    /// The extents with one axis for each loop.
+    /// The extents of the expanded tensor, which has one axis per loop.
     fine: Vec<i64>,
     loops: Vec<usize>,
 }
@@ -158,14 +161,15 @@ impl Iteration {
         IndexMap::select(self.loops.len(), loops.iter().copied())
     }
 
-    /// The extents of a tensor each of whose axes is these axes of the iteration.
+    /// Returns the logical extents of a tensor; `axes` lists the iteration axes of each of its
+    /// axes.
     fn logical(&self, axes: &[Vec<usize>; 4]) -> Vec<i64> {
         let product = |axes: &Vec<usize>| axes.iter().map(|&axis| extent(&self.extents, axis)).product();
         axes.iter().map(product).collect()
     }
 
-    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the
-    /// iteration.
+    /// Returns the layout of a tensor in this memory order; `axes` lists the iteration axes of each
+    /// of its logical axes.
     fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Place {
         let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &axis in order {
@@ -186,7 +190,7 @@ impl Iteration {
         }
     }
 
-    /// A tensor as an operand, with its index map.
+    /// Expands a tensor to one axis per loop, and returns the result and its index map.
     fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, IndexMap) {
         let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
@@ -205,7 +209,7 @@ impl Iteration {
 }
 
 impl Place {
-    /// A result with its own axes.
+    /// Collapses a result to the tensor's own axes.
     fn leave<'c>(&self, at: &Emitter<'c>, ssa: Ssa<'c>) -> Ssa<'c> {
         match &self.split {
             Some(split) => reshape(at, Name::TensorCollapseShape, ssa, split, &self.whole, DataType::F32),

@@ -1,4 +1,4 @@
-//! Operands, masks and scores. Both directions compute them in the same way.
+//! Operands, masks and scores, computed in the same way in both directions.
 
 use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::contract::{contract, repeated};
@@ -12,15 +12,15 @@ use crate::step::{Combiner, Shape};
 use crate::value::{Data, Ordered, Value, extent};
 use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
-/// The operands of either direction.
+/// The operands of forward or backward attention.
 #[derive(Clone)]
 pub(super) struct Attention<'c> {
     pub(super) q: Ordered<'c>,
-    /// With as many heads as there are of keys.
+    /// Has as many heads as k; not repeated for each head of q.
     pub(super) k: Ordered<'c>,
-    /// With as many heads as there are of values.
+    /// Has as many heads as v; not repeated for each head of q.
     pub(super) v: Ordered<'c>,
-    /// B, H, Sq, Skv.
+    /// The extents of the scores: batches, heads of q, queries, keys.
     pub(super) dims: Vec<i64>,
     pub(super) scale: Value<'c>,
     pub(super) mask: Option<Value<'c>>,
@@ -50,8 +50,8 @@ impl<'c> Attention<'c> {
             dims: vec![batch, heads, queries, keys],
             scale: match (op.scale, op.scale_value) {
                 (Some(scale), _) => value(scale).with_dims(&lowering.emitter(), &[1]),
-                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones
-                // divided by the root of D.
+                // Without either, the scale is 1 in the newest hipDNN (`PlanUtils.hpp`); older
+                // versions divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
             mask: op.mask.map(|mask| added(lowering, value(mask))),
@@ -77,14 +77,14 @@ impl<'c> Attention<'c> {
         Shape::new(&self.dims, &[0, 1, QUERY, KEY], self.compute)
     }
 
-    /// Keys or values for each head of q.
+    /// Repeats keys or values so that there is one head for each head of q.
     pub(super) fn for_each_head(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>) -> Ordered<'c> {
         let mut dims = tensor.dims.clone();
         dims[HEAD] = extent(&self.dims, HEAD);
         repeated(lowering, tensor.clone(), &dims, QUERY)
     }
 
-    /// The scores, -∞ where a key is hidden.
+    /// Returns the scores, with -∞ where a key is hidden.
     pub(super) fn scores(&self, lowering: &Lowering<'_, 'c>) -> Ordered<'c> {
         let product = Value::of(contract(
             lowering,
@@ -116,10 +116,9 @@ impl<'c> Attention<'c> {
         })
     }
 
-    /// The element type in which probabilities, or other values computed from scores, are
-    /// multiplied with these tensors, whose values are operands of the type `factor`. Where
-    /// rotini's kernels multiply, it is `factor`, as matrix instructions need it; else it is the
-    /// compute type.
+    /// Returns the element type in which probabilities, or other values computed from the scores,
+    /// are multiplied with these tensors, whose operand type is `factor`. If rotini's kernels do
+    /// the multiplication, it is `factor`, as matrix instructions require; else the compute type.
     pub(super) fn multiplied(&self, lowering: &Lowering<'_, 'c>, tensors: &[TensorId], factor: DataType) -> DataType {
         let is_half = matches!(factor, DataType::F16 | DataType::Bf16);
         let mut is_own = is_half && self.compute == DataType::F32 && lowering.target().machine().is_some();
@@ -129,7 +128,8 @@ impl<'c> Attention<'c> {
         if is_own { factor } else { self.compute }
     }
 
-    /// Whether the bounds hide any key. From the bottom right, a single query sees all.
+    /// Returns true if the bounds may hide a key. With bottom-right alignment, a right bound hides
+    /// nothing from a single query.
     pub(super) fn hides_keys(&self) -> bool {
         let Diagonal {
             left,
@@ -159,12 +159,13 @@ impl<'c> Attention<'c> {
         }
     }
 
-    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
-    /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
-    /// of twice as many.
+    /// Returns the ALiBi bias: a slope per head times the distance of key and query. The slopes are
+    /// powers of the first one, 2^(-8/H), where H is the largest power of two that is not above the
+    /// number of heads; the remaining heads take every other slope of 2H heads.
     fn bias(&self, math: &Math<'c>) -> Scalar<'c> {
         let heads = extent(&self.dims, HEAD).max(1);
-        // 63 less leading zeros: the exponent of the largest power of two in it.
+        // The largest power of two that is not above `heads`: its exponent is 63 less the leading
+        // zeros.
         let regular = 1_i64 << (63 - heads.leading_zeros());
         let head = math.index(HEAD);
         let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c> {
@@ -176,7 +177,7 @@ impl<'c> Attention<'c> {
         let slope = if regular == heads {
             among
         } else {
-            // The first, third, … slope for twice as many heads.
+            // The first, third, … slope of twice as many heads.
             let beyond = slope(step / 2.0, step, -step * regular as f64);
             let is_regular = math.compare(F::Less, head, math.constant(regular as f64));
             is_regular.select(among, beyond)
@@ -185,12 +186,13 @@ impl<'c> Attention<'c> {
         slope * distance
     }
 
-    /// A score, or -∞ if diagonal or lengths hide it.
+    /// Returns a score, or -∞ if the diagonal or the sequence lengths hide it.
     pub(super) fn hidden(&self, math: &Math<'c>, score: Ssa<'c>, lengths: Option<[Ssa<'c>; 2]>) -> Scalar<'c> {
         self.hidden_as(math, (score, f64::NEG_INFINITY), lengths)
     }
 
-    /// Returns a value derived from a score, or `nothing` if diagonal or lengths hide the score.
+    /// Returns a value derived from a score, or `nothing` if the diagonal or the sequence lengths
+    /// hide the score.
     pub(super) fn hidden_as(
         &self,
         math: &Math<'c>,
@@ -221,9 +223,8 @@ impl<'c> Attention<'c> {
     }
 }
 
-/// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
-/// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
-/// read.
+/// Returns the additive form of a mask. A boolean mask becomes 0 where a key is visible and -∞
+/// where it is hidden, computed in a separate dispatch, in a type that the target's kernels read.
 fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     if mask.dtype != DataType::Bool {
         return mask;
@@ -251,7 +252,8 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
         hides.select(math.constant(f64::NEG_INFINITY), math.constant(0.0))
     });
     let ssa = lowering.emitter().barrier(made.ssa);
-    // Where elements are repeated in memory, one is enough: it is broadcast.
+    // The additive mask keeps only the axes that vary in memory; repeated axes get extent 1 and are
+    // broadcast.
     for (axis, dim) in dims.iter_mut().enumerate() {
         if !order.contains(&axis) {
             *dim = 1;
@@ -260,7 +262,7 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     Value::of(Ordered::new(ssa, order, dtype, dims))
 }
 
-/// For each query, the sum of the products of output and gradient.
+/// Returns D of the backward direction: for each query, the sum over columns of dO · O.
 pub(super) fn level<'c>(
     lowering: &Lowering<'_, 'c>,
     (d_o, o): (&Value<'c>, TensorId),
@@ -275,7 +277,7 @@ pub(super) fn level<'c>(
     })
 }
 
-/// Returns the transposed matrices, without a copy.
+/// Returns the matrices with rows and columns swapped, without a copy.
 pub(super) fn transposed<'c>(tensor: &Ordered<'c>) -> Ordered<'c> {
     let swapped = |axis: &usize| match *axis {
         QUERY => KEY,

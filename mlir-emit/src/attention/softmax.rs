@@ -1,5 +1,4 @@
-//! The results of each way of computing a softmax and its weighted sum, and the outputs computed
-//! from them.
+//! The common result of each form of softmax and weighted sum, and the outputs computed from it.
 
 use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
@@ -12,28 +11,29 @@ use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa};
 use std::f64::consts::LN_2;
 
-/// What the outputs are computed from.
+/// The values that the outputs are computed from.
 pub(super) struct Softmax<'c> {
     pub(super) weighted: Weighted<'c>,
     /// The largest score of each row.
     pub(super) greatest: Value<'c>,
-    /// What was subtracted from each row's scores: the largest one, or 0 if that is -∞.
+    /// The number that was subtracted from each row's scores: the largest score. The stepwise form
+    /// has 0 instead of -∞.
     pub(super) reference: Value<'c>,
     /// The sum of each row's exponentials.
     pub(super) total: Value<'c>,
 }
 
-/// The values' sum.
+/// The weighted sum of the values.
 pub(super) enum Weighted<'c> {
-    /// Weighed by exponentials that are not divided by their sum.
+    /// Weighted by exponentials that are not divided by their sum yet.
     Sum(Value<'c>),
-    /// The output itself, in the type and memory that it is carried in.
+    /// The output itself, in the type and memory order in which it is carried.
     Quotient(Value<'c>),
 }
 
 impl<'c> Softmax<'c> {
-    /// Converts the results of IREE's operation or of rotini's kernels: their largest scores are in
-    /// powers of 2.
+    /// Converts the results of IREE's operation or of rotini's kernels for AMD GPUs, whose largest
+    /// scores are multiplied by log2(e).
     pub(super) fn of_online(
         lowering: &Lowering<'_, 'c>,
         weighted: Weighted<'c>,
@@ -57,20 +57,20 @@ impl<'c> Softmax<'c> {
     }
 }
 
-/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive
-/// mask apart.
+/// Returns true if the operation asks for more than IREE's `online_attention` supports, apart from
+/// bounds and an additive mask.
 pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
     op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some()
 }
 
-/// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
+/// Divides a weighted sum by the sum of its weights; 0 if that is 0.
 pub(super) fn divided<'c>(math: &Math<'c>, elements: &[Ssa<'c>]) -> Scalar<'c> {
     let [weighted, total] = exactly(elements);
     let nothing = math.compare(F::Equal, total, math.constant(0.0));
     nothing.select(math.constant(0.0), weighted / total)
 }
 
-/// The memory of a reduced value: rows without keys.
+/// The shape and memory order of a tensor with one element per query.
 pub(super) struct Row {
     dims: Vec<i64>,
     order: Vec<usize>,

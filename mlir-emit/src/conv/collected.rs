@@ -1,9 +1,9 @@
-//! The gradient with respect to x of a convolution with steps, collected from the windows that
-//! reach each element.
+//! The gradient with respect to x of a strided convolution, gathered from the windows that cover
+//! each element.
 //!
-//! dy times the filter is a product of matrices: the contribution of each window at each of its
-//! taps. Each element of dx sums the contributions of the windows that reach it. With one filter in
-//! a group a contribution is one product, which is computed where it is summed.
+//! dy times the filter is a matrix product: the contribution of each window at each of its taps.
+//! Each element of dx sums the contributions of the windows that cover it. With one filter per
+//! group a contribution is a single product, which is computed where it is summed.
 
 use super::named::{Axis, Tensor, between, sum};
 use super::shape::{Shape, product};
@@ -16,7 +16,7 @@ use crate::windows::{Fold, Places};
 use rotini_graph::{ConvGeometry, DataType};
 
 impl Shape<'_> {
-    /// The windows along each spatial axis.
+    /// Returns the geometry of the windows along each spatial axis.
     fn steps(&self) -> Vec<Step> {
         let ConvGeometry {
             pre_padding,
@@ -40,8 +40,8 @@ impl Shape<'_> {
     }
 }
 
-/// The gradient with respect to x, each element collected from the windows that reach it, in the
-/// memory order `order`.
+/// Returns the gradient with respect to x in the memory order `order`. Each element is gathered
+/// from the windows that cover it.
 pub(super) fn collected<'c>(
     lowering: &Lowering<'_, 'c>,
     [dy, w]: [&Ordered<'c>; 2],
@@ -51,7 +51,8 @@ pub(super) fn collected<'c>(
     compute: DataType,
 ) -> Ordered<'c> {
     let at = lowering.emitter();
-    // With one filter in a group a contribution is one product, which costs less than storing it.
+    // With one filter per group a contribution is a single product, which costs less than storing
+    // it.
     let terms = match shape.filters {
         1 => None,
         _ => Some(shares(&at, [dy, w], shape, compute)),
@@ -107,8 +108,8 @@ pub(super) fn collected<'c>(
     })
 }
 
-/// Computes the contribution of each window at each of its taps: dy times the filter, over group,
-/// batch, positions, taps and channels.
+/// Computes the contribution of each window at each of its taps: dy times the filter. Its axes are
+/// group, batch, positions, taps and channels.
 fn shares<'c>(at: &Emitter<'c>, [dy, w]: [&Ordered<'c>; 2], shape: &Shape<'_>, compute: DataType) -> Ssa<'c> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
@@ -139,8 +140,8 @@ fn shares<'c>(at: &Emitter<'c>, [dy, w]: [&Ordered<'c>; 2], shape: &Shape<'_>, c
     shares.split(at, &[places, taps].concat(), &runs).ssa
 }
 
-/// The number of elements of all tensors that [`collected`] makes from the operands, each tensor
-/// counted once.
+/// Returns the number of elements of all tensors that [`collected`] makes from the operands, each
+/// tensor counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
     let shares = if filters == 1 {
@@ -154,7 +155,7 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
         .checked_add(product(&[shape.batch, groups, shape.channels])?.checked_mul(product(&shape.input)?)?)
 }
 
-/// One spatial axis of a convolution whose windows are looked for from an element of x.
+/// One spatial axis of a convolution, to find the windows that cover an element of x.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     pre: i64,
@@ -165,8 +166,9 @@ struct Step {
 }
 
 impl Step {
-    /// The number of taps that are looked at. Each is in at most one window. Without dilation, it
-    /// is one of every `stride` neighbouring taps.
+    /// Returns the number of taps to try for an element: each belongs to at most one window.
+    /// Without dilation only one of `stride` neighbouring taps can, so the taps are tried in steps
+    /// of `stride`.
     fn taps(&self) -> i64 {
         if self.dilation == 1 {
             self.window / self.stride + i64::from(self.window % self.stride != 0)
@@ -175,8 +177,9 @@ impl Step {
         }
     }
 
-    /// A window, its tap at this place in the padded x, and what has to hold for it to be one.
-    /// Unsigned: what lies before the first is far behind the last.
+    /// Returns a window, its tap at the position `padded` of the padded x, and the conditions under
+    /// which that window exists. The comparisons are unsigned: an index below zero becomes larger
+    /// than any extent.
     fn reached<'c>(&self, places: &Places<'c>, padded: Ssa<'c>, step: Ssa<'c>) -> (Ssa<'c>, Ssa<'c>, Vec<Ssa<'c>>) {
         let split = |place: Ssa<'c>| {
             let stride = places.constant(self.stride);

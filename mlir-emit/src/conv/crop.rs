@@ -1,28 +1,28 @@
-//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as
+//! Negative padding, which cuts off elements of x instead of adding zeros. Frameworks send it as
 //! the output padding of a transposed convolution, which is a gradient with respect to x whose last
-//! elements no window reaches.
+//! elements no window covers.
 //!
-//! The forms of convolutions know no such padding: what is left of x is convolved with what is left
-//! of the padding. In a gradient with respect to x, what is cut off is zeros around the gradient of
-//! the rest.
+//! The forms of convolutions know no negative padding: x is cropped first, and the crop is
+//! convolved with the padding that remains. The gradient with respect to x is computed for the crop
+//! and then padded with zeros.
 
 use crate::Unsupported;
 use crate::ir::Emitter;
 use crate::value::{Ordered, extents};
 use rotini_graph::ConvGeometry;
 
-/// What a padding leaves of x.
+/// The crop of x that a negative padding leaves.
 pub(super) struct Cropped {
-    /// The geometry without padding below zero.
+    /// The geometry without negative padding.
     pub(super) geometry: ConvGeometry,
-    /// The extents of what is left of x.
+    /// The extents of the crop.
     pub(super) dims: Vec<i64>,
-    /// How many elements are cut off before and after each axis.
+    /// The number of elements that are cut off before and after each axis.
     cut: Vec<(i64, i64)>,
 }
 
 impl Cropped {
-    /// From the extents of x.
+    /// Computes the crop from the extents of x.
     pub(super) fn new(x: &[i64], geometry: &ConvGeometry) -> Self {
         let paddings = geometry.pre_padding.iter().zip(&geometry.post_padding);
         let below = |padding: i64| padding.min(0).saturating_neg();
@@ -46,7 +46,7 @@ impl Cropped {
         }
     }
 
-    /// Declines a padding that leaves nothing of x: the compiler has no tensor without elements.
+    /// Declines a padding that leaves no element of x: the compiler has no empty tensors.
     pub(super) fn check(&self) -> Result<(), Unsupported> {
         if self.dims.iter().all(|&extent| extent > 0) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Cropped {
         self.cut.iter().all(|&cut| cut == (0, 0))
     }
 
-    /// The number of elements of the copies of x or its gradient; 0 if nothing is cut off.
+    /// Returns the number of elements of the copies of x or its gradient; 0 if nothing is cut off.
     pub(super) fn elements(&self, x: &[i64]) -> Option<u64> {
         if self.is_whole() {
             return Some(0);
@@ -67,7 +67,7 @@ impl Cropped {
         whole.checked_mul(2)
     }
 
-    /// What is left of x.
+    /// Returns the crop of x.
     pub(super) fn of<'c>(&self, at: &Emitter<'c>, x: Ordered<'c>) -> Ordered<'c> {
         if self.is_whole() {
             return x;
@@ -82,7 +82,7 @@ impl Cropped {
         }
     }
 
-    /// The gradient of x from that of what is left of it.
+    /// Returns the gradient of x from the gradient of the crop: zeros where x is cut off.
     pub(super) fn surrounded<'c>(&self, at: &Emitter<'c>, rest: Ordered<'c>, dims: &[i64]) -> Ordered<'c> {
         if self.is_whole() {
             return rest;

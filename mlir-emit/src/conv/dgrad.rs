@@ -1,8 +1,8 @@
 //! The gradient with respect to x of a convolution, as one kernel that rotini writes.
 //!
-//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre -
-//! r\] w\[r\]. With steps of two, dx has two phases along the axis, which different taps reach.
-//! Example: a window of three taps with one zero before.
+//! With a stride of one, dx\[h\] = Σ dy\[h + pre - r\] w\[r\]: a convolution of dy with the
+//! reversed filter. With a stride of two, dx has two phases along the axis, to which different taps
+//! contribute. Example: a window of three taps with a padding of one before.
 //!
 //! ```text
 //! dx[2q]     = Σ dy[q] w[1]
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s
-//! t\] over t. Phases are products side by side in one kernel: axes of its batch. No product is
-//! with a stuffed zero.
+//! t\] over t. The phases are a batch of products in one kernel: each spatial axis adds an axis to
+//! the batch. No zeros are stuffed between the elements of dy.
 
 use super::kernels::{depthwise, factor, has_depthwise_kernel, has_tiles, per_image};
 use super::shape::{Shape, channels_first, channels_last};
@@ -25,23 +25,25 @@ use crate::value::{Ordered, Value, extent, extents, reshape};
 use rotini_graph::DataType;
 use rotini_schedule::{Machine, gemm};
 
-/// Elements of dy that lanes load at once.
+/// Elements of dy that a lane loads at once.
 const WIDTH: i64 = 8;
 
-/// More padding or dilation has no kernel.
+/// Limit of the padding and the dilation: there is no kernel beyond it.
 const FAR: i64 = 1 << 31;
 
-/// One spatial axis.
+/// The phases of dx along one spatial axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Along {
-    /// Places of a phase.
+    /// Positions of a phase.
     places: i64,
     phases: i64,
-    /// Most taps that a phase has.
+    /// Maximum number of taps of a phase.
     taps: i64,
-    /// For the first phase, and by how much it is more for the second: the first tap, and the
-    /// element of dy that it is multiplied with at position 0.
+    /// The first tap of the first phase, and the difference from it to the first tap of the second
+    /// phase.
     tap: [i64; 2],
+    /// The element of dy that meets the first tap at position 0: for the first phase, and the
+    /// difference from it to the second phase.
     step: [i64; 2],
     dilation: i64,
     window: i64,
@@ -53,10 +55,10 @@ impl Along {
         let geometry = shape.geometry;
         let at = |extents: &[i64]| extents.get(axis).copied();
         let (stride, pre, window) = (at(&geometry.stride)?, at(&geometry.pre_padding)?, at(&shape.window)?);
-        // A window of one tap may have any dilation.
+        // The dilation of a window with one tap does not matter.
         let dilation = if window > 1 { at(&geometry.dilation)? } else { 1 };
         let (input, output) = (at(&shape.input)?, at(&shape.output)?);
-        // A number up to this limit times the elements of a tensor fits in 64 bits.
+        // A number up to this limit times the number of elements of a tensor fits in 64 bits.
         if pre > FAR || dilation > FAR {
             return None;
         }
@@ -79,13 +81,13 @@ impl Along {
         })
     }
 
-    /// The taps that a phase has.
+    /// Returns the number of taps of a phase.
     fn taps_of(&self, phase: i64) -> i64 {
         let first = self.tap[0] + phase * self.tap[1];
         (self.window - first + self.phases - 1) / self.phases
     }
 
-    /// Whether each tap has an element of dy at all positions.
+    /// Returns whether each tap meets an element of dy at every position.
     fn is_inside(&self) -> bool {
         let most = self.places - 1 + self.step[0] + self.step[1].max(0);
         let least = self.step[0] + self.step[1].min(0) - (self.taps - 1) * self.dilation;
@@ -97,8 +99,8 @@ impl Along {
     }
 }
 
-/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the
-/// compute type else; `None` if there is no kernel for these types and extents.
+/// Returns the gradient in the memory order `order`; `None` if there is no kernel for these types
+/// and extents. Its type is `stored` if there are phases, and the compute type otherwise.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     [dy, w]: [&Ordered<'c>; 2],
@@ -147,7 +149,7 @@ pub(super) fn lower<'c>(
         return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
     }
     let dy = &lowering.reordered(dy, &last);
-    // Lanes read channels, or filters, side by side.
+    // Lanes read contiguous channels, or contiguous filters.
     let w = &if extent(&strides(w), 1) > 1 {
         lowering.reordered(w, &last)
     } else {
@@ -165,7 +167,7 @@ pub(super) fn lower<'c>(
     )
 }
 
-/// The gradient with phases, channels innermost, and then in its order.
+/// Computes the gradient with phases, channels innermost, and copies it to its memory order.
 fn side_by_side<'c>(
     lowering: &Lowering<'_, 'c>,
     factors: [&Ordered<'c>; 2],
@@ -173,7 +175,7 @@ fn side_by_side<'c>(
     (shape, axes): (&Shape<'_>, &[Along]),
     ([stored, compute], machine): ([DataType; 2], &Machine),
 ) -> Option<Ordered<'c>> {
-    // Logical axes: images, channels, and two for each spatial one: places and phases.
+    // The logical axes: images, channels, and two for each spatial axis, positions and phases.
     let mut split = vec![shape.batch, shape.groups * shape.channels];
     let mut logical = vec![Axis::Row(0), Axis::Group(axes.len())];
     for (number, axis) in axes.iter().enumerate() {
@@ -218,7 +220,7 @@ fn side_by_side<'c>(
     Some(lowering.reordered(&result, order))
 }
 
-/// The product. Channels lie innermost in dy.
+/// Returns the product. Channels are innermost in dy.
 fn product(
     [dy, w]: [&Ordered<'_>; 2],
     shape: &Shape<'_>,
@@ -249,7 +251,7 @@ fn product(
             });
         }
         if !axis.is_even() {
-            // A term that is no tap must be zero in both operands: zero times infinity is not zero.
+            // A term without a tap must be zero in both operands: zero times infinity is not zero.
             tap_windows.push(Window {
                 extent: axis.window,
                 start: axis.tap[0],
@@ -263,7 +265,7 @@ fn product(
     sum.push(extent(&of_dy, 1));
     taps.push(extent(&of_w, 0));
     let mut batch: Vec<i64> = axes.iter().map(|axis| axis.phases).collect();
-    // Both lie along the filters of a group.
+    // In both operands a group is a run of filters.
     if shape.groups > 1 {
         batch.push(shape.groups);
         batches.push(shape.filters * extent(&of_dy, 1));
@@ -277,8 +279,8 @@ fn product(
             .collect(),
         columns: vec![shape.channels],
         sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
-        // With groups, each group would need other numbers of terms. Terms that are no taps are
-        // zeros then.
+        // With groups, each group would need its own numbers of terms. So terms without a tap are
+        // zeros.
         terms: if shape.groups == 1 {
             terms(axes, shape.filters)
         } else {
@@ -302,7 +304,8 @@ fn product(
     }
 }
 
-/// How many terms each phase has up to its last tap along the first axis, if not all have as many.
+/// Returns the number of terms of each phase up to its last tap along the first axis; an empty list
+/// if all phases have the same number.
 fn terms(axes: &[Along], filters: i64) -> Vec<i64> {
     if axes.iter().all(Along::is_even) {
         return Vec::new();
@@ -312,7 +315,7 @@ fn terms(axes: &[Along], filters: i64) -> Vec<i64> {
         let inner = all;
         all = Vec::new();
         for phase in 0..axis.phases {
-            // Along the other axes a tap that is none is a zero among the others.
+            // Along the other axes, a missing tap is a zero between other terms.
             let taps = match axis.taps_of(phase) {
                 0 => 0,
                 taps if number == 0 => taps,

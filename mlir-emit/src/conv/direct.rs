@@ -1,8 +1,8 @@
 //! The direct form: one `linalg.generic` with the convolution's index maps.
 //!
-//! It takes x, w and y in their memory order, channels first or channels last. A tensor in another
-//! order, or in another order than its partner, is copied first, behind a barrier (see
-//! [`Ordered::in_order`]).
+//! The operation takes x, w and y in their memory order, channels first or channels last. An
+//! operand whose memory order is neither, or differs from that of the other operand, is copied
+//! first, behind a barrier (see [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::ir::{Affine, Emitter, IndexMap, Loop};
@@ -13,8 +13,9 @@ use crate::quirks::Quirks;
 use crate::value::{Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
-/// One structured operation over all axes: n, groups, filters and output positions in the order of
-/// memory, then the sum over channels and window.
+/// Lowers a convolution to one structured operation over all axes: n, groups, filters and output
+/// positions in memory order, then the reduction over channels and window. Returns the result and
+/// the memory order of its axes.
 pub(super) fn lower<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -68,7 +69,7 @@ pub(super) fn lower<'c>(
     }
     let result_rank = loops.iter().filter(|kind| **kind == Loop::Parallel).count();
     let result_shape: Vec<i64> = loop_extents.iter().take(result_rank).copied().collect();
-    // The axes of the result in the order of memory: the groups, if there are any, stand before the
+    // The axes of the result in memory order: the axis of groups, if it exists, comes before the
     // filters.
     let mut in_memory: Vec<usize> = (0..result_rank).filter(|&axis| Some(axis) != group).collect();
     if let Some(group) = group {
@@ -143,15 +144,15 @@ pub(super) fn lower<'c>(
     (ssa, axes)
 }
 
-/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
-/// counted once.
+/// Returns the number of elements of all tensors that [`lower`] makes from the operands, each
+/// tensor counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let w = product(&shape.window)?.checked_mul(product(&[shape.groups, shape.filters, shape.channels])?)?;
     let y = product(&shape.output)?.checked_mul(product(&[shape.groups, shape.batch, shape.filters])?)?;
     shape.padded_elements()?.checked_add(w)?.checked_add(y)
 }
 
-/// Where the channels lie in memory.
+/// The position of the channels in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChannelOrder {
     /// N C spatial, K C spatial.
@@ -168,7 +169,8 @@ impl ChannelOrder {
         }
     }
 
-    /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
+    /// Returns the order that needs the fewest copies. A copy of x weighs more than one of w, since
+    /// x is usually larger.
     fn for_operands(x: &Ordered<'_>, w: &Ordered<'_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
         if quirks.is_channels_first(shape) {
             return ChannelOrder::First;
@@ -185,9 +187,9 @@ impl ChannelOrder {
     }
 }
 
-/// The input as the convolution reads it: its channels split into groups if there are several, with
-/// the zeros around it. Split first, so that the padding stands next to the convolution and fuses
-/// with it.
+/// Returns the input as the convolution reads it: channels split into groups if there are several,
+/// and padded with zeros. The split comes first, so that the padding is next to the convolution and
+/// fuses with it.
 fn input<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -196,7 +198,7 @@ fn input<'c>(
     channel_order: ChannelOrder,
 ) -> Ssa<'c> {
     let (ssa, extents) = split_axis(at, x, 1, shape.groups);
-    // Where the spatial axes begin in memory.
+    // The first spatial axis in memory.
     let spatial = match channel_order {
         ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
         ChannelOrder::Last => 1,
@@ -213,7 +215,7 @@ fn input<'c>(
     }
 }
 
-/// Merges the result's axes (groups, filters of a group) into one.
+/// Merges two axes of the result, groups and filters of a group, into one.
 fn merge_groups<'c>(
     at: &Emitter<'c>,
     ssa: Ssa<'c>,

@@ -2,14 +2,14 @@
 //!
 //! The gradient with respect to x has two forms:
 //!
-//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180°
+//! - With stride 1 it is a convolution of dy, with zeros around it, by the filter rotated by 180°
 //!   with its two channel axes exchanged.
 //! - With a larger stride, dy would need zeros between its elements too. Most products would be
-//!   with these zeros, and an infinity in w would make NaN where no window is. So dy times the
-//!   filter is a matmul, and each element of dx sums the products of the windows that reach it
-//!   ([`super::collected`]).
+//!   with these zeros, and an infinity in w would make NaN where no window is. So the product of dy
+//!   and the filter is a matmul, and each element of dx sums the products of the windows that cover
+//!   it ([`super::collected`]).
 //!
-//! On MI300 most are kernels that rotini writes ([`super::dgrad`]).
+//! On MI300 most gradients with respect to x are kernels that rotini writes ([`super::dgrad`]).
 //!
 //! The gradient with respect to w is a matmul: dy times the patches of x, summed over all
 //! positions.
@@ -24,14 +24,14 @@ use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
-/// The convolution that a gradient with respect to x is.
+/// The filter and the geometry with which a gradient with respect to x is a convolution.
 pub(super) struct Turned<'c> {
     pub(super) w: Ordered<'c>,
     pub(super) geometry: ConvGeometry,
 }
 
-/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of
-/// the forward convolution.
+/// Rotates the filter for the gradient with respect to x, and computes the geometry. `shape` is
+/// that of the forward convolution.
 pub(super) fn turned<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Turned<'c> {
     Turned {
         w: exchanged(at, w, shape),
@@ -42,21 +42,21 @@ pub(super) fn turned<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -
     }
 }
 
-/// The number of elements of all tensors that [`turned`] makes from the operands.
+/// Returns the number of elements of all tensors that [`turned`] makes from the operands.
 pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
     let dy = product(&shape.spread())?.checked_mul(product(&[shape.batch, shape.groups, shape.filters])?)?;
     dy.checked_add(shape.filter_elements()?)
 }
 
 impl Shape<'_> {
-    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step
-    /// apart, and all of dy counts.
+    /// Returns whether the gradient with respect to x is a convolution of dy: the stride is one,
+    /// and no element of dy has to be cut off.
     pub(super) fn is_turned(&self) -> bool {
         self.geometry.stride.iter().all(|&stride| stride == 1) && self.zeros_before().iter().all(|&zeros| zeros >= 0)
     }
 
-    /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none
-    /// where dy is cut.
+    /// Returns the zeros before the first element of dy that the windows of the rotated filter
+    /// need; negative where elements of dy would have to be cut off.
     fn zeros_before(&self) -> Vec<i64> {
         let ConvGeometry {
             pre_padding, dilation, ..
@@ -66,7 +66,7 @@ impl Shape<'_> {
             .collect()
     }
 
-    /// The geometry of the turned filter's windows over dy with everything that they reach.
+    /// Returns the geometry of the rotated filter over the padded dy.
     pub(super) fn turned_geometry(&self) -> ConvGeometry {
         let none = vec![0; self.spatial()];
         ConvGeometry {
@@ -78,7 +78,8 @@ impl Shape<'_> {
         }
     }
 
-    /// Spatial extents of dy with everything that the windows of the turned filter reach.
+    /// Returns the spatial extents of dy padded with all that the windows of the rotated filter
+    /// cover.
     pub(super) fn spread(&self) -> Vec<i64> {
         let axes = self.input.iter().zip(&self.window).zip(&self.geometry.dilation);
         axes.map(|((input, window), dilation)| input + (window - 1) * dilation)
@@ -86,8 +87,8 @@ impl Shape<'_> {
     }
 }
 
-/// Returns w rotated by 180° (or as it is, if the convolution has rotated it already), with filters
-/// and channels exchanged within each group.
+/// Returns w rotated by 180°, with filters and channels exchanged within each group. If the
+/// convolution itself reads the filter reversed, the taps keep their order.
 fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     let mut dims = w.dims.clone();
     if let [filters, channels, ..] = dims.as_mut_slice() {
@@ -107,7 +108,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
             dims,
         );
     }
-    // The result has the memory order of w, with the two channel axes exchanged.
+    // The result has the memory order of w.
     let order: Vec<usize> = w.order.clone();
     let ssa = at.tabulate(&extents(&dims, &order), w.dtype, || {
         let index = at.index_type();
@@ -139,7 +140,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
     Ordered::new(at.barrier(ssa), order, w.dtype, dims)
 }
 
-/// The gradient with respect to w: row-major K C window, or K window C if `is_last`.
+/// Returns the gradient with respect to w: row-major K C window, or K window C if `is_last`.
 pub(super) fn filter<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -182,7 +183,7 @@ pub(super) fn filter<'c>(
     let dw = match Summation::of(target, compute, position.1, &results) {
         Summation::AtOnce => sum(at, [&patches, &dy], &result, &[position], shape.geometry, compute),
         Summation::Blocks(block) => {
-            // Blocks stand where batches do.
+            // In the partial sums, the axis of blocks takes the name of the batch axis.
             let (blocks, position) = ((Axis::Batch, position.1 / block), (Axis::Position, block));
             let runs = [&outer[..], &[1, 2]].concat();
             let patches = patches.split(at, &[&group[..], &[term, blocks, position]].concat(), &runs);
@@ -211,8 +212,8 @@ pub(super) fn filter<'c>(
     dw.merged(at, &[&[merged], &terms[..]].concat(), &runs).ssa
 }
 
-/// Returns the patches of x: the element under each tap of each window, with zeros outside. A
-/// padded copy of x would be another pass over memory.
+/// Returns the patches of x: the element under each tap of each window, zero outside of x. The
+/// bounds are checked here because a padded copy of x would be another pass over memory.
 fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim]) -> Tensor<'c> {
     let geometry = shape.geometry;
     let extents: Vec<i64> = axes.iter().map(|&(_, extent)| extent).collect();
@@ -243,7 +244,7 @@ fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim
                 tap = constant(last) - tap;
             }
             let reached = along(Axis::Spatial(spatial), &geometry.stride) + tap;
-            // Unsigned: what lies before the first element is far behind the last.
+            // Unsigned: an index below zero becomes larger than any extent.
             let zeros = constant(extent(&geometry.pre_padding, spatial));
             let source = reached - zeros;
             let last = constant(extent(&x.dims, axis) - 1);
@@ -259,7 +260,7 @@ fn patches<'c>(at: &Emitter<'c>, x: &Ordered<'c>, shape: &Shape<'_>, axes: &[Dim
     Tensor::new(ssa, x.dtype, axes.to_vec())
 }
 
-/// The element, or zero where the condition does not hold.
+/// Returns the element, or zero where the condition is false.
 fn masked<'c>(body: &Emitter<'c>, condition: Option<Ssa<'c>>, element: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
     match condition {
         Some(condition) => {
@@ -270,8 +271,8 @@ fn masked<'c>(body: &Emitter<'c>, condition: Option<Ssa<'c>>, element: Ssa<'c>, 
     }
 }
 
-/// The number of elements of all tensors that [`filter`] makes from the operands, each tensor
-/// counted once.
+/// Returns the number of elements of all tensors that [`filter`] makes from the operands, each
+/// tensor counted once.
 pub(super) fn filter_elements(shape: &Shape<'_>) -> Option<u64> {
     let groups = u64::try_from(shape.groups).ok()?;
     let (positions, terms) = (

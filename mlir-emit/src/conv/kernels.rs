@@ -1,11 +1,11 @@
-//! Convolutions as kernels that rotini writes: implicit GEMMs that read x in place, and its padding
-//! as zeros.
+//! Convolutions as kernels that rotini writes: implicit GEMMs that read x in place and treat its
+//! padding as zeros.
 //!
 //! | Convolution | x in memory | Rows | Columns | Sum |
 //! |---|---|---|---|---|
 //! | forward | channels innermost | positions of windows | filters | taps, channels |
-//! | forward, one tap without steps | channels first | filters | positions, for each image | channels |
-//! | gradient with respect to w | channels innermost, or one tap without steps | taps, channels | filters | positions |
+//! | forward, one tap, stride 1 | channels first | filters | positions, for each image | channels |
+//! | wgrad | channels innermost, or one tap, stride 1 | taps, channels | filters | positions |
 //!
 //! x in another memory order is copied first. With few channels in each group, the gradient with
 //! respect to w is computed with merged groups, and only its diagonal blocks are kept. Example: 32
@@ -22,12 +22,13 @@ use crate::value::{Ordered, extent, extents};
 use rotini_graph::DataType;
 use rotini_schedule::{Machine, gemm};
 
-/// Channels that lanes load at once.
+/// Channels that a lane loads at once.
 pub(super) const WIDTH: i64 = 8;
-/// Channels of a group whose sums take longer than a copy of the image.
+/// Channels per group from which on the sums take longer than a copy of the image.
 const LONG: i64 = 32;
 
-/// The result in an order of its axes, if there is a kernel for these types and extents.
+/// Returns the result in the memory order `order`; `None` if there is no kernel for these types and
+/// extents.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, w]: [&Ordered<'c>; 2],
@@ -53,7 +54,7 @@ pub(super) fn lower<'c>(
     if shape.groups == 1 && is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
         return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv")));
     }
-    // The copy of an image of which windows skip much takes as long as the sums of few channels.
+    // If windows skip much of an image, its copy takes as long as the sums of few channels.
     let has_long_sums = shape.groups == 1 || shape.channels >= LONG;
     if !has_long_sums && !x.lies_in(&last) && shape.input != shape.output {
         return None;
@@ -62,7 +63,7 @@ pub(super) fn lower<'c>(
         let (x, w) = (lowering.reordered(x, &last), lowering.reordered(w, &last));
         return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute)));
     }
-    // Lanes load a half of their width where there are few channels, as in a network's first layer.
+    // With few channels, as in a network's first layer, lanes load half of their width.
     let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
     let channels = (shape.channels + width - 1) / width * width;
     let x = lowering.channels_padded(x, channels)?;
@@ -74,8 +75,8 @@ pub(super) fn lower<'c>(
     lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute)))
 }
 
-/// Returns the groups as axes of a batch, and the strides along them in the tensors with channels
-/// and with filters.
+/// Returns the axis of groups as an axis of the batch, and the strides along it in the tensors with
+/// channels and with filters. Both are empty without groups.
 fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
     if shape.groups == 1 {
         return Default::default();
@@ -84,15 +85,15 @@ fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64
     (vec![shape.groups], strides.map(|stride| vec![stride]))
 }
 
-/// Whether kernels with matrix instructions suit a convolution in these groups: several groups of
-/// few channels or filters leave most of a tile unused.
+/// Returns whether kernels with matrix instructions suit a convolution with these groups: several
+/// groups with few channels or filters leave most of a tile unused.
 pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
     shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
 }
 
-/// Whether single lanes compute the sums of a convolution in small groups, or those of its gradient
-/// with respect to x, without matrix instructions. `summed`: the channels, or filters, of a group
-/// that are summed.
+/// Returns whether the depthwise kernel computes a convolution with small groups, or its gradient
+/// with respect to x: each sum in a single lane, without matrix instructions. `summed`: the
+/// channels, or filters, of a group that are summed.
 pub(super) fn has_depthwise_kernel(
     types: [DataType; 2],
     (shape, summed): (&Shape<'_>, i64),
@@ -106,8 +107,8 @@ pub(super) fn has_depthwise_kernel(
     is_small && is_short && is_float && types[0] == types[1] && compute == DataType::F32
 }
 
-/// Returns the sums of a convolution by the [depthwise kernel](has_depthwise_kernel). The product
-/// was written for tiles.
+/// Computes the sums of a convolution by the [depthwise kernel](has_depthwise_kernel), from a
+/// product that was written for the tiled kernel.
 pub(super) fn depthwise<'c>(
     lowering: &Lowering<'_, 'c>,
     mut product: Product,
@@ -117,8 +118,8 @@ pub(super) fn depthwise<'c>(
     product.is_depthwise = true;
     product.name = format!("{}_depthwise", product.name);
     if shape.is_depthwise() && shape.filters == 1 {
-        // The groups, which come last in the batch, are the columns: lanes go along them where
-        // channels lie innermost.
+        // The groups, the last axis of the batch, become the columns: lanes run along them where
+        // channels are innermost.
         product.batch.pop();
         product.columns = vec![shape.groups];
         let [first, second] = &mut product.factors;
@@ -129,15 +130,15 @@ pub(super) fn depthwise<'c>(
     lowering.kernel(machine, product)
 }
 
-/// x as the windows of a convolution read it.
+/// The offsets and edges with which the windows of a convolution read x.
 struct Image {
     /// The element that the first tap of the first window reads.
     first: i64,
-    /// Elements from one position to the next, and from one tap to the next.
+    /// The stride from one position to the next, and from one tap to the next, in elements.
     steps: Vec<i64>,
     taps: Vec<i64>,
-    /// For each axis along which windows go beyond the image: its number, the image's extent, where
-    /// it begins, the distances of positions and of taps.
+    /// For each axis along which windows extend beyond the image: its number, the image's extent,
+    /// the coordinate of the first tap, and the distances between positions and between taps.
     edges: Vec<(usize, [i64; 4])>,
 }
 
@@ -154,8 +155,7 @@ impl Image {
         for axis in 0..shape.spatial() {
             let (stride, input) = (extent(&strides, axis + 2), extent(&shape.input, axis));
             let (outputs, taps) = (extent(&shape.output, axis), extent(&shape.window, axis));
-            // The stride from a position, or a tap, to the next one. If there is only one, the
-            // stride may be any number.
+            // With a single position, or a single tap, the stride to the next one does not matter.
             let step = if outputs > 1 { extent(&geometry.stride, axis) } else { 0 };
             let dilation = if taps > 1 { extent(&geometry.dilation, axis) } else { 0 };
             let before = extent(&geometry.pre_padding, axis);
@@ -171,8 +171,8 @@ impl Image {
 }
 
 impl Image {
-    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over
-    /// images and positions.
+    /// Returns the windows outside of which a gradient with respect to the filter reads zeros: its
+    /// rows are taps, and its sum is over images and positions.
     fn windows_of_taps(&self) -> Vec<Window> {
         let edges = self.edges.iter();
         edges
@@ -188,7 +188,7 @@ impl Image {
 }
 
 /// Creates an operand from its first element, its strides along the batch, its own axes and the
-/// sum, and the windows in which it has zeros.
+/// sum, and the windows outside of which it is zero.
 pub(super) fn factor(
     tensor: &Ordered<'_>,
     first: i64,
@@ -210,7 +210,7 @@ pub(super) fn factor(
     }
 }
 
-/// Channels innermost in both operands.
+/// Returns the implicit GEMM of a convolution whose operands both have channels innermost.
 fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[usize], DataType)) -> Product {
     let (from, of_filter) = (strides(x), strides(w));
     let image = Image::new(x, shape);
@@ -255,8 +255,8 @@ fn implicit([x, w]: [&Ordered<'_>; 2], shape: &Shape<'_>, (order, compute): (&[u
     }
 }
 
-/// The gradient with respect to w, if there is a kernel for these types and extents: with channels
-/// innermost. `is_read`: whether other operations read it.
+/// Returns the gradient with respect to w, with channels innermost; `None` if there is no kernel
+/// for these types and extents. `is_read`: whether other operations read the gradient.
 pub(super) fn wgrad<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, dy]: [&Ordered<'c>; 2],
@@ -288,7 +288,7 @@ pub(super) fn wgrad<'c>(
         .chain(&shape.geometry.stride)
         .all(|&extent| extent == 1);
     let last = channels_last(x.dims.len());
-    // Where channels are outermost, lanes read positions side by side.
+    // Where channels are outermost, lanes read contiguous positions.
     let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
     let in_place = |is_readable: bool, tensor: &Ordered<'c>| {
         if is_readable && are_wide {
@@ -337,7 +337,7 @@ pub(super) fn wgrad<'c>(
 }
 
 /// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
-/// sums of the channels of its own group. `merged`: the number of groups that were summed as one.
+/// sums of the channels of its own group. `merged`: the number of groups that were merged into one.
 fn own_channels<'c>(
     lowering: &Lowering<'_, 'c>,
     sums: &Ordered<'c>,
@@ -373,8 +373,8 @@ fn own_channels<'c>(
     }
 }
 
-/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are
-/// groups.
+/// Returns the gradient with respect to the filter of a depthwise convolution: rows are taps,
+/// columns are groups.
 fn depthwise_wgrad<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, dy]: [&Ordered<'c>; 2],
@@ -420,8 +420,9 @@ fn depthwise_wgrad<'c>(
     ))
 }
 
-/// One tap without steps, channels first in the image: a product of the filter and each image, over
-/// the filter's axis `sum`. Also the gradient with respect to x, of which dy is the image.
+/// Returns the product of a convolution with one tap and stride 1, channels first in the image: the
+/// filter times each image, over the filter's axis `sum`. It is also the gradient with respect to
+/// x, with dy as the image.
 pub(super) fn per_image(
     [image, w]: [&Ordered<'_>; 2],
     [own, sum]: [usize; 2],

@@ -1,8 +1,9 @@
-//! Convolution forward: what is supported, its extents, and what its forms share.
+//! Convolutions and their gradients: which are supported, and which form computes them.
 //!
-//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged`
-//! has the forms for CPUs, where code generation is fast only for operands of certain layouts and
-//! extents.
+//! On MI300 most convolutions are kernels of rotini (`kernels`, `dgrad`). For the others, and on
+//! other GPUs, `direct` gives code generation the convolution as one operation. `staged` has the
+//! forms for CPUs, where code generation is fast only for operands of certain layouts and extents;
+//! `panels` and `taps` are kernels of rotini for CPUs.
 
 mod collected;
 mod crop;
@@ -31,7 +32,7 @@ use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, Norm
 use shape::{Shape, channels_first, channels_last};
 use staged::Form;
 
-/// Says whether the operation can be lowered.
+/// Checks whether the convolution can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
     check_geometry(graph, op.x, &op.geometry)?;
     check_compute(graph, compute, &[op.x, op.w])?;
@@ -39,7 +40,8 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> R
     check_reached(graph, op)
 }
 
-/// Declines a result that is zeros whatever x is: the compiler has no tensor without elements.
+/// Declines a convolution whose result is zero for every x: its crop of x would be empty, and the
+/// compiler has no empty tensors.
 fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported> {
     let (Some(x), Some(w), Some(y)) = (graph.tensor(op.x), graph.tensor(op.w), graph.tensor(op.y)) else {
         return Ok(());
@@ -69,7 +71,7 @@ fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry)
     check_padded(graph, input, [&geometry.pre_padding, &geometry.post_padding])
 }
 
-/// Lowers the operation.
+/// Lowers the convolution.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ConvFprop) {
     let at = lowering.emitter();
     let compute = checked_compute_type(compute);
@@ -112,7 +114,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Con
     lowering.define_sums(op.y, result, compute)
 }
 
-/// The form of a convolution on a CPU: `None` for the panels kernel.
+/// Chooses the form of a convolution on a CPU: `None` is the panels kernel.
 fn form(
     lowering: &Lowering<'_, '_>,
     factors: [&Ordered<'_>; 2],
@@ -142,9 +144,9 @@ fn form(
     lowering.chooser().choose("conv", usual, forms, |_| None)
 }
 
-/// Returns true if a convolution on a CPU uses the panels kernel: the compiler's form takes longer,
-/// or its patches would take much more memory than the operands. An epilogue is a separate dispatch
-/// behind the panels kernel.
+/// Returns whether a convolution on a CPU uses the panels kernel by default: the compiler's form
+/// takes longer, or its patches would take much more memory than the operands. An epilogue is a
+/// separate dispatch after the panels kernel.
 ///
 /// Measured on one core (f32, N=8), the compiler's form and panels: 256→256 3×3 at 14, channels
 /// last, 29 and 13.6 ms with AVX-512; the same with a stride of 2 and a ReLU 503 and 19 ms with
@@ -155,7 +157,7 @@ fn has_panels(shape: &Shape<'_>, (dims, order): (&[i64], &[usize]), is_bare: boo
     if shape.is_depthwise() {
         return false;
     }
-    // The compiler's convolution of one channel takes ten times as long.
+    // The compiler's form of a convolution with one channel takes ten times as long.
     let is_single = shape.groups == 1 && shape.channels == 1 && shape.window.len() > 1;
     let is_faster = if panels::is_last(dims, order) {
         shape.groups == 1 && shape.pixels() >= FEW_PIXELS && (is_bare || shape.channels >= FEW_CHANNELS)
@@ -196,7 +198,8 @@ fn stored_apart<'c>(
     ssa
 }
 
-/// The form for GPUs, and the memory order of its result: `order` if the kernel is one of rotini's.
+/// Lowers the convolution for a GPU. Returns the result and its memory order: `order` if a kernel
+/// of rotini computes it.
 fn on_gpus<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, w]: [&Ordered<'c>; 2],
@@ -222,7 +225,7 @@ fn on_gpus<'c>(
     direct::lower(&at, &x, &w, shape, compute)
 }
 
-/// The factors in types in which the compiler can sum them.
+/// Returns the operands in types in which the compiler can sum their products.
 fn summable<'c>(
     lowering: &Lowering<'_, 'c>,
     factors: [Ordered<'c>; 2],
@@ -232,7 +235,7 @@ fn summable<'c>(
     lowering.summable(factors, [shape.pixels(), shape.filters], &[shape.channels], compute)
 }
 
-/// Says whether a gradient with respect to x can be lowered.
+/// Checks whether a gradient with respect to x can be lowered.
 pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad) -> Result<(), Unsupported> {
     check_geometry(graph, op.dx, &op.geometry)?;
     check_compute(graph, compute, &[op.dy, op.w])?;
@@ -276,7 +279,8 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
                 || has_panels(&forward.exchanged(), (dims, &order), is_bare)
                 || needs_no_turned_filter(&forward, is_last, is_bare)
         };
-        // Few channels would leave lanes idle: vectors lie along the positions, in a copy.
+        // With few channels, vectors along them would leave lanes idle. So vectors lie along the
+        // positions: dy is copied to channels first, and dx is computed in this order.
         let is_thin = forward.groups == 1 && forward.channels <= FEW && panels::is_last(&dy.dims, &dy.order);
         let (order, order_of_dy) = if is_thin {
             (channels_first(dims.len()), channels_first(dims.len()))
@@ -321,7 +325,7 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
     lowering.define_sums(op.dx, cropped.surrounded(&at, result, &dx.dims), compute)
 }
 
-/// Says whether a gradient with respect to w can be lowered.
+/// Checks whether a gradient with respect to w can be lowered.
 pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad) -> Result<(), Unsupported> {
     check_geometry(graph, op.x, &op.geometry)?;
     check_compute(graph, compute, &[op.x, op.dy])?;
@@ -347,8 +351,8 @@ pub(crate) fn lower_wgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
     }
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute);
-    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes
-    // longer than its gradient.
+    // On CPUs, in the memory order in which the gradient is stored: copying a large filter to
+    // another order takes longer than computing its gradient.
     let last = channels_last(dw.dims.len());
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);
@@ -381,7 +385,7 @@ fn wgrad_on_cpus<'c>(
         if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute) {
             return Some(result);
         }
-        // Vectors along channels, or none.
+        // The panels kernel computes this gradient only with vectors along the channels.
         let are_last = [x, dy]
             .iter()
             .all(|tensor| panels::is_last(&tensor.dims, &tensor.order));
@@ -395,8 +399,8 @@ fn wgrad_on_cpus<'c>(
     panels::wgrad(lowering, [x, dy], shape, (dims, &order), compute)
 }
 
-/// The number of elements of all tensors that the lowering makes from the operands of a gradient
-/// with respect to x.
+/// Returns the number of elements of all tensors that the lowering of a gradient with respect to x
+/// makes from the operands.
 pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let cropped = Cropped::new(&dx.dims, &op.geometry);
@@ -426,8 +430,8 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
         .checked_add(surrounded)
 }
 
-/// The number of elements of all tensors that the lowering makes from the operands of a gradient
-/// with respect to w.
+/// Returns the number of elements of all tensors that the lowering of a gradient with respect to w
+/// makes from the operands.
 pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
@@ -441,7 +445,8 @@ pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64>
         .checked_add(cropped.elements(&x.dims)?)
 }
 
-/// The number of sums that a kernel of rotini computes for a gradient with respect to w.
+/// Returns the number of sums that a kernel of rotini computes for a gradient with respect to w:
+/// more than the filter has elements if groups are merged.
 pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
@@ -449,9 +454,9 @@ pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     shape.filter_elements()?.checked_mul(merged)
 }
 
-/// The number of elements of all tensors that the lowering makes from a convolution's operands,
-/// each tensor counted once: copies, padded and widened tensors, patches, and the sum. `None` if
-/// there are too many to count.
+/// Returns the number of elements of all tensors that the lowering makes from a convolution's
+/// operands, each tensor counted once: copies, padded and widened tensors, patches, and the sum.
+/// `None` if the number overflows.
 pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
@@ -468,8 +473,8 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
     elements?.checked_add(reversed)
 }
 
-/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy
-/// with the taps in the reverse order.
+/// Returns the filter as a cross-correlation reads it: if the convolution reads the filter rotated
+/// by 180° (`CONVOLUTION`), a copy with the taps in reverse order.
 fn reversed<'c>(at: &Emitter<'c>, w: Ordered<'c>, shape: &Shape<'_>) -> Ordered<'c> {
     if !shape.is_reversed() {
         return w;

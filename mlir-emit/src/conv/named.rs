@@ -1,5 +1,5 @@
-//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without
-//! counting positions.
+//! Tensors whose physical axes have names. The staged forms use the names to rearrange and sum
+//! tensors without counting positions.
 
 use super::shape::split_axis;
 use crate::convert::convert;
@@ -17,18 +17,19 @@ pub(super) enum Axis {
     Group,
     Channel,
     Filter,
-    /// A spatial axis of x or y.
+    /// A spatial axis of x or y, by its number.
     Spatial(usize),
-    /// All spatial axes in one, and the batch too if it is not a separate axis.
+    /// All spatial axes merged into one, with the batch merged too if it is not a separate axis.
     Position,
-    /// A spatial axis of w.
+    /// A spatial axis of w, by its number.
     Tap(usize),
 }
 
 /// An axis with its extent.
 pub(super) type Dim = (Axis, i64);
 
-/// Numbered axes with others around them.
+/// Returns a list of axes: `outer`, one axis named by `numbered` for each of `extents`, and
+/// `inner`.
 pub(super) fn between(outer: &[Dim], numbered: fn(usize) -> Axis, extents: &[i64], inner: &[Dim]) -> Vec<Dim> {
     let numbered = extents
         .iter()
@@ -55,7 +56,7 @@ pub(super) struct Tensor<'c> {
 }
 
 impl<'c> Tensor<'c> {
-    /// x, its channels split if there are several groups.
+    /// Names the axes of x. Its channels are split if there are several groups.
     pub(super) fn input(at: &Emitter<'c>, x: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, x, 1, groups, |axis| match axis {
             0 => Axis::Batch,
@@ -64,7 +65,7 @@ impl<'c> Tensor<'c> {
         })
     }
 
-    /// w, its filters split if there are several groups.
+    /// Names the axes of w. Its filters are split if there are several groups.
     pub(super) fn filter(at: &Emitter<'c>, w: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, w, 0, groups, |axis| match axis {
             0 => Axis::Filter,
@@ -73,7 +74,7 @@ impl<'c> Tensor<'c> {
         })
     }
 
-    /// y or its gradient, its filters split if there are several groups.
+    /// Names the axes of y or its gradient. Its filters are split if there are several groups.
     pub(super) fn output(at: &Emitter<'c>, y: &Ordered<'c>, groups: i64) -> Self {
         Self::operand(at, y, 1, groups, |axis| match axis {
             0 => Axis::Batch,
@@ -103,7 +104,7 @@ impl<'c> Tensor<'c> {
     }
 
     /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
-    /// and shifted along taps as `geometry` says.
+    /// and read at each tap's offset (stride and dilation from `geometry`) if `axes` has taps.
     pub(super) fn copied(self, at: &Emitter<'c>, axes: &[Dim], dtype: DataType, geometry: &ConvGeometry) -> Self {
         if self.axes == axes && self.dtype == dtype {
             return self;
@@ -118,8 +119,8 @@ impl<'c> Tensor<'c> {
         Tensor::new(ssa, dtype, axes.to_vec())
     }
 
-    /// The index map with which these loops read the tensor. Where there is a loop over taps, the
-    /// spatial axis moves with it.
+    /// Returns the index map with which these loops read the tensor. If there is a loop over taps,
+    /// the index along the spatial axis is the window's position plus the tap's offset.
     fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> IndexMap {
         let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(Affine::Loop);
         let position = |axis: Axis| match axis {
@@ -188,7 +189,7 @@ impl<'c> Tensor<'c> {
         Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 
-    /// The first elements along each axis.
+    /// Returns the leading elements along each axis, as many as `axes` says.
     pub(super) fn cropped(self, at: &Emitter<'c>, axes: &[Dim]) -> Self {
         if self.axes == axes {
             return self;
@@ -205,7 +206,7 @@ impl<'c> Tensor<'c> {
         Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 
-    /// The slice at one index of the outermost axis, without that axis.
+    /// Returns the slice at one index of the outermost axis, without that axis.
     pub(super) fn outermost(&self, at: &Emitter<'c>, index: i64) -> Self {
         let (mut attributes, axes) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
@@ -214,7 +215,7 @@ impl<'c> Tensor<'c> {
         Tensor::new(ssa, self.dtype, axes)
     }
 
-    /// This tensor with the slice at one index of the outermost axis replaced.
+    /// Returns this tensor with the slice at one index of the outermost axis replaced by `part`.
     pub(super) fn with_outermost(self, at: &Emitter<'c>, index: i64, part: &Self) -> Self {
         let (mut attributes, _) = self.outermost_slice(at, index);
         attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
@@ -223,8 +224,8 @@ impl<'c> Tensor<'c> {
         Tensor { ssa, ..self }
     }
 
-    /// The attributes of the slice at one index of the outermost axis, and its axes without that
-    /// one.
+    /// Returns the attributes of the slice at one index of the outermost axis, and the axes of the
+    /// slice.
     fn outermost_slice(&self, at: &Emitter<'c>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes[1..].to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
@@ -234,7 +235,7 @@ impl<'c> Tensor<'c> {
     }
 }
 
-/// Attributes of an operation on a slice without gaps.
+/// Returns the attributes of an operation on a contiguous slice (strides of one).
 fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
     vec![
         ("static_offsets", at.i64_array(offsets)),
@@ -243,7 +244,7 @@ fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static 
     ]
 }
 
-/// The sum over the axes `reduced` of x times w, for each element of `result`.
+/// Returns the sums over the axes `reduced` of x times w, for each element of `result`.
 pub(super) fn sum<'c>(
     at: &Emitter<'c>,
     [x, w]: [&Tensor<'c>; 2],

@@ -1,9 +1,9 @@
 //! Convolutions and their gradients on CPUs as one kernel, which reads the operands by their
 //! strides ([`crate::kernel::Panels`]).
 //!
-//! Nothing is materialised but an operand with its padding. A gradient with respect to x of windows
-//! with steps has a part for each place that an element may have between two steps: there the same
-//! taps reach it.
+//! The only materialised tensor is an operand with its padding. A strided convolution's gradient
+//! with respect to x has a part for each phase: the elements of x with the same index modulo the
+//! stride, to which the same taps contribute.
 
 use super::shape::Shape;
 use crate::kernel::{Along, CpuKernel, Panels, Part};
@@ -11,16 +11,16 @@ use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-/// The maximum number of parts of a gradient with steps. Each part has separate code, which takes
-/// the compiler a second.
+/// Maximum number of parts of the gradient of a strided convolution. Each part has separate code,
+/// which takes the compiler a second.
 const MOST_PARTS: usize = 8;
 
-/// Two factors and a result, and how loops move in them.
+/// Two operands and a result, and the strides of loops in them.
 struct Frame<'c> {
     factors: [Ordered<'c>; 2],
-    /// Strides of both factors and of the result.
+    /// Strides of both operands and of the result.
     strides: [Vec<i64>; 3],
-    /// Whether vectors lie along an axis of the first factor, not of the second.
+    /// Whether vectors lie along an axis of the first operand, and not of the second.
     is_exchanged: bool,
 }
 
@@ -34,13 +34,13 @@ impl<'c> Frame<'c> {
         }
     }
 
-    /// Numbers for both factors and the result, in the order of the kernel's tensors.
+    /// Orders three numbers, for both operands and the result, as the kernel orders its tensors.
     fn placed(&self, [a, b, out]: [i64; 3]) -> [i64; 3] {
         if self.is_exchanged { [b, a, out] } else { [a, b, out] }
     }
 
-    /// How far a number of steps along an axis of each tensor moves. `None`: the tensor does not
-    /// vary.
+    /// Returns the offset of a number of steps along an axis of each tensor, in the order of the
+    /// kernel's tensors. `None`: the tensor does not vary along the loop.
     fn moved(&self, steps: [Option<(usize, i64)>; 3]) -> [i64; 3] {
         let moved = |tensor: usize| match steps[tensor] {
             Some((axis, steps)) => self.strides[tensor][axis] * steps,
@@ -85,7 +85,7 @@ impl<'c> Frame<'c> {
     }
 }
 
-/// The strides of a tensor with these extents in this order.
+/// Returns the strides of a dense tensor with these extents in this memory order.
 fn strides_of(dims: &[i64], order: &[usize]) -> Vec<i64> {
     let mut strides = vec![0; dims.len()];
     let mut next = 1_i64;
@@ -96,12 +96,12 @@ fn strides_of(dims: &[i64], order: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// Whether the second axis is the innermost one of more than one element.
+/// Returns whether channels (axis 1) are the innermost axis with more than one element.
 pub(super) fn is_last(dims: &[i64], order: &[usize]) -> bool {
     innermost(dims, order) == Some(1)
 }
 
-/// The innermost axis of more than one element.
+/// Returns the innermost axis with more than one element.
 fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
     let is_wide = |axis: &&usize| dims.get(**axis).is_some_and(|&extent| extent > 1);
     order.iter().rev().find(is_wide).copied()
@@ -129,22 +129,22 @@ fn padded<'c>(lowering: &Lowering<'_, 'c>, tensor: Ordered<'c>, zeros: &[(i64, i
     }
 }
 
-/// The loops, those that move the farthest in this tensor first.
+/// Sorts the loops by their stride in one tensor, the largest stride first.
 fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
     axes.sort_by_key(|axis| std::cmp::Reverse(axis.strides[tensor].saturating_abs()));
     axes
 }
 
-/// Whether both factors are floats of at most 32 bits that are summed in f32, and the target has
-/// vector registers.
+/// Returns whether both operands are floats of at most 32 bits that are summed in f32, and the
+/// target has vector registers.
 pub(super) fn are_floats(lowering: &Lowering<'_, '_>, [a, b]: [&Ordered<'_>; 2], compute: DataType) -> bool {
     let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
     are_floats && lowering.target().registers().is_some()
 }
 
-/// Returns the tensor in f32 and in this order. A tensor with padding is converted after it is
-/// padded: the copy in fewer bits is the smaller one.
+/// Returns the tensor in f32 and in this memory order. A tensor with padding is converted after it
+/// is padded, so that the padded copy has fewer bits per element.
 pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order: &[usize]) -> Ordered<'c> {
     if tensor.dtype == DataType::F32 {
         return lowering.reordered(tensor, order);
@@ -153,8 +153,8 @@ pub(super) fn wide<'c>(lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, order:
     wide.apart(&lowering.emitter())
 }
 
-/// Where the tap with this number along a spatial axis is in the filter, and how far away the next
-/// is.
+/// Returns the position in the filter of the tap with this number along a spatial axis, and the
+/// step to the next tap's position.
 fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
     let extent = shape.window[axis];
     if shape.is_reversed() {
@@ -164,13 +164,13 @@ fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
     }
 }
 
-/// The sum of places in each tensor.
+/// Adds the offsets in each tensor.
 fn plus(a: [i64; 3], b: [i64; 3]) -> [i64; 3] {
     [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
 }
 
-/// Extents of y and of the window, stride and dilation of each spatial axis; 1 for those that do
-/// not matter, which may be any number.
+/// Returns for each spatial axis the extents of y and of the window, the stride and the dilation. A
+/// stride or dilation that does not matter is 1.
 fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> + 's {
     let geometry = shape.geometry;
     let steps = geometry.stride.iter().zip(&geometry.dilation);
@@ -183,8 +183,8 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
     })
 }
 
-/// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is
-/// turned has been turned already.
+/// Returns the convolution's result in this memory order; `None` if there is no kernel. The filter
+/// has been reversed already if the convolution reads it reversed.
 pub(super) fn forward<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, w]: [&Ordered<'c>; 2],
@@ -197,7 +197,8 @@ pub(super) fn forward<'c>(
     }
     let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
     let w = wide(lowering, w, &w.order);
-    // Vectors lie along the filters, or along the positions of an image.
+    // Vectors lie along the filters if channels are innermost, else along the positions of an
+    // image.
     let is_last = is_last(dims, order);
     let frame = Frame::new([x, w], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);
@@ -220,7 +221,7 @@ pub(super) fn forward<'c>(
     }
     let part = if is_last {
         positions.insert(0, images);
-        // A group of one channel and one filter has no other columns.
+        // With one channel and one filter per group, the columns are the groups.
         let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
             (Vec::new(), vec![groups])
         } else {
@@ -246,7 +247,7 @@ pub(super) fn forward<'c>(
     frame.lower(lowering, (name, vec![part]), (dims, order))
 }
 
-/// The gradient with respect to w, in this order; `None` if there is no kernel for it.
+/// Returns the gradient with respect to w in this memory order; `None` if there is no kernel.
 pub(super) fn wgrad<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, dy]: [&Ordered<'c>; 2],
@@ -259,7 +260,7 @@ pub(super) fn wgrad<'c>(
     }
     let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
     let dy = wide(lowering, dy, &dy.order);
-    // Depthwise: each lane of a vector is another channel.
+    // Depthwise: each lane of a vector is a different channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
     let frame = Frame::new([dy, x], (dims, order), is_depthwise);
     let groups = frame.along(
@@ -301,24 +302,25 @@ pub(super) fn wgrad<'c>(
     frame.lower(lowering, (name, vec![part]), (dims, order))
 }
 
-/// The elements of x along one axis that the same taps reach.
+/// The elements of x along one axis to which the same taps contribute.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
-    /// The first element, how many there are, and how far apart.
+    /// The first element, the number of elements, and the distance between them.
     first: i64,
     count: i64,
     step: i64,
-    /// The first tap, how many there are, and how far apart.
+    /// The first tap, the number of taps, and the distance between them.
     tap: i64,
     taps: i64,
     next: i64,
-    /// Where dy is for the first element and tap, which may be outside, and how far the next tap
-    /// moves back.
+    /// The index in dy for the first element and the first tap, which may be outside of dy, and the
+    /// distance in dy by which each further tap moves back.
     window: i64,
     back: i64,
 }
 
-/// The phases along one axis; `None` if taps are spread and windows too.
+/// Returns the phases along one axis; `None` if the stride is too large, or if both stride and
+/// dilation are larger than one.
 fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
     let of = |list: &[i64]| list.get(axis).copied();
     let (stride, dilation) = (of(&shape.geometry.stride)?, of(&shape.geometry.dilation)?);
@@ -330,7 +332,7 @@ fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
     let back = if stride == 1 && window > 1 { dilation } else { 1 };
     let mut phases = Vec::new();
     for rest in 0..stride {
-        // Element stride * q + rest - pre, for q from here to there.
+        // The elements stride * q + rest - pre, for q from `from` to `to`.
         let from = (pre - rest).max(0);
         let from = from / stride + i64::from(from % stride != 0);
         let to = (input - 1 + pre - rest).div_euclid(stride);
@@ -355,8 +357,8 @@ fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
     Some(phases)
 }
 
-/// The gradient with respect to x, in this order; `None` if there is no kernel for it. The kernel
-/// reads dy in `order_of_dy`.
+/// Returns the gradient with respect to x in this memory order; `None` if there is no kernel. The
+/// kernel reads dy in the memory order `order_of_dy`.
 pub(super) fn dgrad<'c>(
     lowering: &Lowering<'_, 'c>,
     [dy, w]: [&Ordered<'c>; 2],
@@ -417,7 +419,7 @@ pub(super) fn dgrad<'c>(
         for (spatial, (phase, &(before, _))) in phases.iter().zip(&zeros).enumerate() {
             let axis = spatial + 2;
             let (of_tap, next) = tap(shape, spatial, phase.tap);
-            // Where there are no taps, nothing is read.
+            // Without taps, nothing is read.
             let from = if phase.taps > 0 { phase.window + before } else { 0 };
             first = plus(
                 first,
@@ -429,7 +431,7 @@ pub(super) fn dgrad<'c>(
         }
         if is_last {
             positions.insert(0, images);
-            // A group of one channel has no other columns.
+            // With one channel and one filter per group, the columns are the groups.
             let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
                 (Vec::new(), vec![groups])
             } else {

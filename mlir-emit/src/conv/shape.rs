@@ -7,19 +7,19 @@ use crate::quirks::Quirks;
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{ConvGeometry, ConvMode};
 
-/// The product of extents.
+/// Returns the product of extents; `None` if it overflows or an extent is negative.
 pub(crate) fn product(extents: &[i64]) -> Option<u64> {
     extents.iter().try_fold(1_u64, |product, &extent| {
         product.checked_mul(u64::try_from(extent).ok()?)
     })
 }
 
-/// N C spatial, K C spatial.
+/// Returns the memory order N C spatial, or K C spatial.
 pub(crate) fn channels_first(rank: usize) -> Vec<usize> {
     (0..rank).collect()
 }
 
-/// N spatial C, K spatial C.
+/// Returns the memory order N spatial C, or K spatial C.
 pub(crate) fn channels_last(rank: usize) -> Vec<usize> {
     std::iter::once(0).chain(2..rank).chain([1]).collect()
 }
@@ -29,7 +29,7 @@ pub(crate) fn channels_last(rank: usize) -> Vec<usize> {
 pub(crate) struct Shape<'g> {
     pub(crate) batch: i64,
     pub(crate) groups: i64,
-    /// Channels and filters of one group.
+    /// Channels and filters per group.
     pub(crate) channels: i64,
     pub(crate) filters: i64,
     /// Spatial extents.
@@ -45,7 +45,8 @@ impl<'g> Shape<'g> {
         Self::new(x, w, y, geometry).expect("a convolution without groups")
     }
 
-    /// From the logical extents of x, w and y; `None` if they are none of a convolution.
+    /// Computes the shape from the logical extents of x, w and y; `None` if these are not the
+    /// extents of a convolution.
     pub(crate) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Option<Self> {
         let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
         else {
@@ -64,8 +65,8 @@ impl<'g> Shape<'g> {
         })
     }
 
-    /// The number of groups of few channels that are summed as one, if any are: enough to fill
-    /// whole tiles of channels and filters.
+    /// Returns the number of groups that are merged into one for a gradient with respect to w:
+    /// enough to fill whole tiles of channels and filters. `None` if groups are not merged.
     pub(crate) fn merged_groups(&self) -> Option<i64> {
         const TILE: i64 = 16;
         if has_tiles(self) {
@@ -81,20 +82,20 @@ impl<'g> Shape<'g> {
         full.or(possible.last()).map(|&(count, _)| count)
     }
 
-    /// The elements of one channel of y.
+    /// Returns the number of elements per channel of y, over the whole batch.
     pub(crate) fn pixels(&self) -> i64 {
         self.output
             .iter()
             .fold(self.batch, |count, &extent| count.saturating_mul(extent))
     }
 
-    /// Whether it is dilated and has several filters for each group of one channel.
+    /// Returns whether the convolution is dilated and has several filters per group of one channel.
     pub(crate) fn is_dilated_multiplier(&self) -> bool {
         let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
         self.is_depthwise() && self.filters > 1 && is_dilated
     }
 
-    /// The same with each channel repeated for every filter that reads it.
+    /// Returns the shape with each channel repeated for every filter that reads it.
     pub(crate) fn with_a_channel_per_filter(self) -> Self {
         Shape {
             groups: self.groups.saturating_mul(self.filters),
@@ -103,13 +104,13 @@ impl<'g> Shape<'g> {
         }
     }
 
-    /// Whether each group has one channel.
+    /// Returns whether there are several groups with one channel each.
     pub(crate) fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.channels == 1
     }
 
-    /// The extents of dgrad as a convolution of dy: channels and filters, input and output swapped.
-    /// The geometry stays that of the forward convolution.
+    /// Returns the extents of dgrad as a convolution of dy: channels and filters, and input and
+    /// output, are exchanged. The geometry stays that of the forward convolution.
     pub(crate) fn exchanged(&self) -> Self {
         Shape {
             batch: self.batch,
@@ -127,17 +128,18 @@ impl<'g> Shape<'g> {
         self.output.len()
     }
 
-    /// Whether the filter is turned, and not the same that way.
+    /// Returns whether the filter is read rotated by 180°, and has more than one tap, so that this
+    /// matters.
     pub(crate) fn is_reversed(&self) -> bool {
         self.geometry.mode == ConvMode::Convolution && self.window.iter().any(|&extent| extent > 1)
     }
 
-    /// Elements of the filter.
+    /// Returns the number of elements of the filter.
     pub(crate) fn filter_elements(&self) -> Option<u64> {
         product(&self.window)?.checked_mul(product(&[self.groups, self.filters, self.channels])?)
     }
 
-    /// Elements of the copy of a filter that is [`reversed`].
+    /// Returns the number of elements of the copy of a filter that is [`reversed`].
     pub(crate) fn reversed_elements(&self) -> Option<u64> {
         if self.is_reversed() {
             self.filter_elements()
@@ -146,7 +148,7 @@ impl<'g> Shape<'g> {
         }
     }
 
-    /// Zeros to add before and after each spatial axis: what the windows reach, and no more.
+    /// Returns the zeros to add before and after each spatial axis: as many as the windows cover.
     pub(crate) fn padding(&self) -> Vec<(i64, i64)> {
         let axes = self.input.iter().zip(&self.geometry.pre_padding);
         axes.zip(self.reach())
@@ -154,7 +156,7 @@ impl<'g> Shape<'g> {
             .collect()
     }
 
-    /// Elements at the end of each spatial axis of x that no window reaches.
+    /// Returns the number of elements at the end of each spatial axis of x that no window covers.
     pub(crate) fn surplus(&self) -> Vec<i64> {
         let reached = self.reach();
         let axes = self.input.iter().zip(&self.geometry.pre_padding);
@@ -163,8 +165,8 @@ impl<'g> Shape<'g> {
             .collect()
     }
 
-    /// How much of x is read along each axis in memory, and the zeros around that. Spatial axes
-    /// begin at `first`.
+    /// Returns the extents of the part of x that is read, in memory order, and the padding around
+    /// that part. Spatial axes begin at `first`.
     pub(crate) fn read(&self, extents: &[i64], first: usize, quirks: Quirks) -> (Vec<i64>, Vec<(i64, i64)>) {
         let (mut read, mut padding) = (extents.to_vec(), vec![(0, 0); extents.len()]);
         let spatial = read.iter_mut().zip(&mut padding).skip(first);
@@ -175,7 +177,7 @@ impl<'g> Shape<'g> {
         (read, padding)
     }
 
-    /// How far the windows reach along each spatial axis of the padded x.
+    /// Returns the extent that the windows cover along each spatial axis of the padded x.
     pub(crate) fn reach(&self) -> Vec<i64> {
         let ConvGeometry { stride, dilation, .. } = self.geometry;
         let axes = self.output.iter().zip(&self.window).zip(stride.iter().zip(dilation));
@@ -183,7 +185,7 @@ impl<'g> Shape<'g> {
             .collect()
     }
 
-    /// Elements of x with its zeros.
+    /// Returns the number of elements of the padded x.
     pub(crate) fn padded_elements(&self) -> Option<u64> {
         let mut elements = product(&[self.batch, self.groups, self.channels])?;
         for (input, (before, after)) in self.input.iter().zip(self.padding()) {
@@ -194,8 +196,8 @@ impl<'g> Shape<'g> {
     }
 }
 
-/// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and
-/// its physical extents. One group stays unsplit.
+/// Splits the logical `axis` of a tensor into (groups, the rest). Returns the tensor and its
+/// physical extents. With one group nothing is split.
 pub(crate) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize, groups: i64) -> (Ssa<'c>, Vec<i64>) {
     if groups == 1 {
         return (tensor.ssa, extents(&tensor.dims, &tensor.order));

@@ -1,7 +1,7 @@
 //! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation
-//! is fast. Then the products are summed.
+//! is fast, and then the products are summed.
 //!
-//! Each copy is a separate kernel, kept apart by a barrier.
+//! Each copy is a separate kernel, behind a barrier.
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
@@ -13,28 +13,28 @@ use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// Most groups that are summed one by one: they share one kernel, but compile time grows with the
-/// calls.
+/// Maximum number of groups that are summed one by one: they share one kernel, but compile time
+/// grows with the number of calls.
 const MAX_SINGLE_GROUPS: i64 = 64;
 
 /// The maximum number of rows and of columns of the tiles that matmuls are padded to.
 const MAX_TILE: u64 = 64;
 
-/// A result in the compute type, and the memory order of its axes.
+/// A result in the compute type, and its memory order.
 type Lowered<'c> = (Ssa<'c>, Vec<usize>);
 
-/// How a convolution is computed.
+/// The form in which a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A channel per group: each filter has its own copy of a channel.
+    /// Several groups of one channel: the channel is repeated for each filter that reads it.
     Depthwise,
-    /// For each group a convolution, over a window of the two innermost axes: all that code
-    /// generation is fast for.
+    /// For each group a convolution, over a window of the two innermost axes: the only window for
+    /// which code generation is fast.
     Convolution,
-    /// For each group a matmul of the patches of x and the filters. A patch is as large as the
-    /// window.
+    /// For each group a matmul of the patches of x and the filters. A patch has all elements under
+    /// one window.
     Patches,
-    /// Many groups of several channels: slow, and rare.
+    /// Many groups with several channels each: slow, and rare.
     Direct,
 }
 
@@ -48,7 +48,7 @@ impl Form {
         }
     }
 
-    /// Another form of the same convolution, if there is one.
+    /// Returns another form of the same convolution, if one exists.
     pub(super) fn other(self, shape: &Shape<'_>) -> Option<Form> {
         match self {
             Form::Convolution => Some(Form::Patches),
@@ -58,12 +58,13 @@ impl Form {
     }
 }
 
-/// Whether a convolution can be a matmul of patches for each group.
+/// Returns whether a convolution can be a matmul of patches for each group.
 pub(super) fn has_patches(shape: &Shape<'_>) -> bool {
     shape.groups <= MAX_SINGLE_GROUPS
 }
 
-/// Whether windows and results extend along the two innermost axes, and windows along no other.
+/// Returns whether windows and results extend along the two innermost axes, and windows along no
+/// other axis.
 fn is_plane(shape: &Shape<'_>) -> bool {
     let is_wide = |axis: usize| shape.window.get(axis) > Some(&1) && shape.output.get(axis) > Some(&1);
     match shape.window.as_slice() {
@@ -75,23 +76,25 @@ fn is_plane(shape: &Shape<'_>) -> bool {
     }
 }
 
-/// Whether a convolution reads w in steps that are too wide: w is [window, C, K], and a kernel
-/// takes 16 filters of each row. With 256 filters or more, few of its lines fit into the first
-/// cache at a time. Measured on one core (f32, `rotini bench`), as a convolution and by patches:
-/// 256→256 3×3 at 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4
-/// and 1.4 ms, 2.7 and 1.9 ms (AMD Zen 5). There must be few positions, since each has a patch.
+/// Returns whether the strides of w are too large for the convolution form: w is [window, C, K],
+/// and a kernel takes 16 filters of each row. With 256 filters or more, few rows fit into the
+/// first-level cache at a time. There must be few positions, since each has a patch.
+///
+/// Measured on one core (f32, `rotini bench`), as a convolution and by patches: 256→256 3×3 at
+/// 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4 and 1.4 ms, 2.7
+/// and 1.9 ms (AMD Zen 5).
 fn has_wide_rows(shape: &Shape<'_>) -> bool {
     const WIDE: i64 = 256;
     shape.filters >= WIDE && shape.positions() <= 2 * shape.filters
 }
 
-/// Whether the convolution is a product of matrices.
+/// Returns whether the convolution is a matmul of patches by default.
 pub(super) fn is_product(shape: &Shape<'_>) -> bool {
     Form::of(shape) == Form::Patches
 }
 
-/// Whether the lowering would make patches that take more than twice the memory of the operands, or
-/// would be slow.
+/// Returns whether the lowering would make patches that take more than twice the memory of the
+/// operands, or would use the slow direct form.
 pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     match Form::of(shape) {
         Form::Patches => {
@@ -111,7 +114,7 @@ pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     }
 }
 
-/// Lowers the convolution in its usual form.
+/// Lowers the convolution in its default form.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     x: &Ordered<'c>,
@@ -122,7 +125,7 @@ pub(super) fn lower<'c>(
     lower_as(lowering, [x, w], shape, (Form::of(shape), compute))
 }
 
-/// Lowers the convolution in this form.
+/// Lowers the convolution in the form `form`.
 pub(super) fn lower_as<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, w]: [&Ordered<'c>; 2],
@@ -141,8 +144,8 @@ pub(super) fn lower_as<'c>(
     }
 }
 
-/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
-/// counted once.
+/// Returns the number of elements of all tensors that [`lower`] makes from the operands, each
+/// tensor counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let wide = shape.widened();
     let x = wide.padded_elements()?;
@@ -175,8 +178,8 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     made.into_iter().try_fold(0_u64, u64::checked_add)
 }
 
-/// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w in place; `None` if
-/// there is no such kernel, or packed tiles are faster.
+/// Computes \[positions, terms\] times \[K, terms\] transposed by a kernel that reads w in place;
+/// `None` if there is no such kernel, or packed tiles are faster.
 ///
 /// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49
 /// positions of 4608 terms by 512 filters 4.1 and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512
@@ -192,7 +195,7 @@ fn cpu_matmul<'c>(
 ) -> Option<(Ssa<'c>, Vec<usize>)> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
-    /// The maximum number of elements of patches, which are read again for every few filters:
+    /// Maximum number of elements of the patches. They are read again for every few filters, and
     /// second-level caches hold part of them.
     const PATCHES: i64 = 1 << 20;
     let (positions, count) = (shape.positions(), shape.terms());
@@ -231,7 +234,7 @@ fn cpu_matmul<'c>(
     Some((ssa, last))
 }
 
-/// \[positions, window C\] times \[K, window C\] transposed.
+/// Computes \[positions, window C\] times \[K, window C\] transposed.
 fn patches<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -273,8 +276,8 @@ fn patches<'c>(
     channels_merged(at, y, shape, compute)
 }
 
-/// The filters are the vector, whole ones of 16; x is repeated where several of them read one
-/// channel.
+/// Computes a convolution of one channel per group. Vectors lie along the filters, in whole vectors
+/// of 16 lanes. If several filters read one channel, x is repeated for them.
 fn depthwise<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -321,7 +324,7 @@ fn depthwise<'c>(
     (y.ssa, channels_last(2 + shape.spatial()))
 }
 
-/// Rounds the number of filters up to whole vectors, if there are more than one vector of them.
+/// Rounds the number of filters up to whole vectors, if there is more than one vector of them.
 fn whole_vectors(filters: i64) -> i64 {
     const VECTOR: i64 = 16;
     if filters > VECTOR {
@@ -331,7 +334,7 @@ fn whole_vectors(filters: i64) -> i64 {
     }
 }
 
-/// \[N, spatial, C\] convolved with \[window, C, K\].
+/// Convolves \[N, spatial, C\] with \[window, C, K\].
 fn convolution<'c>(
     at: &Emitter<'c>,
     x: &Ordered<'c>,
@@ -374,8 +377,8 @@ fn convolution<'c>(
     channels_merged(at, y, shape, compute)
 }
 
-/// Returns x without the elements that no window reaches: with a loop of one step, the compiler
-/// confuses the extent that is read with another.
+/// Returns x without the elements that no window covers: if a loop has one step, the compiler
+/// confuses the extent that is read with another extent.
 fn reached<'c>(at: &Emitter<'c>, x: Tensor<'c>, shape: &Shape<'_>) -> Tensor<'c> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {
@@ -384,8 +387,8 @@ fn reached<'c>(at: &Emitter<'c>, x: Tensor<'c>, shape: &Shape<'_>) -> Tensor<'c>
     })
 }
 
-/// The sum for each group, if there are several, and groups outermost: there each is a piece of
-/// memory, so that all calls share one kernel.
+/// Sums each group separately if there are several. Groups are outermost, so that the data of each
+/// is contiguous and all calls share one kernel.
 fn sum_groups<'c>(
     at: &Emitter<'c>,
     [x, w]: [Tensor<'c>; 2],
@@ -408,7 +411,7 @@ fn sum_groups<'c>(
     y
 }
 
-/// The result with groups and filters as one axis, channels last.
+/// Merges groups and filters of the result into one axis, channels last.
 fn channels_merged<'c>(at: &Emitter<'c>, y: Tensor<'c>, shape: &Shape<'_>, compute: DataType) -> Lowered<'c> {
     let order = channels_last(2 + shape.spatial());
     let group = shape.group();
@@ -430,7 +433,7 @@ fn channels_merged<'c>(at: &Emitter<'c>, y: Tensor<'c>, shape: &Shape<'_>, compu
 }
 
 impl Shape<'_> {
-    /// The axis of groups, if there are several.
+    /// Returns the axis of groups, if there are several groups.
     pub(super) fn group(&self) -> Vec<Dim> {
         if self.groups > 1 {
             vec![(Axis::Group, self.groups)]
@@ -439,8 +442,8 @@ impl Shape<'_> {
         }
     }
 
-    /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of
-    /// them.
+    /// Returns the shape with the output width and the filters rounded up to whole tiles, for which
+    /// CPU kernels are fast.
     fn widened(&self) -> Self {
         let mut wide = self.clone();
         if let Some(width) = wide.output.last_mut()
@@ -455,7 +458,7 @@ impl Shape<'_> {
         wide
     }
 
-    /// Spatial extents of x without what no window reaches.
+    /// Returns the spatial extents of x without the elements that no window covers.
     fn reached(&self) -> Vec<i64> {
         self.input
             .iter()
@@ -464,17 +467,18 @@ impl Shape<'_> {
             .collect()
     }
 
-    /// Windows of the whole batch: no more than y has elements.
+    /// Returns the number of windows in the whole batch: at most the number of elements of y.
     pub(super) fn positions(&self) -> i64 {
         self.batch * self.output.iter().product::<i64>()
     }
 
-    /// Products in the sum of one element: no more than w has elements.
+    /// Returns the number of products in the sum of one element: at most the number of elements of
+    /// w.
     pub(super) fn terms(&self) -> i64 {
         self.channels * self.window.iter().product::<i64>()
     }
 
-    /// Zeros to add before and after an axis of x.
+    /// Returns the zeros to add before and after an axis of x.
     fn zeros(&self, axis: Axis) -> (i64, i64) {
         match axis {
             Axis::Spatial(index) => self.padding()[index],

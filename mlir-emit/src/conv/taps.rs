@@ -1,4 +1,4 @@
-//! The gradient with respect to a depthwise filter on CPUs, by a kernel that rotini writes.
+//! The gradient with respect to a depthwise filter on CPUs, by kernels that rotini writes.
 
 use super::panels::{are_floats, wide};
 use super::shape::{Shape, channels_last};
@@ -7,8 +7,8 @@ use crate::lowering::Lowering;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels or channels
-/// are innermost in both operands; `None` if there is no kernel for it.
+/// Returns the gradient with respect to a depthwise filter of two axes, row-major, if pixels or
+/// channels are innermost in both operands; `None` if there is no kernel for it.
 pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, dy]: [&Ordered<'c>; 2],

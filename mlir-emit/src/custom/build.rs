@@ -1,4 +1,4 @@
-//! Builds the MLIR function of a body.
+//! Builds the MLIR function of a custom operation's body.
 
 use super::elements::{UNKNOWN, any_type, constant, element_of, scalar_type, tensor_of, tensor_type, type_of};
 use crate::EmitError;
@@ -14,7 +14,7 @@ use rotini_custom::{
 };
 use rotini_graph::DataType;
 
-/// The text of a private function of this name.
+/// Returns the text of a private function of this name.
 pub(crate) fn function(
     context: &Context,
     body: &Body,
@@ -46,7 +46,7 @@ pub(crate) fn function(
     Ok(function_text(context, name, &results, &block))
 }
 
-/// What has been built of the body's values.
+/// The MLIR values of the body's values, as far as they have been built.
 #[derive(Clone)]
 pub(crate) struct Values<'c>(Vec<Option<Ssa<'c>>>);
 
@@ -68,7 +68,7 @@ impl<'c> Values<'c> {
     }
 }
 
-/// A function that is being built.
+/// The function that is being built.
 pub(crate) struct Builder<'l, 'c> {
     pub(crate) at: Emitter<'c>,
     pub(crate) target: &'l Target,
@@ -125,7 +125,8 @@ impl<'c> Builder<'_, 'c> {
         }
     }
 
-    /// Makes each element from those at its place.
+    /// Appends an elementwise operation: each element is computed from the elements of `from` at
+    /// the same index.
     pub(crate) fn each(
         &self,
         dims: &[i64],
@@ -156,8 +157,8 @@ impl<'c> Builder<'_, 'c> {
         at.one(Name::TensorExtractSlice, &[source], result, &attributes)
     }
 
-    /// One tensor after the other. Each element is read from where it is: what is written in parts
-    /// is copied once more on GPUs.
+    /// Concatenates tensors along an axis. One loop reads each element from its source: inserting
+    /// the tensors one by one would cost an additional copy on GPUs.
     fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
         let loops = vec![Loop::Parallel; dims.len()];
@@ -172,7 +173,7 @@ impl<'c> Builder<'_, 'c> {
             let mut start = 0_i64;
             for &source in sources {
                 let extent = tensor_of(self.body, source).dims[axis];
-                // What is outside is read at the nearest place, and not chosen.
+                // Outside of a source, the index is clamped, and the element read is not selected.
                 let own = along - constant(start);
                 let own = own.maxsi(constant(0));
                 let own = own.minsi(constant(extent.saturating_sub(1)));
@@ -205,8 +206,9 @@ impl<'c> Builder<'_, 'c> {
         })
     }
 
-    /// A structured operation that starts from `init`, whose elements may be others than the body
-    /// says. What `body` is given has the arguments of the block.
+    /// Appends a structured operation that starts from `init`, whose element type, `element`, may
+    /// differ from the one that the body declares. The values passed to `body` include the block's
+    /// arguments.
     pub(crate) fn generic(
         &self,
         generic: &Generic,
@@ -240,7 +242,7 @@ impl<'c> Builder<'_, 'c> {
         if places.len() == ty.dims.len() {
             return result;
         }
-        // The axes that were cut off.
+        // Adds the axes that were cut off, with extent 1.
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
         let mut group = 0_usize;
         let mut is_started = false;
@@ -261,8 +263,8 @@ impl<'c> Builder<'_, 'c> {
         self.at.one(Name::TensorExpandShape, &[result], whole, &attributes)
     }
 
-    /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a
-    /// slice, so that maps have loops alone.
+    /// Returns a tensor without the axes that its map fixes, and the places of the others: a fixed
+    /// index becomes a slice, so that index maps have loops only.
     fn cut(&self, ssa: Ssa<'c>, ty: &TensorType, map: &[Place]) -> (Ssa<'c>, Vec<Place>) {
         let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
         if has_loops_alone {
@@ -283,7 +285,8 @@ impl<'c> Builder<'_, 'c> {
         (self.slice(ssa, &slices, result), places)
     }
 
-    /// A `linalg.generic`: inputs with their maps and elements, and what the result starts from.
+    /// Appends a `linalg.generic`: inputs with their maps and elements, and the result's initial
+    /// tensor.
     pub(crate) fn structured(
         &self,
         loops: &[Loop],
@@ -314,14 +317,15 @@ impl<'c> Builder<'_, 'c> {
         at.structured(Writer::Compiler, &kinds, &read, written, body)
     }
 
-    /// Returns the result of a scalar operation, as the body says.
+    /// Appends one scalar operation of the body, unchanged except for angles, and returns its
+    /// result.
     pub(crate) fn operation(&self, values: &Values<'c>, scalar: &Scalar) -> Ssa<'c> {
         let at = &self.at;
         let element = element_of(self.body, scalar.result);
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
             Arithmetic::Index(index) => at.loop_index(*index),
-            // The compiler's own lose a digit with each digit of the angle.
+            // The compiler's own sin and cos lose a digit with each digit of the angle.
             Arithmetic::Operation { name, operands, .. } if ["math.sin", "math.cos"].contains(name) => {
                 let math = Math::new(*at, self.target, DataType::F32, Vec::new());
                 let [x] = exactly(operands).map(|x| values.get(x));
@@ -337,7 +341,8 @@ impl<'c> Builder<'_, 'c> {
                 if let Some(predicate) = predicate {
                     attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))));
                 }
-                // The words are rotini's, from the list of known words.
+                // The flags come from rotini's list of known words, so none of the caller's text is
+                // in the attribute.
                 match flag {
                     Some(Flag::Fastmath(flags)) => {
                         let text = format!("#arith.fastmath<{}>", flags.join(","));

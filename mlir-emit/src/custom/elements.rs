@@ -1,4 +1,4 @@
-//! The types and numbers of a body in MLIR.
+//! Types and constants of a body as MLIR.
 
 use crate::ir::Emitter;
 use crate::mlir::{Attribute, Float, Type, Value as Ssa};
@@ -14,7 +14,7 @@ pub(crate) fn element_of(body: &Body, value: Value) -> Element {
     }
 }
 
-/// A type of floats, as graphs have it.
+/// Returns the graph's data type for a float type of a body.
 pub(crate) fn float_of(element: Element) -> DataType {
     match element {
         Element::F16 => DataType::F16,
@@ -59,7 +59,7 @@ pub(crate) fn tensor_of(body: &Body, value: Value) -> &TensorType {
     }
 }
 
-/// Returns the bits of the identity element.
+/// Returns the bits of the combiner's identity element.
 pub(crate) fn neutral(combiner: &str, element: Element) -> u64 {
     let bits = element.bits();
     let all = u64::MAX >> 64_u32.saturating_sub(bits);
@@ -83,7 +83,7 @@ pub(crate) fn neutral(combiner: &str, element: Element) -> u64 {
     }
 }
 
-/// A number of these bits.
+/// Appends a constant with these bits.
 pub(crate) fn constant<'c>(at: &Emitter<'c>, bits: u64, element: Element) -> Ssa<'c> {
     let ty = scalar_type(at, element);
     let value = if element.is_float() {

@@ -1,9 +1,9 @@
 //! Custom operations: a function on tensors that the caller wrote in MLIR, called from the
 //! computation.
 //!
-//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed
-//! tree, operation by operation. So the caller's text reaches no parser of MLIR, in any process.
-//! `docs/custom-op.md` tells users what a body may contain.
+//! `rotini-custom` reads the text, without MLIR's library. This module builds the resulting typed
+//! tree operation by operation, so that the caller's text never reaches a parser of MLIR, in any
+//! process. `docs/custom-op.md` tells users what a body may contain.
 
 pub(crate) mod build;
 pub(crate) mod elements;
@@ -24,7 +24,7 @@ use std::collections::HashSet;
 /// The id of operations whose body is a function in MLIR.
 const ID: &str = "rotini.mlir";
 
-/// Says whether the operation can be lowered.
+/// Checks whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Result<(), Unsupported> {
     let body = body(graph, op)?;
     let buffers = op.inputs.iter().chain(&op.outputs).collect::<HashSet<_>>().len();
@@ -45,8 +45,7 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
     declined(&body, target).map_or(Ok(()), |reason| Err(refused(&reason)))
 }
 
-/// Returns an output that depends only on constants, or on scalars that are given with an
-/// execution.
+/// Returns an output that depends only on constants, or on scalars that are passed at execution.
 fn constant_output(graph: &NormalGraph, op: &CustomOp, body: &Body) -> Option<TensorId> {
     let is_buffer = |id: &TensorId| {
         let kind = graph.tensor(*id).map(|tensor| tensor.kind);
@@ -61,7 +60,7 @@ fn constant_output(graph: &NormalGraph, op: &CustomOp, body: &Body) -> Option<Te
     results.filter(|(_, depends)| !depends).map(|(&id, _)| id).next()
 }
 
-/// Declines what has no good approximation here.
+/// Declines functions that have no good approximation on the target.
 fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<(), Unsupported> {
     for scalar in &generic.body {
         if let Arithmetic::Operation { name, .. } = &scalar.arithmetic
@@ -75,13 +74,13 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
     Ok(())
 }
 
-/// An upper bound of the elements that the body's intermediate tensors have in total.
+/// Returns an upper bound of the total number of elements of the body's intermediate tensors.
 pub(crate) fn elements(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Option<u64> {
     let body = body(graph, op).ok()?;
     Some(avoiding(body, Quirks::of(target)).elements)
 }
 
-/// What the operation does.
+/// Returns the verified body of the operation.
 fn body(graph: &NormalGraph, op: &CustomOp) -> Result<Body, Unsupported> {
     if op.outputs.is_empty() {
         return Err(Unsupported::new("a custom operation without outputs"));
@@ -107,7 +106,7 @@ fn body(graph: &NormalGraph, op: &CustomOp) -> Result<Body, Unsupported> {
     }
 }
 
-/// What an operation that [`check`] accepts does.
+/// Returns the body of an operation that [`check`] accepts.
 fn accepted(graph: &NormalGraph, op: &CustomOp) -> Body {
     body(graph, op).expect("a body that check declines")
 }
@@ -116,7 +115,7 @@ fn refused(reason: &str) -> Unsupported {
     Unsupported::new(format!("{reason} (docs/custom-op.md)"))
 }
 
-/// The types of tensors as a body has them.
+/// Returns the types of tensors in the terms of a body.
 fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsupported> {
     ids.iter()
         .map(|&id| {
@@ -139,8 +138,8 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
         .collect()
 }
 
-/// Lowers the operation: a call of the body, with tensors in logical row-major order that are
-/// rounded to their types.
+/// Lowers the operation to a call of the body's function. Operands are in logical row-major order
+/// and rounded to their types.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, position: usize, op: &CustomOp) {
     let at = lowering.emitter();
     let body = accepted(lowering.graph(), op);
@@ -185,8 +184,8 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c>, at: &Emitter<'c>, id: TensorId) 
     at.tensor_type(&tensor.dims, tensor.dtype)
 }
 
-/// The text of the functions that the computation calls: one private function per custom operation,
-/// in the graph's order.
+/// Returns the text of the functions that the computation calls: one private function per custom
+/// operation, in the graph's order.
 pub(crate) fn functions(
     context: &Context,
     graph: &NormalGraph,
@@ -202,7 +201,7 @@ pub(crate) fn functions(
     Ok(functions)
 }
 
-/// The name of a node's function in the module.
+/// Returns the name of a node's function in the module.
 fn name(position: usize) -> String {
     format!("custom_{position}")
 }

@@ -1,4 +1,4 @@
-//! Operations, loops and branches, in the block that is being written.
+//! Operations, loops and branches, appended to the block that is being written.
 
 use super::int::Int;
 use crate::mlir::{Attribute, Block, Context, Name, Region, Type, Value};
@@ -60,12 +60,12 @@ impl<'c> Code<'c> {
         self.literal(Attribute::integer(value, r#type), r#type)
     }
 
-    /// Appends a constant that is written out.
+    /// Appends a constant with this attribute as its value.
     pub(crate) fn literal(&self, value: Attribute, r#type: Type<'c>) -> Value<'c> {
         self.one(Name::ArithConstant, &[], r#type, &[("value", value)])
     }
 
-    /// Returns a number as a value.
+    /// Returns a number as an index value, which is a constant if the number is known.
     pub(crate) fn index(&self, number: impl Into<Int<'c>>) -> Value<'c> {
         match number.into() {
             Int::Made(value) => value,
@@ -105,8 +105,8 @@ impl<'c> Code<'c> {
         });
     }
 
-    /// Appends a branch: `body` is executed where the condition holds. On GPUs lanes may
-    /// diverge, unless `body` has matrix instructions, shuffles or barriers.
+    /// Appends a branch: `body` is executed where the condition holds. On GPUs the condition may
+    /// differ among lanes, unless `body` has matrix instructions, shuffles or barriers.
     pub(crate) fn when(&self, condition: Int<'c>, body: impl FnOnce()) {
         self.replaced(condition, &[], || {
             body();
@@ -114,8 +114,8 @@ impl<'c> Code<'c> {
         });
     }
 
-    /// Returns the values, or the results of `body` where the condition holds. `body` is only
-    /// executed there. For divergence see [`when`](Self::when).
+    /// Returns `values`, or the results of `body` where the condition holds; `body` is executed
+    /// only there. For divergence see [`when`](Self::when).
     pub(crate) fn replaced(
         &self,
         condition: Int<'c>,

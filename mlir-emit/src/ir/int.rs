@@ -1,11 +1,11 @@
-//! Numbers that are folded where they are known.
+//! Integers that are folded if they are known while the code is written.
 
 use super::code::Code;
 use super::predicates::IntegerPredicate;
 use crate::mlir::{Name, Value};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
 
-/// A number: an index or a condition. Arithmetic with it appends operations to the block that is
+/// An integer: an index or a condition. Arithmetic with it appends operations to the block that is
 /// being written, unless the result is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Int<'c> {
@@ -41,8 +41,8 @@ impl<'c> Int<'c> {
         Int::Made(code.same(name, &operands))
     }
 
-    /// Returns whether it is below another, as unsigned numbers: a negative one is not, and a
-    /// non-negative one is below any negative one.
+    /// Returns whether this number is below another, compared as unsigned: a negative number is
+    /// above all non-negative ones.
     pub(crate) fn is_below(self, other: impl Into<Self>) -> Self {
         let other = other.into();
         let code = match (self, other) {
@@ -65,7 +65,8 @@ impl<'c> Int<'c> {
         self.binary(Name::ArithMinsi, other.into(), |a, b| Some(a.min(b)))
     }
 
-    /// Returns the sum of numbers, which are all computed before the first is added.
+    /// Returns the sum of the terms. The terms of an array are all computed before the first
+    /// addition.
     pub(crate) fn sum(terms: impl IntoIterator<Item = Self>) -> Self {
         terms.into_iter().fold(Int::Known(0), Add::add)
     }
@@ -118,7 +119,7 @@ impl<'c, R: Into<Int<'c>>> Mul<R> for Int<'c> {
     }
 }
 
-/// The quotient of numbers that are not negative.
+/// The unsigned quotient; both numbers must not be negative.
 impl<'c, R: Into<Int<'c>>> Div<R> for Int<'c> {
     type Output = Self;
 
@@ -130,7 +131,7 @@ impl<'c, R: Into<Int<'c>>> Div<R> for Int<'c> {
     }
 }
 
-/// The remainder of such a division.
+/// The unsigned remainder; both numbers must not be negative.
 impl<'c, R: Into<Int<'c>>> Rem<R> for Int<'c> {
     type Output = Self;
 
@@ -153,7 +154,7 @@ impl<'c, R: Into<Int<'c>>> BitXor<R> for Int<'c> {
     }
 }
 
-/// Whether both conditions hold.
+/// The conjunction of two conditions.
 impl BitAnd for Int<'_> {
     type Output = Self;
 
@@ -166,7 +167,7 @@ impl BitAnd for Int<'_> {
     }
 }
 
-/// Whether either condition holds.
+/// The disjunction of two conditions.
 impl BitOr for Int<'_> {
     type Output = Self;
 

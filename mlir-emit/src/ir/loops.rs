@@ -1,29 +1,28 @@
-//! Structured operations: loops over the elements of tensors, and what their bodies have access to.
+//! Structured operations: loops over the elements of tensors, and the operations for their bodies.
 
 use super::{Emitter, Int, first};
 use crate::counts::signed;
 use crate::mlir::{Attribute, IndexMap, Loop, Name, Role, Type, Value};
 use rotini_graph::DataType;
 
-/// A tensor of a structured operation, the type of its elements, and the element that each
-/// iteration accesses.
+/// A tensor of a structured operation, its data type, and its index map.
 pub(crate) type Input<'c> = (Value<'c>, DataType, IndexMap);
 
-/// Who writes the code of a structured operation.
+/// Says how a structured operation becomes code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Writer<'a> {
-    /// The compiler.
+    /// The compiler generates it.
     Compiler,
-    /// The compiler, configured by this text.
+    /// The compiler generates it, with this `compilation_info` attribute.
     Configured(&'a str),
-    /// This crate: a reduction of rows.
+    /// It is a row reduction that one of this crate's kernels replaces.
     Rows,
 }
 
 impl<'c> Emitter<'c> {
-    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the
-    /// result starts from, and `body` makes the new element from the elements read and the old
-    /// element.
+    /// Appends a `linalg.generic` with one result. `inputs` are tensors with their index maps,
+    /// `init` is the initial tensor of the result, and `body` computes the new element from the
+    /// elements read and the old element.
     pub(crate) fn generic(
         &self,
         loops: &[Loop],
@@ -34,7 +33,7 @@ impl<'c> Emitter<'c> {
         self.written_by(Writer::Compiler, loops, inputs, init, body)
     }
 
-    /// [`generic`](Self::generic) whose code is written by this writer.
+    /// Appends a [`generic`](Self::generic) whose code comes from this writer.
     pub(crate) fn written_by(
         &self,
         writer: Writer<'_>,
@@ -47,8 +46,8 @@ impl<'c> Emitter<'c> {
         let inputs = inputs
             .iter()
             .map(|(value, _, map)| {
-                // The element as the tensor has it: a code that is multiplied is the float that it
-                // means.
+                // The element type of the MLIR tensor, not of the data type: a code that is an
+                // operand of a product has the MLIR float type that it stands for.
                 let element = value.r#type().as_tensor().1;
                 (*value, element, map.clone())
             })
@@ -57,7 +56,7 @@ impl<'c> Emitter<'c> {
         self.structured(writer, loops, &inputs, init, body)
     }
 
-    /// The same with the types of elements as MLIR has them.
+    /// Appends a [`written_by`](Self::written_by) whose element types are given as MLIR types.
     pub(crate) fn structured(
         &self,
         writer: Writer<'_>,
@@ -96,15 +95,16 @@ impl<'c> Emitter<'c> {
         ))
     }
 
-    /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
+    /// Appends a tensor whose elements `body` computes from the loop indices, one for each physical
+    /// axis.
     pub(crate) fn tabulate(&self, shape: &[i64], dtype: DataType, body: impl FnOnce() -> Value<'c>) -> Value<'c> {
         let rank = shape.len();
         let init = (self.empty(shape, dtype), dtype, IndexMap::identity(rank));
         self.generic(&vec![Loop::Parallel; rank], &[], init, |_| body())
     }
 
-    /// One loop from the first bound to before the second, in the body of a structured operation:
-    /// `body` makes the new value from the index and the old value, which starts as `start`.
+    /// Appends a loop over `from..to` inside the body of a structured operation: `body` computes
+    /// the new value from the index and the old value, which starts as `start`.
     pub(crate) fn fold(
         &self,
         [from, to]: [Value<'c>; 2],
@@ -118,7 +118,7 @@ impl<'c> Emitter<'c> {
         first(folded)
     }
 
-    /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
+    /// Returns `value`, or the result of `body` where the condition holds; `body` is executed only
     /// there.
     pub(crate) fn replaced(
         &self,
@@ -130,7 +130,7 @@ impl<'c> Emitter<'c> {
         first(self.code.replaced(condition, &[value], || vec![body()]))
     }
 
-    /// The index of a loop, inside the body of a structured operation.
+    /// Returns the index of a loop, inside the body of a structured operation.
     pub(crate) fn loop_index(&self, index: usize) -> Value<'c> {
         let index = signed(index);
         let attribute = Attribute::integer(index, Type::integer(self.context(), 64));

@@ -1,8 +1,7 @@
 //! The builder of operations that the lowering uses.
 //!
-//! [`Code`] appends operations to the block that is being written, with operators between values
-//! and between numbers; an [`Emitter`] does so for structured operations. Attributes of dialects
-//! are text.
+//! [`Code`] appends operations to the block that is being written, with operators on values and on
+//! integers; an [`Emitter`] adds structured operations. Attributes of dialects are text.
 
 mod code;
 mod int;
@@ -22,8 +21,8 @@ use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
 use std::ops::Deref;
 
-/// The builder with what structured operations need besides: the types of elements, and the defects
-/// of the compiler that are avoided.
+/// The builder for structured operations: [`Code`] with element types, and the defects of the
+/// compiler to avoid.
 #[derive(Clone, Copy)]
 pub(crate) struct Emitter<'c> {
     code: Code<'c>,
@@ -46,12 +45,12 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The defects of the compiler that are avoided.
+    /// Returns the defects of the compiler to avoid.
     pub(crate) fn quirks(&self) -> Quirks {
         self.quirks
     }
 
-    /// The MLIR type of an element. The operations determine signedness.
+    /// Returns the MLIR type of an element. Integers are signless; operations determine signedness.
     pub(crate) fn element_type(&self, dtype: DataType) -> Type<'c> {
         match dtype.storage() {
             Storage::F32 => Type::float(self.context(), Float::F32),
@@ -72,12 +71,13 @@ impl<'c> Emitter<'c> {
         Type::integer(self.context(), 1)
     }
 
-    /// Opaque elements of sixteen bits.
+    /// Returns the type of 16 opaque bits.
     pub(crate) fn bits16_type(&self) -> Type<'c> {
         Type::integer(self.context(), 16)
     }
 
-    /// An attribute that is written out: only what this crate says itself.
+    /// Returns an attribute with this text, which must come from this crate and never from a
+    /// caller.
     pub(crate) fn attribute(&self, text: &str) -> Attribute {
         Attribute::text(text)
     }
@@ -96,7 +96,8 @@ impl<'c> Emitter<'c> {
         self.same(Name::IreeTensorExtComputeBarrierStart, &[tensor])
     }
 
-    /// A [barrier](Self::barrier) that keeps a defect of the compiler away.
+    /// Returns the tensor behind a [barrier](Self::barrier) if the defect is to be avoided, else
+    /// unchanged.
     pub(crate) fn barrier_against(&self, quirk: Quirk, tensor: Value<'c>) -> Value<'c> {
         if self.quirks.avoids(quirk) {
             self.barrier(tensor)
@@ -105,8 +106,8 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// Whether no computation of this tensor can be fused: it is an argument or the result of a
-    /// barrier, perhaps reshaped.
+    /// Returns true if no computation of this tensor can be fused with its readers: it is an
+    /// argument or the result of a barrier, perhaps reshaped.
     pub(crate) fn is_settled(&self, tensor: Value<'c>) -> bool {
         let mut tensor = tensor;
         while let Some(owner) = tensor.owner() {
@@ -119,13 +120,13 @@ impl<'c> Emitter<'c> {
         true
     }
 
-    /// A constant of a floating-point type, rounded to it.
+    /// Appends a constant of a floating-point type, rounded to the type.
     pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Value<'c> {
         let value = Attribute::float(value, r#type);
         self.literal(value, r#type)
     }
 
-    /// A zero of a type of [`Emitter::element_type`]; of a code, its least one.
+    /// Appends a zero of the type [`Emitter::element_type`]; for a code, the code 0.
     pub(crate) fn zero(&self, dtype: DataType) -> Value<'c> {
         let r#type = self.element_type(dtype);
         if dtype.is_float() && !dtype.is_code() {
@@ -135,7 +136,7 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// A constant, or what is nearest to it in the type.
+    /// Appends a constant, rounded or clamped to the type.
     pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Value<'c> {
         let r#type = self.element_type(dtype);
         if dtype.is_float() && !dtype.is_code() {
@@ -147,10 +148,10 @@ impl<'c> Emitter<'c> {
     }
 }
 
-/// The error of a body that has fewer elements than operands.
+/// The panic message for a body that has fewer elements than operands.
 pub(crate) const MISSING: &str = "a missing element";
 
-/// The element of a body with one operand.
+/// Returns the element of a body with one operand.
 pub(crate) fn only<'c>(elements: &[Value<'c>]) -> Value<'c> {
     elements[0]
 }

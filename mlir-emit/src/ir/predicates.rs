@@ -13,7 +13,8 @@ pub(crate) enum FloatPredicate {
     Unordered = 14,
 }
 
-/// A comparison of integers: signed ones, and two of unsigned ones. The numbers are MLIR's.
+/// A comparison of integers: signed, except for the two that are documented as unsigned. The
+/// numbers are MLIR's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntegerPredicate {
     Equal = 0,

@@ -5,23 +5,23 @@ use crate::mlir::{Name, Value};
 use rotini_graph::DataType;
 
 impl<'c> Emitter<'c> {
-    /// A tensor without contents.
+    /// Appends an uninitialised tensor.
     pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
         self.one(Name::TensorEmpty, &[], self.tensor_type(shape, dtype), &[])
     }
 
-    /// A tensor of zeros.
+    /// Appends a tensor of zeros.
     pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Value<'c> {
         self.filled(shape, dtype, 0.0)
     }
 
-    /// A tensor with one value everywhere, or what is nearest to it in the type.
+    /// Appends a tensor with one value everywhere, rounded or clamped to the type.
     pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Value<'c> {
         let value = self.constant(value, dtype);
         self.fill(value, self.empty(shape, dtype))
     }
 
-    /// A tensor of the type of this one with one value everywhere.
+    /// Fills a tensor with one value.
     pub(crate) fn fill(&self, value: Value<'c>, empty: Value<'c>) -> Value<'c> {
         let element = value.r#type();
         let block = self.block(&[element, element], |elements| {
@@ -70,7 +70,7 @@ impl<'c> Emitter<'c> {
         )
     }
 
-    /// The first elements along each axis.
+    /// Returns the first `to` elements along each axis.
     pub(crate) fn crop(&self, ssa: Value<'c>, from: &[i64], to: &[i64], dtype: DataType) -> Value<'c> {
         if from == to {
             return ssa;
@@ -78,7 +78,7 @@ impl<'c> Emitter<'c> {
         self.slice(ssa, &vec![0; to.len()], to, dtype)
     }
 
-    /// As many elements along each axis, from these places on.
+    /// Returns `sizes` elements along each axis, starting at `offsets`.
     pub(crate) fn slice(&self, ssa: Value<'c>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c> {
         let attributes = [
             ("static_offsets", self.i64_array(offsets)),
@@ -94,7 +94,7 @@ impl<'c> Emitter<'c> {
         )
     }
 
-    /// An element of a tensor.
+    /// Loads an element of a tensor.
     pub(crate) fn extract(&self, tensor: Value<'c>, indices: &[Value<'c>], dtype: DataType) -> Value<'c> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
         self.one(Name::TensorExtract, &operands, self.element_type(dtype), &[])

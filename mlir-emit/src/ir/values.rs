@@ -76,7 +76,7 @@ impl<'c> Value<'c> {
         self.same(Name::MathAbsf, &[])
     }
 
-    /// Returns the largest whole float that is not above it.
+    /// Returns the largest whole float that is not above this one.
     pub(crate) fn floor(self) -> Self {
         self.same(Name::MathFloor, &[])
     }
@@ -141,72 +141,72 @@ impl<'c> Value<'c> {
         self.same(Name::ArithMaximumf, &[other])
     }
 
-    /// Returns the greater of two floats; a number if either is.
+    /// Returns the greater of two floats; if one is NaN, the other.
     pub(crate) fn maxnumf(self, other: Self) -> Self {
         self.same(Name::ArithMaxnumf, &[other])
     }
 
-    /// Returns its magnitude with the sign of another float.
+    /// Returns the magnitude of this float with the sign of another.
     pub(crate) fn copysign(self, other: Self) -> Self {
         self.same(Name::MathCopysign, &[other])
     }
 
-    /// Returns its bits as another type.
+    /// Reinterprets the bits as another type.
     pub(crate) fn bitcast(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithBitcast, r#type)
     }
 
-    /// Returns a float as a wider one.
+    /// Converts a float to a wider float type.
     pub(crate) fn extf(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithExtf, r#type)
     }
 
-    /// Returns a signed integer as a wider one.
+    /// Sign-extends an integer to a wider type.
     pub(crate) fn extsi(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithExtsi, r#type)
     }
 
-    /// Returns an unsigned integer as a wider one.
+    /// Zero-extends an integer to a wider type.
     pub(crate) fn extui(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithExtui, r#type)
     }
 
-    /// Returns a float as a signed integer.
+    /// Converts a float to a signed integer, toward zero.
     pub(crate) fn fptosi(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithFptosi, r#type)
     }
 
-    /// Returns an index as an integer, or an integer as an index.
+    /// Converts an index to an integer, or an integer to an index.
     pub(crate) fn index_cast(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithIndexCast, r#type)
     }
 
-    /// Returns a signed integer as a float.
+    /// Converts a signed integer to a float.
     pub(crate) fn sitofp(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithSitofp, r#type)
     }
 
-    /// Returns a float rounded to a narrower one.
+    /// Rounds a float to a narrower type.
     pub(crate) fn truncf(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithTruncf, r#type)
     }
 
-    /// Returns the low bits of an integer.
+    /// Truncates an integer to its low bits.
     pub(crate) fn trunci(self, r#type: Type<'c>) -> Self {
         self.cast(Name::ArithTrunci, r#type)
     }
 
-    /// Returns a vector of this type all of whose elements are this one.
+    /// Returns a vector of this type with this value in all elements.
     pub(crate) fn broadcast(self, vector: Type<'c>) -> Self {
         self.cast(Name::VectorBroadcast, vector)
     }
 
-    /// Returns this one times `factor` plus `term`, rounded once.
+    /// Returns this float times `factor` plus `term`, rounded once.
     pub(crate) fn fma(self, factor: Self, term: Self) -> Self {
         self.same(Name::MathFma, &[factor, term])
     }
 
-    /// Returns the same of vectors, which compilers never take apart.
+    /// Returns the fused multiply-add of vectors, which compilers never split into two operations.
     pub(crate) fn vector_fma(self, factor: Self, term: Self) -> Self {
         self.same(Name::VectorFma, &[factor, term])
     }
@@ -252,7 +252,7 @@ impl Mul for Value<'_> {
     }
 }
 
-/// The quotient of floats. Integers have one that is signed and one that is not.
+/// The quotient of floats. Integers need [`divsi`](Value::divsi) or [`divui`](Value::divui).
 impl Div for Value<'_> {
     type Output = Self;
 

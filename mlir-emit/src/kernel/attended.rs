@@ -1,4 +1,4 @@
-//! Calls of the kernels of attention: what they read, and what they store.
+//! Calls of the attention kernels: their operands and their results.
 
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::code::Buffer;
@@ -7,24 +7,25 @@ use super::{Kernels, Whole, WorkgroupSize};
 use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type, Value};
 
-/// An attention, or gradients of one.
+/// An attention, or its gradients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Attention<'a> {
     /// Few queries, in two kernels. The results are the output and, for each query, the greatest
     /// score in powers of 2 and the sum of exponentials.
     Decode(&'a Decode),
-    /// Many queries. The results are the same.
+    /// Many queries. The results are those of `Decode`.
     Prefill(&'a Prefill),
-    /// On a CPU. The results are the same, but the greatest score is not in powers of 2.
+    /// An attention on a CPU. The results are those of `Decode`, but the greatest score is not in
+    /// powers of 2.
     OnCpu(&'a OnCpu),
-    /// Results are the gradients of one side.
+    /// The gradients of one side on a GPU. The results are these gradients.
     Gradients(&'a Gradients),
-    /// The same on a CPU.
+    /// The gradients of one side on a CPU.
     GradientsOnCpu(&'a GradientsOnCpu),
 }
 
 impl<'c> Kernels<'c> {
-    /// Appends the kernels of an attention to a block. Its results have these shapes.
+    /// Appends the kernels of an attention to a block. The results have the shapes `shapes`.
     pub(crate) fn attention(
         &self,
         context: &'c Context,
@@ -80,7 +81,7 @@ impl<'c> Kernels<'c> {
         self.append_whole(context, kernel)
     }
 
-    /// Appends the kernel of all parts, and returns the one that adds them.
+    /// Appends the kernel that computes all parts, and returns the kernel that combines them.
     fn decode(&self, context: &'c Context, (decode, shapes): (&Decode, &[&[i64]])) -> Whole<'c> {
         let float = Type::float(context, Float::F32);
         let between = decode.between().map(|count| Buffer { count, element: float });
@@ -116,7 +117,7 @@ impl<'c> Kernels<'c> {
     }
 }
 
-/// The buffers with the number of rows of each batch, if the graph gives these lengths.
+/// Returns the operands with the sequence lengths of each batch, if the graph gives them.
 fn lengths<'c>(
     context: &'c Context,
     of: &Problem,
@@ -129,8 +130,8 @@ fn lengths<'c>(
     lengths.into_iter().flatten().map(move |value| (value, buffer))
 }
 
-/// What an attention kernel reads: q, k, v, the mask if there is one, and the numbers of queries
-/// and keys of each batch if the graph gives them.
+/// Returns the operands of an attention kernel: q, k, v, the mask if one exists, and the numbers of
+/// queries and keys of each batch if the graph gives them.
 fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
     let element = gemm::element(context, of.dtype);
     let operands = [of.q, of.k, of.v].map(|operand| {
@@ -149,7 +150,8 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
     read
 }
 
-/// What it stores, in tensors of these shapes: the output, and two numbers for each query.
+/// Returns the results of an attention kernel, in tensors of these shapes: the output, and two
+/// statistics per query.
 fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(Buffer<'c>, Type<'c>)> {
     let [out, rows, _] = exactly(shapes);
     let wide = Buffer {
@@ -161,7 +163,7 @@ fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(
     vec![(wide, wide.element.tensor(out)), (row, rows), (row, rows)]
 }
 
-/// A number for each query.
+/// Returns a buffer with one f32 number per query.
 fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
     Buffer {
         count: of.rows(),
@@ -169,8 +171,8 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
     }
 }
 
-/// What a gradient kernel reads: q, k, v, the gradient of the output, two numbers for each query,
-/// and the numbers of rows of each batch if the graph gives them.
+/// Returns the operands of a gradient kernel: q, k, v, the gradient of the output, two statistics
+/// per query, and the sequence lengths of each batch if the graph gives them.
 fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Vec<(usize, Buffer<'c>)> {
     let of = &gradients.of;
     let element = gemm::element(context, of.dtype);
@@ -186,7 +188,7 @@ fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Vec<(usi
         .collect()
 }
 
-/// What it stores, in tensors of these shapes.
+/// Returns the results of a gradient kernel, in tensors of these shapes.
 fn stored_by_gradients<'c>(
     context: &'c Context,
     gradients: &Backward,

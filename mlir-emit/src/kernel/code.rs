@@ -1,5 +1,5 @@
-//! What kernels are written with besides the [builder](Code): vectors, buffers, shared memory, and
-//! exchanges between lanes.
+//! The vocabulary of kernels besides the [builder](Code): vectors, buffers, LDS, and exchanges
+//! between lanes.
 
 use crate::EmitError;
 use crate::counts::{exactly, signed};
@@ -10,21 +10,21 @@ use crate::mlir::{Attribute, Block, Context, Name, Type, Value, verified};
 use rotini_schedule::gemm::{INTRINSIC, LANES};
 use std::fmt;
 
-/// The operation that calls a kernel.
+/// The operation that dispatches a kernel.
 pub(super) const DISPATCH: Name = Name::FlowDispatch;
 
 /// A value of a kernel.
 pub(super) type Ssa<'c> = Value<'c>;
 
-/// The address space of memory that a workgroup shares.
+/// The address space of LDS.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
 
-/// A buffer of a kernel, dense and with one axis.
+/// A buffer of a kernel: dense, with one axis.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer<'c> {
-    /// Its elements.
+    /// The number of elements.
     pub(super) count: i64,
-    /// The type of one.
+    /// The type of an element.
     pub(super) element: Type<'c>,
 }
 
@@ -47,38 +47,38 @@ impl<'c> Code<'c> {
         Code::new(context)
     }
 
-    /// Returns the number of the lane in its workgroup; on CPUs it is zero.
+    /// Returns the lane's index in its workgroup; on CPUs it is zero.
     pub(super) fn lane(&self) -> Int<'c> {
         Int::Made(self.context().argument(0))
     }
 
-    /// Returns the number of the workgroup.
+    /// Returns the index of the workgroup.
     pub(super) fn workgroup(&self) -> Int<'c> {
         Int::Made(self.context().argument(1))
     }
 
-    /// Returns the buffer with this number.
+    /// Returns the buffer with this index.
     pub(super) fn buffer(&self, number: usize) -> Ssa<'c> {
         self.context().argument(2 + number)
     }
 
-    /// Returns the first buffers.
+    /// Returns the first `COUNT` buffers.
     pub(super) fn buffers<const COUNT: usize>(&self) -> [Ssa<'c>; COUNT] {
         std::array::from_fn(|number| self.buffer(number))
     }
 
-    /// Returns from the kernel, and verifies it.
+    /// Appends the return, closes the kernel, and verifies it.
     ///
     /// # Errors
     ///
-    /// [`EmitError::Internal`] if it is invalid.
+    /// [`EmitError::Internal`] if the kernel is invalid.
     pub(super) fn finish(&self) -> Result<Block, EmitError> {
         self.run(Name::FuncReturn, &[]);
         let block = self.context().close();
         verified(self.context(), &block).map(|()| block)
     }
 
-    /// A number with 32 bits, as the hardware addresses memory.
+    /// Converts a number to 32 bits, the width in which the hardware addresses memory.
     pub(super) fn word(&self, number: Int<'c>) -> Ssa<'c> {
         let word = Type::integer(self.context(), 32);
         match number {
@@ -90,8 +90,8 @@ impl<'c> Code<'c> {
         }
     }
 
-    /// Appends a matrix instruction (MFMA): each lane has a quarter of the terms of a row and of a
-    /// column.
+    /// Appends a matrix instruction (MFMA). Each lane holds a quarter of the terms of one row of
+    /// `a` and of one column of `b`.
     pub(super) fn mfma(&self, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Ssa<'c> {
         let word = Type::integer(self.context(), 32);
         let number = |value: i64| Attribute::integer(value, word);
@@ -108,21 +108,21 @@ impl<'c> Code<'c> {
         self.one(Name::AmdgpuMfma, &[a, b, sums], sums.r#type(), &attributes)
     }
 
-    /// Loads a vector or one element from a buffer of device memory. Both places, that of the lane
-    /// and the one that all lanes share, are counted in the buffer's elements. Beyond the buffer's
-    /// end the hardware reads zeros.
+    /// Loads a vector or one element from a buffer of device memory. The address is the sum of the
+    /// offset of the lane and the offset that all lanes share, both in elements of the buffer.
+    /// Beyond the buffer's end the hardware reads zeros.
     pub(super) fn load(&self, buffer: Ssa<'c>, (lane, shared): (Int<'c>, Int<'c>), result: Type<'c>) -> Ssa<'c> {
         let operands = [buffer, self.word(lane), self.word(shared)];
         self.one(Name::AmdgpuRawBufferLoad, &operands, result, &bounded(3))
     }
 
-    /// Stores to a buffer. Stores beyond its end have no effect.
+    /// Stores to a buffer of device memory. Stores beyond its end have no effect.
     pub(super) fn store(&self, value: Ssa<'c>, buffer: Ssa<'c>, place: Int<'c>) {
         let operands = [value, buffer, self.word(place), self.word(Int::Known(0))];
         self.op(Name::AmdgpuRawBufferStore, &operands, &[], &bounded(4), Vec::new());
     }
 
-    /// Memory that the workgroup shares.
+    /// Allocates LDS.
     pub(super) fn shared(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
         let memory = element.memref(&[elements], Some(SHARED));
         self.one(
@@ -145,7 +145,8 @@ impl<'c> Code<'c> {
         self.op(Name::RocdlSchedBarrier, &[], &[], &mask, Vec::new());
     }
 
-    /// Elements of two vectors, by number: those of the second come after those of the first.
+    /// Returns elements of two vectors, by index: the elements of `b` are numbered after those of
+    /// `a`.
     pub(super) fn shuffle(&self, [a, b]: [Ssa<'c>; 2], elements: &[i64]) -> Ssa<'c> {
         let (_, element) = a.r#type().as_vector();
         let count = signed(elements.len());
@@ -153,7 +154,7 @@ impl<'c> Code<'c> {
         self.one(Name::VectorShuffle, &[a, b], element.vector(&[count]), &mask)
     }
 
-    /// A vector all of whose elements are zero.
+    /// Returns a vector of zeros.
     pub(super) fn zeros(&self, vector: Type<'c>) -> Ssa<'c> {
         let (_, element) = vector.as_vector();
         let zero = if element.is_integer() { "0" } else { "0.0" };
@@ -165,7 +166,8 @@ impl<'c> Code<'c> {
         self.literal(Attribute::float(number, float), float)
     }
 
-    /// Returns a constant of a floating type that is written as MLIR writes it, with a point.
+    /// Returns a constant of a floating-point type from a number as MLIR writes it, with a decimal
+    /// point.
     pub(super) fn float_text(&self, number: &str, float: Type<'c>) -> Ssa<'c> {
         self.literal(Attribute::scalar(number, float), float)
     }
@@ -181,15 +183,15 @@ impl<'c> Code<'c> {
         self.compare_floats(beyond, value, limit).select(limit, value)
     }
 
-    /// An element of a vector, by number.
+    /// Returns an element of a vector, by index.
     pub(super) fn extract(&self, vector: Ssa<'c>, number: i64, element: Type<'c>) -> Ssa<'c> {
         let position = [("static_position", Attribute::i64_array(&[number]))];
         self.one(Name::VectorExtract, &[vector], element, &position)
     }
 
-    /// Broadcasts the value of lane `number` of each 16 lanes to all of them.
+    /// Broadcasts the value of lane `number` of each 16 lanes to these 16 lanes.
     pub(super) fn broadcast_of_sixteen(&self, value: Ssa<'c>, number: i64) -> Ssa<'c> {
-        /// The hardware's number of the control `row_newbcast:0`.
+        /// The hardware's number of the DPP control `row_newbcast:0`.
         const BROADCAST: i64 = 0x150;
         let word = |value: i64| Attribute::integer(value, Type::integer(self.context(), 32));
         let attributes = [
@@ -201,8 +203,8 @@ impl<'c> Code<'c> {
         self.one(Name::RocdlUpdateDpp, &[value, value], value.r#type(), &attributes)
     }
 
-    /// Returns the value of the lane whose number differs by `distance`: two such lanes exchange
-    /// their values.
+    /// Returns the value of the lane whose index differs from this lane's by XOR with `distance`:
+    /// two such lanes exchange their values.
     pub(super) fn exchanged(&self, value: Ssa<'c>, distance: i64) -> Ssa<'c> {
         let operands = [
             value,
@@ -215,7 +217,8 @@ impl<'c> Code<'c> {
     }
 }
 
-/// Gathers the element with this index of each vector.
+/// Gathers the element with index `number` of each vector of `rows` into one vector. `width`: the
+/// elements of such a vector.
 pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number: i64) -> Ssa<'c> {
     const EMPTY: &str = "a copy of nothing";
     if let &[one] = rows {

@@ -1,28 +1,28 @@
-//! Products of few rows and a matrix with contiguous columns, on CPUs: nothing is packed, and there
-//! is no reduction across lanes.
+//! Products of few rows and a matrix with contiguous columns, on CPUs. No operand is packed, and
+//! there is no reduction across lanes.
 //!
-//! Example: one row of 768 terms by 3072 columns. A tile has all rows and 128 columns, a vector of
-//! 16 sums for each row and 16 columns. For each term it loads 128 neighbouring elements of the
-//! matrix, and multiplies them by one number of each row. The more elements lie side by side, the
-//! fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in
-//! tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
+//! Example: one row of 768 terms by 3072 columns. A tile has all rows and 128 columns; a vector
+//! holds the sums of one row and 16 columns. For each term the kernel loads 128 contiguous elements
+//! of the matrix, and multiplies them by one number of each row. The wider the tile, the fewer
+//! pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in tiles of
+//! 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
 
 use super::code::{Code, Int, Ssa};
 use crate::mlir::{Float, Type};
 
-/// Columns of a vector.
+/// Columns per vector.
 const LANES: i64 = 16;
-/// Vectors of a tile's columns: the most that leave enough tiles.
+/// Vectors along a tile's columns: the largest of these that leaves enough tiles is used.
 const ACROSS: [i64; 3] = [16, 8, 4];
-/// Tiles that are enough for the cores of a CPU.
+/// Number of tiles that is enough for the cores of a CPU.
 const TILES: i64 = 16;
-/// Vectors of sums that stay in registers.
+/// Maximum number of vectors of sums that stay in registers.
 const SUMS: i64 = 28;
-/// Most rows.
+/// Maximum number of rows.
 const ROWS: i64 = 7;
-/// Fewest columns.
+/// Minimum number of columns.
 const COLUMNS: i64 = 4 * LANES;
-/// Terms that are summed in f32. The sums of more are added in f64.
+/// Maximum number of terms that are summed in f32. Such partial sums are added in f64.
 const TURN: i64 = 512;
 
 /// The product of a \[rows, terms\] matrix and a \[terms, columns\] one, in f32.
@@ -34,12 +34,12 @@ pub(super) struct FewRows {
 }
 
 impl FewRows {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for this product.
     pub(super) fn is_possible(&self) -> bool {
         (1..=ROWS).contains(&self.rows) && self.columns >= COLUMNS && self.terms > 0
     }
 
-    /// Vectors of a tile's columns.
+    /// Returns the number of vectors along a tile's columns.
     fn across(&self) -> i64 {
         let is_possible = |across: &i64| self.rows * across <= SUMS && self.columns >= TILES * across * LANES;
         ACROSS.into_iter().find(is_possible).unwrap_or(COLUMNS / LANES)
@@ -48,7 +48,8 @@ impl FewRows {
     /// Writes the body, and returns the number of workgroups.
     pub(super) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let buffers = code.buffers();
-        // The last workgroup has the rest too: no tile is shared with another.
+        // The last workgroup also takes the remaining columns, so that no two workgroups write the
+        // same columns.
         let tile = self.across() * LANES;
         let workgroups = self.columns / tile;
         let workgroup = code.workgroup();
@@ -56,14 +57,14 @@ impl FewRows {
         let end = first + tile;
         let end = workgroup.is_below(workgroups - 1).select(end, self.columns);
         code.each([first, end, tile.into()], |column| {
-            // The last tile ends with the last column.
+            // The last tile ends at the last column, and may overlap the tile before.
             let column = column.min(self.columns - tile);
             self.tile(code, buffers, column);
         });
         workgroups
     }
 
-    /// The sums of all rows and some columns.
+    /// Computes the sums of all rows and the columns of one tile.
     fn tile<'c>(&self, code: &Code<'c>, [a, b, out]: [Ssa<'c>; 3], column: Int<'c>) {
         let float = Type::float(code.context(), Float::F32);
         let vector = float.vector(&[LANES]);

@@ -1,42 +1,45 @@
 //! Products of matrices on CPUs whose operands need no packing.
 //!
-//! Products of few rows are [`FewRows`], if the columns of the right matrix are contiguous. Other
-//! products are here: both of their operands have the summed axis innermost, as a filter has it.
+//! Products of few rows are [`FewRows`], if the columns of the right matrix are contiguous. This
+//! file has the other products: both of their operands have the summed axis innermost, as a filter
+//! has it.
 //!
 //! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than
 //! half as long as the products. A vector has 16 terms of a row, and its lanes are added at the
 //! end. A tile of 7 rows by 4 columns has 28 sums, which together with the operands fill the 32
-//! registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed
-//! tiles were faster in two of three shapes (1.7 against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2;
-//! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
-//! term: where they overlap with the ones before, results are computed twice, or terms are zero.
+//! registers of AVX-512. The kernel is for CPUs that have these: with the 16 registers of AVX2,
+//! packed tiles were faster in two of three shapes (1.7 against 2.2 ms, 3.1 against 4.8, 5.8
+//! against 5.2; AMD Zen 4). The last tiles end at the last row and column, and the last vector at
+//! the last term: where they overlap the ones before, results are computed twice, or terms are
+//! zero.
 
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Terms of a vector.
+/// Terms per vector.
 const LANES: i64 = 16;
 /// Rows and columns of a tile.
 const DOWN: i64 = 7;
 const ACROSS: i64 = 4;
 /// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a
-/// time if there are eight for each of them: with few more than that, one has twice as many as
-/// another.
+/// time if there are at least eight per worker: with only a few more than that, one worker gets
+/// twice as many as another.
 const TILES: i64 = 8;
-/// Fewest terms that are worth the addition of lanes.
+/// Minimum number of terms for which adding the lanes at the end pays off.
 const TERMS: i64 = 256;
-/// Terms whose sums stay in f32: 512 for each lane. The sums of longer products are added in f64.
+/// Maximum number of terms that are summed in f32: 512 per lane. The partial sums of longer
+/// products are added in f64.
 const TURN: i64 = 512 * LANES;
 
-/// Which axis of the right matrix of a product is contiguous.
+/// The contiguous axis of the right matrix of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Terms,
     Columns,
 }
 
-/// The product of a \[rows, terms\] matrix and a right one, in f32.
+/// The product of a \[rows, terms\] matrix and a right matrix, in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuMatmul {
     pub(crate) rows: i64,
@@ -46,7 +49,7 @@ pub(crate) struct CpuMatmul {
 }
 
 impl CpuMatmul {
-    /// Whether there is a kernel for it, on CPUs with wide registers.
+    /// Returns whether there is a kernel for this product, on CPUs with AVX-512 registers.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let is_counted = |a: i64, b: i64| a.checked_mul(b).is_some_and(|count| count < MOST);
@@ -67,7 +70,7 @@ impl CpuMatmul {
         FewRows { rows, columns, terms }
     }
 
-    /// Elements of both matrices and of the product.
+    /// Returns the number of elements of both matrices and of the product.
     pub(super) fn elements(&self) -> [i64; 3] {
         let CpuMatmul {
             rows, columns, terms, ..
@@ -75,7 +78,7 @@ impl CpuMatmul {
         [rows * terms, columns * terms, rows * columns]
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(super) fn name(&self) -> String {
         let kind = match self.right {
             Right::Terms => "matmul",
@@ -90,12 +93,12 @@ impl CpuMatmul {
             return self.lines().write(code);
         }
         let ceil = |all: i64, each: i64| (all - 1) / each + 1;
-        // Tiles of nearly the same rows: what they share is computed twice.
+        // Tiles of nearly equal height: overlapping rows are computed twice.
         let down = ceil(self.rows, ceil(self.rows, DOWN));
         let across = ACROSS.min(self.columns);
         let tiles = [ceil(self.rows, down), ceil(self.columns, across)];
-        // Nearly the same number of tiles for each. If there is more than one workgroup, each has
-        // several: what the last tile shares with the one before is no other's.
+        // Nearly equal numbers of tiles per workgroup. If there is more than one workgroup, each
+        // has several tiles, so that the tile that the last one overlaps is in the same workgroup.
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
         let workgroup = code.workgroup();
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
@@ -103,8 +106,8 @@ impl CpuMatmul {
             let end = (number + 1) * tiles / count;
             [first * each, end * each]
         };
-        // Neighbouring workgroups have the same columns, or the same rows where there are many: the
-        // other operand is read from memory, or from a far cache, for each.
+        // Neighbouring workgroups share their rows if there are many rows, and their columns
+        // otherwise. The other operand is read from memory, or from a far cache, by each workgroup.
         let [block, strip] = if self.columns < 2 * self.rows {
             [workgroup / strips, workgroup % strips]
         } else {
@@ -113,7 +116,7 @@ impl CpuMatmul {
         let rows = span(block, (blocks, tiles[0], down));
         let columns = span(strip, (strips, tiles[1], across));
         let buffers = code.buffers();
-        // The last tiles end with the last row and column.
+        // The last tiles end at the last row and column.
         code.each([columns[0], columns[1], across.into()], |column| {
             let column = column.min(self.columns - across);
             code.each([rows[0], rows[1], down.into()], |row| {
@@ -124,7 +127,7 @@ impl CpuMatmul {
         strips * blocks
     }
 
-    /// The sums of some rows and columns.
+    /// Computes the sums of a tile.
     fn tile<'c>(
         &self,
         code: &Code<'c>,
@@ -183,18 +186,18 @@ impl CpuMatmul {
     }
 }
 
-/// Rows and columns whose products are summed in registers.
+/// A tile of rows and columns whose sums stay in registers.
 struct Tile<'t, 'c> {
     code: &'t Code<'c>,
     vector: Type<'c>,
-    /// A matrix, and where these rows of it begin.
+    /// A matrix, and the offsets of the tile's rows in it.
     rows: (Ssa<'c>, Vec<Int<'c>>),
     columns: (Ssa<'c>, Vec<Int<'c>>),
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// Adds a vector of terms to the sums: the last `new` terms of the vector, since the ones
-    /// before were added already.
+    /// Adds a vector of terms to the sums. Only the last `new` terms of the vector count, since the
+    /// ones before have been added already.
     fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Vec<Ssa<'c>> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
@@ -224,7 +227,7 @@ impl<'c> Tile<'_, 'c> {
 
     /// Adds the lanes of each sum.
     fn added(&self, sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
-        // In any order, else the lanes are added one after the other.
+        // Reassociation is allowed; otherwise the lanes would be added one after the other.
         let added = [
             ("kind", Attribute::text("#vector.kind<add>")),
             ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),

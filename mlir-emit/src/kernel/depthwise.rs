@@ -1,10 +1,11 @@
-//! A product of few terms, each sum of which one lane computes without matrix instructions: a
-//! convolution with few channels or one channel per group. Matrix instructions would have few
-//! columns to compute, or operands that both lie along the columns.
+//! Products of few terms, computed without matrix instructions: each sum in one lane. Examples are
+//! convolutions with few channels, or one channel, per group: matrix instructions would have few
+//! columns to compute, or operands that both vary along the columns.
 //!
 //! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane computes the
-//! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
-//! element of x that the block needs once, and lanes that are neighbours load neighbours.
+//! sums of a block: runs of four elements that are contiguous in the result, in up to four lines.
+//! It loads each element of x that the block needs once, and neighbouring lanes load neighbouring
+//! elements.
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
@@ -16,27 +17,27 @@ use crate::counts::unsigned;
 use crate::mlir::{Float, Name, Type};
 use std::collections::HashMap;
 
-/// Lanes of a workgroup.
+/// Lanes per workgroup.
 pub(super) const LANES: i64 = 256;
-/// Most terms of a sum: they are all written out.
+/// Maximum number of terms of a sum: the loop over them is unrolled.
 pub(crate) const TERMS: i64 = 64;
-/// Lines of a block.
+/// Maximum number of lines of a block.
 const LINES: i64 = 4;
 
 const MISSING: &str = "an axis that a product lacks";
 
-/// An axis of a product, with steps from block to block.
+/// An axis of a product, and the step along it from block to block.
 struct Steps {
     axis: Axis,
     extent: i64,
     step: i64,
 }
 
-/// The blocks of a product.
+/// The blocks into which a product is divided.
 struct Blocks {
-    /// In the order of the result's memory.
+    /// The axes in the memory order of the result.
     sides: Vec<Steps>,
-    /// The axis of the run, and that of the lines.
+    /// The axis of the run, and the axis of the lines.
     run: Axis,
     line: Option<Axis>,
 }
@@ -44,7 +45,7 @@ struct Blocks {
 impl Blocks {
     fn new(product: &Product) -> Self {
         let run = product.run_axis().expect(MISSING);
-        // Windows overlap along the spatial axes, which are the rows behind the first one.
+        // Windows overlap along the spatial axes, which are all axes of the rows but the first.
         let lines = (1..product.rows.len()).rev().map(Axis::Row);
         let line = lines.into_iter().find(|&axis| axis != run && product.extent(axis) > 1);
         let sides = product.axes().into_iter().map(|axis| {
@@ -74,7 +75,7 @@ impl Blocks {
     }
 }
 
-/// A factor's stride along an axis of the product.
+/// Returns an operand's stride along an axis of the product.
 fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
     let (rows, columns) = if is_first {
         (&factor.strides.own, &factor.strides.other)
@@ -87,20 +88,20 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
         Axis::Column(index) => (columns, index),
         Axis::Group(_) => return 0,
     };
-    // A factor has no stride along an axis that only the other one has.
+    // An operand has no stride along an axis that only the other operand has.
     strides.get(index).copied().unwrap_or(0)
 }
 
-/// An operand as a lane reads it.
+/// An operand, and what a lane has loaded of it.
 pub(super) struct Elements<'a, 'c> {
     code: &'a Code<'c>,
     factor: &'a Factor,
     buffer: Ssa<'c>,
     element: Type<'c>,
-    /// The element that the first term of the block's first result reads, without the constant part
-    /// of its offset.
+    /// The offset of the element that the first term of the block's first result reads, without the
+    /// constant part of the offset.
     base: Int<'c>,
-    /// Elements of a load. Each load starts at a multiple of `width`.
+    /// Elements per load. Each load starts at a multiple of `width`.
     width: i64,
     /// The position of `base` along each window.
     along: Vec<Int<'c>>,
@@ -109,13 +110,12 @@ pub(super) struct Elements<'a, 'c> {
     elements: HashMap<(i64, Vec<i64>), Ssa<'c>>,
 }
 
-/// An axis along which a block's first element is offset, by a number of elements that the kernel
-/// computes.
+/// An axis along which a block starts at an index that is computed at run time.
 pub(super) struct Moved<'c> {
     pub(super) first: Int<'c>,
     pub(super) extent: i64,
     pub(super) step: i64,
-    /// The factor's stride, and how far one step goes along each of its windows.
+    /// The operand's stride along the axis, and the distance of one step along each of its windows.
     pub(super) stride: i64,
     pub(super) along: Vec<i64>,
 }
@@ -148,7 +148,7 @@ impl<'a, 'c> Elements<'a, 'c> {
     }
 
     /// Returns the element at `offset` from the base, in f32. `along`: its offset along each
-    /// window; it is zero outside of any window.
+    /// window. Outside of any window the element is zero.
     pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Ssa<'c> {
         let key = (offset, along);
         if let Some(&known) = self.elements.get(&key) {
@@ -189,7 +189,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         inside
     }
 
-    /// Loads the element at `offset` from the base. Beyond the buffer it is zero.
+    /// Loads the element at `offset` from the base. Beyond the buffer the element is zero.
     fn load(&mut self, offset: i64) -> Ssa<'c> {
         let place = offset - offset.rem_euclid(self.width);
         let r#type = if self.width > 1 {
@@ -213,7 +213,7 @@ impl<'a, 'c> Elements<'a, 'c> {
     }
 }
 
-/// How far one step along an axis of the result goes along a window.
+/// Returns the distance along a window of one step along an axis of the result.
 fn step_of(window: &Window, axis: Axis, is_first: bool) -> i64 {
     let (index, step, is_along) = match axis {
         Axis::Batch(index) => (index, window.batch, true),

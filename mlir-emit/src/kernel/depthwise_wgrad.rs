@@ -1,11 +1,12 @@
-//! A [depthwise](super::depthwise) product of few rows and long sums, as the gradient of a
+//! [Depthwise](super::depthwise) products of few rows and long sums, such as the gradient of a
 //! depthwise convolution with respect to its filter.
 //!
 //! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A
-//! lane has some channels, and a share of the positions: for each it adds to all taps. Then the
-//! lanes of a workgroup add their sums, and another kernel adds the partial sums of the workgroups.
+//! lane has some channels and a share of the positions, and each of its positions contributes to
+//! all taps. Then the lanes of a workgroup add their sums, and a second kernel adds the partial
+//! sums of the workgroups.
 //!
-//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else
+//! Where channels are contiguous, neighbouring lanes have neighbouring channels, otherwise
 //! neighbouring positions.
 
 use super::code::{Code, Int, Ssa};
@@ -21,22 +22,22 @@ use rotini_schedule::{Machine, gemm};
 
 /// Lanes of a subgroup.
 const SUBGROUP: i64 = gemm::LANES.cast_signed();
-/// Bytes of a sum.
+/// Bytes per sum.
 const BYTES: i64 = 4;
-/// Most sums of a lane: with more, registers leave room for one subgroup at a time.
+/// Maximum number of sums per lane: with more, the registers leave room for one subgroup at a time.
 const SUMS: i64 = 98;
-/// Most results.
+/// Maximum number of results.
 const RESULTS: i64 = 1 << 20;
 
 const MISSING: &str = "an axis that a product lacks";
 
-/// How the lanes of a workgroup share a product.
+/// The distribution of a product over the lanes of a workgroup.
 struct Share {
-    /// Columns of a lane.
+    /// Columns per lane.
     width: i64,
-    /// Lanes side by side along the columns; the others share the sum.
+    /// Lanes along the columns; the other lanes share the sum.
     across: i64,
-    /// Neighbouring terms of a sum's last axis that a lane takes at once.
+    /// A cell: the neighbouring terms along the sum's last axis that a lane takes at once.
     cell: i64,
     /// Cells along each axis of the sum.
     counts: Vec<i64>,
@@ -67,31 +68,31 @@ impl Share {
         }
     }
 
-    /// The number of workgroups along `columns` columns.
+    /// Returns the number of workgroups for `columns` columns.
     fn groups(&self, columns: i64) -> i64 {
         let each = self.width * self.across;
         (columns + each - 1) / each
     }
 }
 
-/// The rows and the columns of a product.
+/// Returns the number of rows and of columns of a product.
 fn extents(product: &Product) -> (i64, i64) {
     (product.rows.iter().product(), product.columns.iter().product())
 }
 
-/// Returns the number of workgroups that share a sum of this product; `None` if there is no kernel
-/// for it.
+/// Returns the number of split-K parts of this product, each computed by a workgroup; `None` if
+/// there is no kernel for it.
 pub(crate) fn parts(product: &Product, machine: &Machine) -> Option<u64> {
-    /// Workgroups of a compute unit.
+    /// Workgroups per compute unit.
     const RESIDENT: i64 = 4;
     let share = Share::new(product);
     let (rows, columns) = extents(product);
     let cells: i64 = share.counts.iter().product();
     let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
-    // Two turns of each lane at least.
+    // At least two iterations per lane.
     let most = cells / (2 * LANES / share.across).max(1);
-    // The kernel that adds them loads several at once if their number has such a divisor, and the
-    // bound of the workspace counts on these.
+    // The kernel that adds the parts loads several at once if their number has such a divisor, and
+    // the workspace bound assumes one of the numbers in `PARTS`.
     let most = wanted.min(most).unsigned_abs();
     let results = product.shape().iter().product::<i64>().unsigned_abs();
     let bound = gemm::most_shared(machine, results);
@@ -101,8 +102,8 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Option<u64> {
     is_possible.then_some(parts)
 }
 
-/// Writes the body of the kernel that stores the parts, and returns the number of workgroups. The
-/// buffers are those of [`gemm`](super::gemm).
+/// Writes the body of the kernel that stores the partial sums, and returns the number of
+/// workgroups. The buffers are those of [`gemm`](super::gemm).
 pub(super) fn write<'c>(
     code: &Code<'c>,
     buffers: &[Ssa<'c>],
@@ -195,8 +196,9 @@ pub(super) fn write<'c>(
         sums
     });
 
-    // In LDS each subgroup has the sums of its lanes: for each block of columns, those of each tap.
-    // Behind them is space for stores that nobody reads.
+    // In LDS each subgroup has the sums of its lanes: for each block of columns, the sums of each
+    // tap. Behind them, every lane has space for a store that is never read, so that all lanes can
+    // store.
     let of_subgroup = across * taps * width;
     let subgroups = LANES / SUBGROUP;
     let memory = code.shared(subgroups * of_subgroup + LANES * width, float);
@@ -250,7 +252,8 @@ pub(super) fn write<'c>(
     workgroups
 }
 
-/// How far a step along an axis goes along a window that goes along `along`.
+/// Returns the distance along a window of a step along `axis`. `along`: the axis that moves the
+/// window, and the distance of one step.
 fn step(along: (usize, i64), axis: usize) -> i64 {
     if along.0 == axis { along.1 } else { 0 }
 }

@@ -1,7 +1,8 @@
-//! The epilogue of a kernel: the elementwise steps on its sums, and where their results are stored.
+//! The epilogue of a kernel: the elementwise steps that are applied to its sums, and the places to
+//! which the results are stored.
 //!
-//! The steps are bodies of structured operations on single elements. They are written here for
-//! vectors of four neighbouring elements.
+//! A step is the body of a structured operation on single elements. Here it is written for vectors
+//! of four neighbouring elements.
 
 use super::code::{Buffer, Code, Int, Ssa};
 use super::places::{BEYOND, offset};
@@ -9,13 +10,14 @@ use crate::counts::exactly;
 use crate::mlir::{Name, Operation, Type};
 use std::collections::HashMap;
 
-/// Elements of a lane that lie side by side in a tile.
+/// Contiguous elements of a tile that a lane holds.
 pub(super) const RUN: i64 = rotini_schedule::rows::RUN.cast_signed();
 
-/// Bytes of the widest access.
+/// Bytes of the widest memory access.
 const WIDEST: i64 = 16;
 
-/// How far apart elements are along batches, rows and columns; zero where they are the same.
+/// The strides of a tensor along batches, rows and columns; zero along an axis that the tensor is
+/// broadcast along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spread {
     pub(super) batch: Vec<i64>,
@@ -26,56 +28,57 @@ pub(super) struct Spread {
 /// A tensor that the epilogue reads or stores.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor<'c> {
-    /// The number of its value.
+    /// The id of the value.
     pub(super) value: usize,
     pub(super) element: Type<'c>,
-    /// Extents, row-major.
+    /// The extents, row-major.
     pub(super) shape: Vec<i64>,
     pub(super) spread: Spread,
 }
 
-/// What an argument of a step's body is.
+/// The source of an argument of a step's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// The sums.
     Sums,
-    /// The result of a step before.
+    /// The result of an earlier step.
     Step(usize),
-    /// A tensor that is read.
+    /// A tensor that the kernel reads.
     Operand(usize),
     /// The `outs` element of the structured operation, which its body does not use.
     Unused,
 }
 
-/// One structured operation.
+/// One elementwise structured operation.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// What the arguments of its body are.
+    /// The sources of the body's arguments.
     pub(super) sources: Vec<Source>,
-    /// The numbers of the body's arguments.
+    /// The ids of the body's arguments.
     pub(super) arguments: Vec<usize>,
     pub(super) body: Vec<Operation>,
 }
 
-/// The steps of an epilogue, in their order.
+/// The steps of an epilogue, in order.
 #[derive(Debug, Default)]
 pub(super) struct Epilogue<'c> {
     pub(super) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
-    /// The values that are stored, and where.
+    /// The values that are stored, and the tensors to which they are stored.
     pub(super) stored: Vec<(Source, Tensor<'c>)>,
 }
 
-/// Where a lane's run of elements is.
+/// The position of a lane's run of elements.
 pub(super) struct Spot<'a, 'c> {
-    /// Indices along batches, rows, columns, of the first element.
+    /// The indices of the first element along batches, rows and columns.
     pub(super) batch: &'a [Int<'c>],
     pub(super) rows: &'a [Int<'c>],
     pub(super) columns: &'a [Int<'c>],
-    /// The indices of each of the run's elements along the rows or columns that it goes along.
+    /// For each element of the run, the indices along the rows, or the columns, whichever the run
+    /// goes along.
     pub(super) run: &'a [Vec<Int<'c>>],
     pub(super) goes_along_columns: bool,
-    /// Whether the first element is in the result, and each of the others.
+    /// For each element of the run, whether it is inside the result.
     pub(super) exists: &'a [Int<'c>],
 }
 
@@ -103,7 +106,7 @@ impl Tensor<'_> {
         )
     }
 
-    /// Whether a run of elements is side by side in memory and aligned.
+    /// Returns whether a run of elements is contiguous in memory and aligned.
     pub(super) fn is_run(&self, along_columns: bool, extent: i64) -> bool {
         let Spread { batch, rows, columns } = &self.spread;
         let (along, across) = if along_columns {
@@ -118,7 +121,7 @@ impl Tensor<'_> {
         last == 1 && extent % RUN == 0 && self.bytes() * RUN <= WIDEST && others.all(|stride| stride % RUN == 0)
     }
 
-    /// Whether all elements of a run are the same.
+    /// Returns whether all elements of a run are the same element of the tensor.
     pub(super) fn is_same(&self, along_columns: bool) -> bool {
         let along = if along_columns {
             &self.spread.columns
@@ -128,7 +131,8 @@ impl Tensor<'_> {
         along.iter().all(|&stride| stride == 0)
     }
 
-    /// The places of the elements: one for a run, or for what is the same.
+    /// Returns the offsets of the elements of a run: one if it is loaded as a whole, or if all its
+    /// elements are the same.
     fn places<'c>(&self, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
@@ -146,7 +150,7 @@ impl Tensor<'_> {
     }
 }
 
-/// The names of the operations that a body consists of.
+/// Returns the names of the operations of a body.
 pub(super) fn names(body: &[Operation]) -> impl Iterator<Item = String> {
     let computes = |operation: &&Operation| !matches!(operation.name(), Name::LinalgYield | Name::ArithConstant);
     body.iter()
@@ -155,12 +159,12 @@ pub(super) fn names(body: &[Operation]) -> impl Iterator<Item = String> {
 }
 
 impl<'c> Epilogue<'c> {
-    /// The names of the operations of all steps.
+    /// Returns the names of the operations of all steps.
     pub(super) fn names(&self) -> Vec<String> {
         self.steps.iter().flat_map(|step| names(&step.body)).collect()
     }
 
-    /// Computes all steps for a run of sums and stores their results. `extent`: that of the
+    /// Computes all steps for a run of sums and stores their results. `extent`: the extent of the
     /// innermost axis along the run. `buffers`: those of the operands, then those of the stored
     /// tensors.
     pub(super) fn write(
@@ -200,7 +204,7 @@ impl<'c> Epilogue<'c> {
     }
 }
 
-/// A run of a tensor's elements. `extent`: of the axis that runs go along.
+/// Loads a run of a tensor's elements. `extent`: the extent of the axis that runs go along.
 pub(super) fn load<'c>(
     code: &Code<'c>,
     tensor: &Tensor<'c>,
@@ -229,7 +233,7 @@ pub(super) fn load<'c>(
     code.vector(&elements, vector)
 }
 
-/// Stores a run of elements.
+/// Stores a run of elements. `extent`: the extent of the axis that runs go along.
 pub(super) fn store<'c>(
     code: &Code<'c>,
     (value, tensor): (Ssa<'c>, &Tensor<'c>),
@@ -260,8 +264,8 @@ pub(super) fn written<'c>(
     written_with(code, body, known, width, |_, _| None)
 }
 
-/// Does the same as [`written`], but `other` is called with each operation's result and operands,
-/// and may return a value that replaces the operation.
+/// Writes the body of a step as [`written`] does. `other` is called with each operation's result
+/// and operands, and may return a value that replaces the operation.
 pub(super) fn written_with<'c>(
     code: &Code<'c>,
     body: &[Operation],
@@ -296,7 +300,7 @@ pub(super) fn written_with<'c>(
     unreachable!("{MISSING}")
 }
 
-/// Whether a body can be written for vectors: arithmetic on its arguments alone.
+/// Returns whether a body can be written for vectors: it consists of arithmetic on its arguments.
 pub(super) fn is_elementwise(body: &[Operation], arguments: &[usize], number: impl Fn(usize) -> bool) -> bool {
     let mut known: Vec<usize> = arguments.to_vec();
     for operation in body {

@@ -1,20 +1,20 @@
-//! Kernels as IREE's executables: their text around a kernel's body, and the attributes of a call.
+//! Kernels as IREE executables: the text around a kernel's body, and the attributes of a dispatch.
 
 use super::code::{Buffer, Code, Ssa};
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, body_text};
 use std::fmt::{self, Write as _};
 
-/// Writes the body of a kernel with these buffers, those that are read first. Returns the number of
-/// its workgroups. The lane and the workgroup are the kernel's other arguments.
+/// Writes the body of a kernel with these buffers, the operands before the results, and returns the
+/// number of workgroups. The lane and the workgroup are the kernel's other arguments.
 pub(super) type Body<'c> = Box<dyn FnOnce(&Code<'c>, &[Ssa<'c>]) -> i64 + 'c>;
 
-/// A kernel as IREE's executable. Its text is written when a module needs it: plans, workspace
-/// bounds and lists of candidates do without.
+/// A kernel as an IREE executable. The text is written only when a module needs it: plans,
+/// workspace bounds and lists of candidates do not.
 pub(crate) struct Executable<'c>(Box<dyn FnOnce() -> Result<String, EmitError> + 'c>);
 
 impl Executable<'_> {
-    /// Writes the text.
+    /// Writes the text of the executable.
     ///
     /// # Errors
     ///
@@ -41,17 +41,17 @@ pub(super) enum WorkgroupSize {
     AnyWave(u64),
 }
 
-/// A kernel that other operations are fused into, and how it is called.
+/// A kernel into which other operations are fused, with the names for its dispatch.
 pub(super) struct Fusable<'c> {
     pub(super) symbol: String,
     pub(super) name: String,
     pub(super) lanes: WorkgroupSize,
-    /// The names of the operations that are fused into it.
+    /// The names of the operations that are fused into the kernel.
     pub(super) fused: Vec<String>,
     pub(super) body: Body<'c>,
 }
 
-/// The attributes of a call of a kernel.
+/// Returns the attributes of the dispatch of a kernel.
 pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, Attribute)> {
     let operands = i32::try_from(operands).expect("too many operands");
     vec![
@@ -60,7 +60,7 @@ pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'st
     ]
 }
 
-/// Returns a kernel as IREE's executable. The first `read` of its buffers are read.
+/// Returns a kernel as an IREE executable. The first `read` buffers are read only.
 pub(super) fn executable<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, WorkgroupSize),

@@ -1,27 +1,27 @@
-//! Selects the operations that are fused into a kernel: elementwise ones on its sums, in program
-//! order.
+//! Selects the operations that are fused into a kernel: elementwise consumers of its sums, in
+//! program order.
 //!
 //! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel
 //! that stores f16. Fusion stops at the first operation that reads the sums, or a value computed
-//! from them, and cannot be fused. The value that it reads is stored as well.
+//! from them, and cannot be fused. The value that this operation reads is stored as well.
 
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
 use crate::mlir::{Context, Operation, Role};
 use std::collections::{HashMap, HashSet};
 
-/// Most tensors that a kernel reads besides its factors: more need more registers for their
-/// addresses than there are.
+/// Maximum number of tensors that a kernel reads besides its operands: more would need more
+/// registers for their addresses than there are.
 const MOST: usize = 12;
-/// Most buffers that HIP's driver in IREE passes to a kernel.
+/// Maximum number of buffers that IREE's HIP driver passes to a kernel.
 const MOST_BUFFERS: usize = 16;
 
-/// What a kernel computes besides its sums.
+/// The epilogue of a kernel, and the operations that the kernel replaces.
 pub(super) struct Fused<'c> {
     pub(super) epilogue: Epilogue<'c>,
-    /// The numbers of the operations that the kernel replaces.
+    /// The indices of the operations that the kernel replaces.
     pub(super) operations: HashSet<usize>,
-    /// The number of the operation after which the kernel is called.
+    /// The index of the operation after which the kernel is dispatched.
     pub(super) last: usize,
 }
 
@@ -29,11 +29,12 @@ pub(super) struct Fused<'c> {
 #[derive(Clone, Debug)]
 struct Held {
     source: Source,
-    /// For each axis of the value, the axis of the result.
+    /// For each axis of the value, the product's axis.
     axes: Vec<Axis>,
 }
 
-/// Fuses the operations after number `at`, which computes the sums `sums`, into the kernel.
+/// Fuses into the kernel the operations after the one at index `at`, which computes the sums
+/// `sums`.
 pub(super) fn fuse<'c>(
     context: &'c Context,
     (operations, at): (&[Operation], usize),
@@ -48,10 +49,10 @@ pub(super) fn fuse<'c>(
         },
     )]);
     let mut epilogue = Epilogue::default();
-    // The fused operations, in order: the number, the result, and the count of the kernel's
-    // operands including those of this operation.
+    // The fused operations, in order: the index, the result, and the number of the kernel's
+    // operands up to and including those of this operation.
     let mut members: Vec<(usize, usize, usize)> = Vec::new();
-    // What a marked row reduction reads belongs to the kernel of that reduction.
+    // The operands of a marked row reduction belong to the kernel of that reduction.
     let of_rows = operations
         .iter()
         .filter(|operation| matches!(operation.role(), Role::Rows));
@@ -59,7 +60,7 @@ pub(super) fn fuse<'c>(
         .flat_map(|operation| operation.operands().iter().copied())
         .collect();
     for (number, operation) in operations.iter().enumerate().skip(at + 1) {
-        // Those that a body captures too.
+        // Values that the body captures count as operands.
         if !operation.all_operands().iter().any(|id| held.contains_key(id)) {
             continue;
         }
@@ -76,8 +77,8 @@ pub(super) fn fuse<'c>(
         epilogue.steps.push(step);
         members.push((number, result, epilogue.operands.len()));
     }
-    // Values with other readers are stored. While there are too many buffers, the last operations
-    // are removed again.
+    // Values with other readers are stored. While there are too many buffers, the last fused
+    // operation is removed.
     let stored = loop {
         let is_inside = |number: usize| number == at || members.iter().any(|member| member.0 == number);
         let others = operations.iter().enumerate().filter(|(number, _)| !is_inside(*number));
@@ -112,8 +113,8 @@ pub(super) fn fuse<'c>(
     }
 }
 
-/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads
-/// besides; `None` if it cannot be one.
+/// Returns an operation as a step of the epilogue, with the product's axes of its result and the
+/// additional tensors that the step reads; `None` if it cannot be fused.
 fn joined<'c>(
     context: &'c Context,
     operation: &Operation,
@@ -132,7 +133,7 @@ fn joined<'c>(
     if structure.reduces() || !structure.written.is_identity() || !is_elementwise(body, arguments, is_number) {
         return None;
     }
-    // The axes of the loops: those of what the kernel has.
+    // For each loop, the product's axis: known from the operands that the kernel holds.
     let operands = operation.operands();
     let mut axes: Option<Vec<Axis>> = None;
     for (id, map) in operands.iter().zip(&inputs) {
@@ -169,7 +170,7 @@ fn joined<'c>(
             shape,
         });
     }
-    // What the result starts from is not read.
+    // The `outs` operand must be unused: it is not read.
     let uses_old = arguments
         .last()
         .is_some_and(|old| body.iter().any(|operation| operation.operands().contains(old)));
@@ -186,7 +187,7 @@ fn joined<'c>(
     Some((step, axes, read))
 }
 
-/// How a row-major tensor with these axes lies along those of the result.
+/// Returns the strides of a row-major tensor with these axes along the axes of the product.
 pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread {
     let mut spread = Spread {
         batch: vec![0; product.batch_axes()],
@@ -206,7 +207,8 @@ pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread 
     };
     let mut stride = 1;
     for (&axis, &extent) in axes.iter().zip(shape).rev() {
-        // Where a tensor has one element for all of them, it has one along both.
+        // A group axis consists of an axis of the batch and the first axis of the columns. A tensor
+        // that is broadcast along the group axis keeps the stride 0 along both.
         if let Axis::Group(index) = axis {
             set(Axis::Column(0), stride);
             set(Axis::Batch(index), stride * product.extent(Axis::Column(0)));

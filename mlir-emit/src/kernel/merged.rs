@@ -1,21 +1,21 @@
-//! Merges neighbouring axes that are contiguous in all tensors, which saves divisions.
+//! Merges neighbouring axes that are contiguous in all tensors, which saves divisions by extents.
 
 use super::epilogue::{Epilogue, Spread};
 use super::problem::{Axis, Factor, Product};
 
-/// The axes of a kernel, after some were merged.
+/// The extents of a kernel's axes after merging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Axes {
     pub(super) batch: Vec<i64>,
     pub(super) rows: Vec<i64>,
     pub(super) columns: Vec<i64>,
     pub(super) sum: Vec<i64>,
-    /// Whether the result's last axis in memory is one of its columns.
+    /// Whether the innermost axis of the result in memory is one of its columns.
     pub(super) ends_with_columns: bool,
 }
 
-/// Merges what can be, in the product's factors and the epilogue's tensors. A depthwise product
-/// stays as it is.
+/// Merges the axes of a product where its operands and the epilogue's tensors allow it. The axes of
+/// a depthwise product stay as they are.
 pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [Factor; 2]) {
     let mut factors = product.factors.clone();
     let is_wide = |axis: &&Axis| product.extent(**axis) > 1;
@@ -66,7 +66,8 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
     (axes, factors)
 }
 
-/// The axes of the sum, merged where this factor alone allows it, and the factor along these.
+/// Returns the operand with the axes of the sum merged where this operand alone allows it, and the
+/// merged extents.
 pub(super) fn along_the_sum(factor: &Factor, sum: &[i64]) -> (Factor, Vec<i64>) {
     let (mut factor, mut extents) = (factor.clone(), sum.to_vec());
     let Factor { windows, strides, .. } = &mut factor;
@@ -78,7 +79,8 @@ pub(super) fn along_the_sum(factor: &Factor, sum: &[i64]) -> (Factor, Vec<i64>) 
     (factor, extents)
 }
 
-/// Merges neighbours that no window goes along and that lie in all these strides as one axis.
+/// Merges neighbouring axes along which no window moves and which have a common stride in each list
+/// of `strides`. An axis of extent 1 is merged with its neighbour, whatever its stride is.
 pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: &mut [&mut Vec<i64>]) {
     let mut axis = 1;
     while axis < extents.len() {
@@ -96,7 +98,8 @@ pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: 
             axis += 1;
             continue;
         }
-        // The stride of an axis with one element does not matter: that of the other axis stays.
+        // The stride of an axis with one element does not matter: the stride of the other axis is
+        // kept.
         let stays = if extent == 1 { outer } else { axis };
         for strides in strides.iter_mut() {
             let stride = strides.get(stays).copied();

@@ -1,30 +1,30 @@
 //! Kernels that rotini writes itself, down to matrix instructions and LDS, instead of leaving them
 //! to the compiler: for AMD GPUs and for CPUs.
 //!
-//! A family appends a product to the block as one operation, which carries the [`Product`] and
-//! stands for its sums. When all of a graph is lowered, [`place_kernels`] finds the elementwise
-//! consumers of the sums, makes one kernel of the product and these consumers, and replaces both by
-//! a dispatch of it. The compiler does not change these kernels. Bodies are written last, and only
-//! if the module's text is needed.
+//! The lowering of an operation appends a product to the block as one operation, which carries the
+//! [`Product`] and stands for its sums. When the whole graph is lowered, [`place_kernels`] finds
+//! the elementwise consumers of the sums, makes one kernel of the product and these consumers, and
+//! replaces both by a dispatch of this kernel. The compiler does not change these kernels. Bodies
+//! are written last, and only if the module's text is needed.
 //!
 //! | File | Owns |
 //! |---|---|
-//! | `problem` | what a product is |
-//! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
+//! | `problem` | the description of a product |
+//! | `fusion`, `epilogue` | the operations that are fused into a product's kernel, and their code |
 //! | `gemm` | the kernel of a product: loops over tiles, matrix instructions |
-//! | `reader`, `places`, `merged` | its operands: from memory to swizzled LDS, their addresses, axes that are contiguous |
-//! | `depthwise`, `depthwise_wgrad` | products without matrix instructions, with short and with long sums |
-//! | `split_k` | the second kernel of a split-K product: it adds the partial sums and applies the epilogue |
-//! | `rows` | rows that are combined, as in a normalization |
+//! | `reader`, `places`, `merged` | operands: loads to swizzled LDS, addresses, merged axes |
+//! | `depthwise`, `depthwise_wgrad` | products without matrix instructions: short and long sums |
+//! | `split_k` | the second kernel of a split-K product: adds partial sums, applies the epilogue |
+//! | `rows` | fused row reductions, as in a normalization |
 //! | `scatter` | stores into buffers with gaps, in place |
-//! | `transpose` | transposes of elements of 16 bits; others are left to the compiler |
-//! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
+//! | `transpose` | transposes of 16-bit elements; others are left to the compiler |
+//! | `attention`, `attended` | attention of few and many queries, its gradients, their calls |
 //! | `cpu_matmul`, `cpu_few_rows` | products on CPUs whose operands need no packing |
-//! | `panels` | products on CPUs of tensors that are read by strides: convolutions and their gradients |
+//! | `panels` | strided products on CPUs: convolutions and their gradients |
 //! | `taps`, `taps_last` | gradients of depthwise filters on CPUs, pixels or channels innermost |
 //! | `pool` | max pooling on CPUs |
-//! | `code` | what kernels are written with |
-//! | `executable` | kernels as IREE's executables |
+//! | `code` | the vocabulary of kernels: vectors, buffers, LDS, exchanges between lanes |
+//! | `executable` | kernels as IREE executables |
 
 mod attended;
 mod attention;
@@ -82,19 +82,19 @@ use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The complete kernels of a graph: nothing is fused with them.
+/// The complete kernels of a graph: no operation is fused into them.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels<'c> {
     complete: RefCell<Vec<Executable<'c>>>,
 }
 
-/// Whether a block calls kernels of rotini, or will.
+/// Returns whether a block calls kernels of rotini, or has products that will become kernels.
 pub(crate) fn has_kernels(block: &Block) -> bool {
     let mut operations = block.operations.iter();
     operations.any(|operation| matches!(operation.role(), Role::Product(_) | Role::Call(_)))
 }
 
-/// Appends a product to a block. Returns its sums.
+/// Appends a product to a block, and returns its sums.
 pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Value<'c> {
     let result = gemm::element(context, product.compute).tensor(&product.shape());
     let factors = product.factors.iter().map(|factor| factor.tensor);
@@ -107,7 +107,7 @@ pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Valu
 }
 
 impl<'c> Kernels<'c> {
-    /// Appends a copy in another memory order to a block. Its result has this shape.
+    /// Appends a transpose to a block. The result has the shape `shape`.
     pub(crate) fn transpose(&self, context: &'c Context, (transpose, shape): (&Transpose, &[i64])) -> Value<'c> {
         let element = gemm::element(context, transpose.dtype);
         let [read, written] = transpose.elements().map(|count| Buffer { count, element });
@@ -126,7 +126,7 @@ impl<'c> Kernels<'c> {
     }
 
     /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
-    /// place: nothing else of it is accessed.
+    /// place. No other elements of the span are accessed.
     pub(crate) fn scatter(
         &self,
         context: &'c Context,
@@ -152,7 +152,8 @@ impl<'c> Kernels<'c> {
         first(self.append_updating(context, kernel, Some(span.id())))
     }
 
-    /// Appends a product of these values on a CPU to a block. Its result has this shape.
+    /// Appends a matrix product on a CPU of two values to a block. The result has the shape
+    /// `shape`.
     pub(crate) fn cpu_matmul(
         &self,
         context: &'c Context,
@@ -174,7 +175,7 @@ impl<'c> Kernels<'c> {
         first(self.append_whole(context, kernel))
     }
 
-    /// Appends a kernel for CPUs that reads these values. Its result has this shape.
+    /// Appends a kernel for CPUs that reads `values`. The result has the shape `shape`.
     pub(crate) fn cpu_kernel(
         &self,
         context: &'c Context,
@@ -202,17 +203,17 @@ impl<'c> Kernels<'c> {
         first(self.append_whole(context, kernel))
     }
 
-    /// Appends a complete kernel, and returns what it stores.
+    /// Appends a complete kernel, and returns its results.
     fn append_whole(&self, context: &'c Context, kernel: Whole<'c>) -> Vec<Value<'c>> {
         self.append_updating(context, kernel, None)
     }
 
-    /// Appends a complete kernel, and returns what it stores. If a value is given, the only
-    /// result is that value's memory, updated in place.
+    /// Appends a complete kernel, and returns its results. If `updated` is given, the only result
+    /// is the memory of that value, updated in place.
     fn append_updating(&self, context: &'c Context, kernel: Whole<'c>, updated: Option<usize>) -> Vec<Value<'c>> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
-        // No two kernels of a module have one name.
+        // Names are unique within a module.
         let name = format!("{}_{}", kernel.name, complete.len());
         let read = kernel.read.iter().map(|(_, buffer)| *buffer);
         let buffers = read.chain(kernel.stored.iter().map(|(buffer, _)| *buffer)).collect();
@@ -244,7 +245,7 @@ impl<'c> Kernels<'c> {
     }
 }
 
-/// A kernel for CPUs in f32, whose operands are read by their strides.
+/// A kernel for CPUs in f32 that reads its operands by strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CpuKernel {
     Panels(Panels),
@@ -253,7 +254,7 @@ pub(crate) enum CpuKernel {
 }
 
 impl CpuKernel {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for these sizes.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             CpuKernel::Panels(panels) => panels.is_possible(),
@@ -271,23 +272,24 @@ impl CpuKernel {
     }
 }
 
-/// A kernel that is complete: nothing is fused with it.
+/// A complete kernel: no operation is fused into it.
 struct Whole<'c> {
-    /// What its symbol begins with.
+    /// The prefix of the symbol.
     kind: &'static str,
     name: String,
     lanes: WorkgroupSize,
-    /// The numbers of the values that it reads.
+    /// The ids of the values that the kernel reads, and their buffers.
     read: Vec<(usize, Buffer<'c>)>,
-    /// What it stores, and the types of the results.
+    /// The buffers that the kernel stores, and the types of its results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
     body: Body<'c>,
 }
 
-/// Writes the body of a product and its epilogue.
+/// A function that writes the body of a product and its epilogue, and returns the number of
+/// workgroups.
 type WriteProduct<'c> = fn(&Code<'c>, &[Ssa<'c>], (&Product, &Axes), &[Factor; 2], &Epilogue<'c>) -> i64;
 
-/// The first operation that stands for a product, and the product.
+/// Returns the index of the first operation that stands for a product, and the product.
 fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
     let product = |operation: &Operation| match operation.role() {
         Role::Product(product) => Some(Rc::clone(product)),
@@ -297,14 +299,14 @@ fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
     products.find_map(|(number, product)| Some((number, product?)))
 }
 
-/// The kernels of a graph.
+/// The kernels of a lowered graph.
 pub(crate) struct PlacedKernels<'c> {
     pub(crate) executables: Vec<Executable<'c>>,
-    /// The products that are tiled, in the order of their kernels' numbers, and their schedules.
+    /// The tiled products and their schedules, in the order of their kernels' numbers.
     pub(crate) products: Vec<(Problem, Schedule)>,
 }
 
-/// Replaces products and reductions of rows by calls of kernels.
+/// Replaces products and row reductions by dispatches of kernels.
 pub(crate) fn place_kernels<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
@@ -317,7 +319,7 @@ pub(crate) fn place_kernels<'c>(
         let Some((at, product)) = next_product(operations) else {
             break;
         };
-        // No two kernels of a module have one name.
+        // Names are unique within a module.
         let product = Rc::new(Product {
             name: format!("{}_{number}", product.name),
             ..product.as_ref().clone()
@@ -379,7 +381,7 @@ pub(crate) fn place_kernels<'c>(
     PlacedKernels { executables, products }
 }
 
-/// Appends the kernel of a product, and returns its call.
+/// Appends the kernel of a product, and returns its dispatch.
 fn multiply<'c>(
     context: &'c Context,
     (symbol, product): (&str, &Rc<Product>),
@@ -424,8 +426,8 @@ fn multiply<'c>(
     call(context, kernel, read, tensors, executables)
 }
 
-/// Appends a kernel, and returns its call. It reads these values, whose buffers have
-/// these types, and the operands.
+/// Appends a kernel, and returns its dispatch. The kernel reads the values `values` with these
+/// buffers, and then the operands.
 fn call<'c>(
     context: &'c Context,
     kernel: Fusable<'c>,

@@ -1,40 +1,41 @@
-//! Max pooling on CPUs of images in f32, in vectors along the innermost axis: pixels or channels.
+//! Max pooling on CPUs of images in f32, in vectors along the innermost axis, pixels or channels.
 //!
-//! An element outside the image is replaced by the nearest one inside, which the window has too. So
-//! each window is a chain of comparisons in the order of its elements, `v > m ? v : m`, which is
-//! one instruction. NaN is the result only if it is the first element of a window, as no comparison
-//! with NaN is true.
+//! An element outside the image is replaced by the nearest one inside, which the window contains
+//! too. So each window is a chain of comparisons in the order of its elements, `v > m ? v : m`,
+//! each of which is one instruction. The result is NaN only if the first element of a window is
+//! NaN, as no comparison with NaN is true.
 
 use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
 use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Most elements of a window: each is an instruction.
+/// Maximum number of elements of a window: each is an instruction.
 const MOST: i64 = 64;
-/// Results that are worth a workgroup, and workgroups that are enough for the cores of a CPU.
+/// Results that make a workgroup worth its cost, and the number of workgroups that is enough for
+/// the cores of a CPU.
 const RESULTS: i64 = 2048;
 const ENOUGH: i64 = 32;
 
-/// The greatest of each window of two axes.
+/// Max pooling over two axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pool {
-    /// Images and channels.
+    /// The number of images and of channels.
     pub(crate) batch: [i64; 2],
-    /// Extents of both axes of the image, of the result and of a window; zeros before the image,
-    /// and steps.
+    /// Extents of both axes of the image, of the result and of a window; padding before the image;
+    /// and strides of the windows.
     pub(crate) input: [i64; 2],
     pub(crate) output: [i64; 2],
     pub(crate) window: [i64; 2],
     pub(crate) pre: [i64; 2],
     pub(crate) stride: [i64; 2],
-    /// Whether channels are innermost, not pixels.
+    /// Whether channels are innermost; otherwise pixels are.
     pub(crate) is_last: bool,
     pub(crate) registers: Registers,
 }
 
 impl Pool {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for these sizes.
     pub(crate) fn is_possible(&self) -> bool {
         const FAR: i64 = 1 << 30;
         let taps = self.window[0].saturating_mul(self.window[1]);
@@ -61,20 +62,20 @@ impl Pool {
         )
     }
 
-    /// Returns the number of planes of a workgroup where pixels are innermost: several if they are
+    /// Returns the number of planes per workgroup if pixels are innermost: several if they are
     /// small, since a workgroup costs tens of nanoseconds.
     fn planes(&self) -> i64 {
         let most = (self.batch[0] * self.batch[1] / ENOUGH).max(1);
         (RESULTS / (self.output[0] * self.output[1])).clamp(1, most)
     }
 
-    /// Whether a row of results is one vector, and a row of an image at most two, so that constant
-    /// shuffles select the elements of all windows of a row.
+    /// Returns whether a row of results is one vector, and a row of an image at most two, so that
+    /// constant shuffles select the elements of all windows of a row.
     fn has_narrow_rows(&self) -> bool {
         self.output[1] <= self.registers.lanes && self.input[1] <= 2 * self.registers.lanes
     }
 
-    /// Elements of the images and of the result.
+    /// Returns the number of elements of the images and of the result.
     pub(super) fn elements(&self) -> [i64; 2] {
         let all = self.batch[0] * self.batch[1];
         [self.input, self.output].map(|[height, width]| all * height * width)
@@ -113,7 +114,8 @@ struct Writer<'k, 'c> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Where a window's elements are along an axis, the nearest inside for those outside.
+    /// Returns the indices of a window's elements along an axis: for elements outside, the nearest
+    /// index inside.
     fn taps(&self, axis: usize, place: Int<'c>) -> Vec<Int<'c>> {
         let of = self.of;
         let first = place * of.stride[axis] - of.pre[axis];
@@ -121,7 +123,7 @@ impl<'c> Writer<'_, 'c> {
         (0..of.window[axis]).map(tap).collect()
     }
 
-    /// The greatest of values, in their order.
+    /// Returns the greatest of the values, compared in their order.
     fn greatest(&self, values: impl IntoIterator<Item = Ssa<'c>>) -> Ssa<'c> {
         let greater = |so_far, value| {
             let is_greater = self.code.compare_floats(FloatPredicate::Greater, value, so_far);
@@ -140,7 +142,7 @@ impl<'c> Writer<'_, 'c> {
         self.code.literal(value, truths)
     }
 
-    /// Loads `count` elements from `place` on, at most as many as a vector has lanes.
+    /// Loads `count` elements from `place` on; at most one vector.
     fn load(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
         let place = self.code.index(place);
         if count >= self.of.registers.lanes {
@@ -160,13 +162,14 @@ impl<'c> Writer<'_, 'c> {
         self.code.op(name, &operands, &[], &[], Vec::new());
     }
 
-    /// Loads `lanes` elements at the distance of windows along the innermost axis.
+    /// Loads `count` elements whose distance is the windows' stride along the innermost axis; at
+    /// most one vector.
     fn apart(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
         let (code, lanes, stride) = (self.code, self.of.registers.lanes, self.of.stride[1]);
         match stride {
             1 => self.load(place, count),
             2 => {
-                // The second vector ends with the last element that counts.
+                // The second vector ends at the last element that is needed.
                 let reached = 2 * (count - 1) + 1;
                 let first = self.load(place, reached);
                 if reached <= lanes {
@@ -196,12 +199,12 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// One image of one channel, pixels innermost.
+    /// Computes one image of one channel, pixels innermost.
     fn plane(&self, plane: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let lanes = of.registers.lanes;
         let ceil = |a: i64, b: i64| (a + b - 1) / b;
-        // Windows that are inside along the innermost axis.
+        // The windows that are inside the image along the innermost axis.
         let first = ceil(of.pre[1], of.stride[1]).min(of.output[1]);
         let end = (of.input[1] + of.pre[1] - of.window[1]).div_euclid(of.stride[1]) + 1;
         let end = end.clamp(first, of.output[1]);
@@ -253,8 +256,8 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// One row of results of a plane with narrow rows. `rows`: where the rows of the windows begin;
-    /// `to`: where the results do.
+    /// Computes one row of results of a plane with narrow rows. `rows`: the offsets of the image's
+    /// rows under the windows; `to`: the offset of the results.
     fn narrow_row(&self, rows: &[Int<'c>], to: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let (lanes, width) = (of.registers.lanes, of.input[1]);
@@ -274,7 +277,7 @@ impl<'c> Writer<'_, 'c> {
         self.store(self.greatest(values), to, of.output[1]);
     }
 
-    /// One row of an image, channels innermost.
+    /// Computes one row of results of an image, channels innermost.
     fn row_of_pixels(&self, number: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let (lanes, channels) = (of.registers.lanes, of.batch[1]);
@@ -316,7 +319,7 @@ mod tests {
     use super::*;
     use crate::target::Target;
 
-    /// Offsets of the elements of a vector are literals of 32 bits, also where only one is read.
+    /// Offsets of a vector's elements are literals of 32 bits, even if only one element is read.
     #[test]
     fn offsets_stay_within_32_bits() {
         let registers = Target::parse("x86-64-v4").and_then(|target| target.registers());

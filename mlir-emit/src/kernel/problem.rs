@@ -9,7 +9,7 @@
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
 
-/// The bytes of an element in a kernel's memory.
+/// Returns the bytes of an element in a kernel's memory.
 pub(super) fn bytes(dtype: DataType) -> i64 {
     let bytes = dtype.bytes();
     bytes
@@ -26,56 +26,58 @@ pub(crate) enum Axis {
     Row(usize),
     /// An axis of the columns of the result.
     Column(usize),
-    /// This axis of the batch, and within it the first one of the columns. Example: the filters of
-    /// a convolution in groups.
+    /// An axis of the batch, with the first axis of the columns inside it. Example: the filters of
+    /// a convolution with groups.
     Group(usize),
 }
 
-/// The stride along each axis: zero along an axis that the tensor is broadcast along.
+/// The strides of an operand along each axis; zero along an axis that the operand is broadcast
+/// along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
-    /// Along the rows of the first factor and the columns of the second.
+    /// Along the rows of the first operand, or the columns of the second.
     pub(crate) own: Vec<i64>,
-    /// Along the columns of the first factor and the rows of the second: only in a depthwise
+    /// Along the columns of the first operand, or the rows of the second: only in a depthwise
     /// product.
     pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
 }
 
-/// Positions along an axis of an image. Positions outside of the image are zeros.
+/// The coordinates of an operand's elements along one axis of an image. The operand is zero where
+/// the coordinate is outside the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// The extent of the image along the axis.
     pub(crate) extent: i64,
     /// The coordinate that the first row and the first term read; negative in the padding.
     pub(crate) start: i64,
-    /// One of the factor's own axes, and how far one step along it moves the coordinate.
+    /// One of the operand's own axes, and the distance that a step along it moves the coordinate.
     pub(crate) own: (usize, i64),
-    /// The same of an axis of the sum.
+    /// An axis of the sum, and the distance that a step along it moves the coordinate.
     pub(crate) sum: (usize, i64),
-    /// The same of an axis of the batch.
+    /// An axis of the batch, and the distance that a step along it moves the coordinate.
     pub(crate) batch: (usize, i64),
 }
 
-/// A factor.
+/// An operand of a product.
 #[derive(Clone, Debug)]
 pub(crate) struct Factor {
-    /// The number of its value.
+    /// The id of its value.
     pub(crate) tensor: usize,
-    /// Elements of the tensor.
+    /// The number of elements of the tensor.
     pub(crate) elements: i64,
     pub(crate) dtype: DataType,
-    /// The element at the first place of all axes, which may lie before the tensor.
+    /// The offset of the element with index 0 along all axes, which may be before the tensor.
     pub(crate) first: i64,
     pub(crate) strides: Strides,
     pub(crate) windows: Vec<Window>,
 }
 
-/// Sums of products: for each batch, row and column.
+/// A batch of sums of products: one sum for each product of the batch, row and column.
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
-    /// Extents.
+    /// The extents of the axes.
     pub(crate) batch: Vec<i64>,
     pub(crate) rows: Vec<i64>,
     pub(crate) columns: Vec<i64>,
@@ -88,19 +90,19 @@ pub(crate) struct Product {
     pub(crate) chosen: Option<usize>,
     /// The result's axes in the order of its memory.
     pub(crate) order: Vec<Axis>,
-    /// The type of sums and result.
+    /// The type of the sums and of the result.
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
-    /// Whether the depthwise kernel computes the sums: in single lanes, without matrix
+    /// Whether the depthwise kernel computes the sums: each in a single lane, without matrix
     /// instructions. Example: each channel of a depthwise convolution has its own filter, so both
-    /// factors lie along the columns, which no matrix instruction has.
+    /// operands vary along the columns, which no matrix instruction supports.
     pub(crate) is_depthwise: bool,
-    /// What it is, for people who read the kernel's name: letters, digits and `_`.
+    /// The kernel's name, for people: letters, digits and `_`.
     pub(crate) name: String,
 }
 
 impl Product {
-    /// The extent of an axis of the result.
+    /// Returns the extent of an axis of the result.
     pub(crate) fn extent(&self, axis: Axis) -> i64 {
         let (extents, index) = match axis {
             Axis::Batch(index) => (&self.batch, index),
@@ -108,12 +110,12 @@ impl Product {
             Axis::Column(index) => (&self.columns, index),
             Axis::Group(index) => return self.extent(Axis::Batch(index)) * self.extent(Axis::Column(0)),
         };
-        // A result may have no columns of its own.
+        // A result may have no axis of columns.
         extents.get(index).copied().unwrap_or(1)
     }
 
-    /// The axes in the order of the result's memory, with groups apart from what is in them, if
-    /// there are several.
+    /// Returns the axes in the memory order of the result, with each group axis split into the axis
+    /// of the batch and that of the columns, if there is more than one group.
     pub(super) fn axes(&self) -> Vec<Axis> {
         let apart = |&axis: &Axis| match axis {
             Axis::Group(index) if self.extent(Axis::Batch(index)) == 1 => vec![Axis::Column(0)],
@@ -123,14 +125,15 @@ impl Product {
         self.order.iter().flat_map(apart).collect()
     }
 
-    /// Axes of the batch, and that of parts if there are several.
+    /// Returns the number of batch axes, including the axis of split-K parts if there are several
+    /// parts.
     pub(crate) fn batch_axes(&self) -> usize {
         self.batch.len() + usize::from(self.schedule.parts > 1)
     }
 
-    /// The axis that runs of neighbours in memory go along: the last one with more than one
-    /// element. `None` if it is not the last of the rows or columns: no kernel goes along such an
-    /// axis.
+    /// Returns the axis along which runs of contiguous elements go: the innermost axis with more
+    /// than one element. `None` if this is not the last axis of the rows or columns, since no
+    /// kernel supports such runs.
     pub(crate) fn run_axis(&self) -> Option<Axis> {
         let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
         let axes = self.axes();
@@ -143,8 +146,8 @@ impl Product {
         is_last.then_some(axis)
     }
 
-    /// Whether the product can be split along K into `parts` parts, whose partial sums a second
-    /// kernel adds.
+    /// Returns whether the product can be split along K into `parts` parts, whose partial sums a
+    /// second kernel adds.
     pub(crate) fn can_be_shared(&self, parts: u64) -> bool {
         let elements = self
             .shape()
@@ -177,13 +180,14 @@ impl Product {
         }
     }
 
-    /// Whether terms of a sum are neighbours in the memory of a factor.
+    /// Returns whether the terms of a sum are contiguous in the memory of an operand.
     fn has_adjacent_terms(&self, factor: &Factor) -> bool {
         let mut axes = self.sum.iter().zip(&factor.strides.sum);
         axes.any(|(&extent, &stride)| extent > 1 && stride == 1)
     }
 
-    /// Whether addresses of all factors and of the result have 32 bits.
+    /// Returns whether all operands and the result, at 8 bytes per element, are smaller than 2^31
+    /// bytes, so that 32 bits address them.
     pub(crate) fn can_be_addressed(&self) -> bool {
         const MOST: u64 = 1 << 31;
         let bytes = |factor: &Factor| factor.elements.unsigned_abs().checked_mul(factor.dtype.bytes()?);
@@ -199,7 +203,7 @@ impl Product {
             .all(|bytes| bytes.is_some_and(|bytes| bytes < MOST))
     }
 
-    /// The result's extents in the order of its memory.
+    /// Returns the result's extents in memory order.
     pub(crate) fn shape(&self) -> Vec<i64> {
         self.order.iter().map(|&axis| self.extent(axis)).collect()
     }

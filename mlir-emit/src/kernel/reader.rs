@@ -1,15 +1,14 @@
-//! How a workgroup copies a factor's part of a step from memory to registers, and from there to
-//! LDS.
+//! The copies of an operand's part of a step from memory to registers, and from there to LDS.
 //!
-//! In LDS each row of the tile has the terms of a step side by side, 128 bytes in chunks of 16. The
-//! chunks of a row are XOR-swizzled, so that lanes that read or write the same chunk of several
-//! rows have no bank conflicts.
+//! In LDS each row of the tile has the terms of a step contiguously, 128 bytes in chunks of 16. The
+//! chunks of a row are XOR-swizzled, so that lanes that access the same chunk of several rows have
+//! no bank conflicts.
 //!
-//! | In memory | A lane copies |
+//! | Contiguous in memory | A lane copies |
 //! |---|---|
-//! | terms lie side by side | chunks of a row |
-//! | rows lie side by side | a block of rows and terms, which it turns in registers |
-//! | neither | the same, a single row at a time |
+//! | terms | chunks of a row |
+//! | rows | a block of rows and terms, which it transposes in registers |
+//! | neither | such a block, one row at a time |
 
 use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
@@ -20,23 +19,23 @@ use crate::kernel::problem::bytes;
 use crate::mlir::Type;
 use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 
-/// Bytes of a chunk.
+/// Bytes per chunk.
 const CHUNK: i64 = 16;
 
 /// The state that all readers of a workgroup share.
 #[derive(Clone, Copy)]
 pub(super) struct Workgroup<'c> {
-    /// The lane among all of the workgroup.
+    /// The lane's index in the workgroup.
     pub(super) lane: Int<'c>,
     pub(super) lanes: i64,
 }
 
-/// One factor's copies.
+/// The copies of one operand.
 pub(super) struct Reader<'c> {
     factor: Factor,
     buffer: Ssa<'c>,
     element: Type<'c>,
-    /// LDS.
+    /// The LDS of the tile.
     memory: Ssa<'c>,
     /// Rows of the tile.
     rows: i64,
@@ -44,40 +43,42 @@ pub(super) struct Reader<'c> {
     /// Whether the address of a step is uniform over the lanes: no step crosses the end of the
     /// innermost summed axis, and no window moves along it.
     is_uniform: bool,
-    /// The terms of a block differ in their index along the last axis alone.
+    /// Whether the terms of a block differ in their index along the last axis only.
     has_neighbours: bool,
     blocks: Vec<Block<'c>>,
-    /// Elements that a load brings, along rows or terms.
+    /// Elements per load, along rows or terms.
     width: i64,
+    /// Whether a lane copies chunks of terms of one row; otherwise it copies blocks of rows and
+    /// terms.
     is_deep: bool,
-    /// Terms of a block.
+    /// Terms per block.
     depth: i64,
 }
 
-/// What a lane copies at once: some terms of one row, or of a run of rows.
+/// The terms that a lane copies at once: of one row, or of a run of rows.
 struct Block<'c> {
     /// The first row.
     row: Place<'c>,
-    /// The first term, in the step.
+    /// The first term, relative to the step.
     term: Int<'c>,
-    /// In LDS, for each row.
+    /// The places in LDS, one for each row.
     places: Vec<Int<'c>>,
 }
 
-/// Terms of a step.
+/// Returns the number of terms per step for elements of this size.
 pub(super) fn terms(bytes: i64) -> i64 {
     STEP_BYTES.cast_signed() / bytes
 }
 
-/// Returns the element of the LDS tile at which a chunk of a row begins: chunks are XOR-swizzled.
+/// Returns the index in the LDS tile at which a chunk of a row begins: chunks are XOR-swizzled.
 pub(super) fn swizzled<'c>(row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Int<'c> {
     let swizzle = (row ^ (row / 8)) % 8;
     let moved = chunk ^ swizzle;
     row * terms(bytes) + moved * (CHUNK / bytes)
 }
 
-/// How many elements a factor has side by side and aligned along an axis: as many as fill 16,
-/// 8 or 4 bytes, else 1.
+/// Returns the number of contiguous and aligned elements of an operand along an axis: as many as
+/// fill 16, 8 or 4 bytes, or else 1.
 fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -> i64 {
     let (Some(&extent), Some((&1, outer))) = (extents.last(), along.split_last()) else {
         return 1;
@@ -88,9 +89,9 @@ fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -
     widths.into_iter().filter(|&width| width > 1).find(fits).unwrap_or(1)
 }
 
-/// Adjusts a schedule to a product. It gets the smallest tiles if lanes load bytes one by one,
-/// because with larger tiles a lane would have more loads in flight than the hardware counts, and
-/// no split-K if no kernel can add the parts.
+/// Adjusts a schedule to a product. If lanes load bytes one by one, the schedule gets the smallest
+/// tiles, because with larger tiles a lane would have more loads in flight than the hardware
+/// counts. If no kernel can add split-K parts, it gets one part.
 pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
     let [a, b] = &product.factors;
     let is_single =
@@ -104,8 +105,8 @@ pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
     Schedule { parts, ..cut }
 }
 
-/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and
-/// along the sum.
+/// Returns whether lanes load the operand's bytes one by one, both along its own axes with these
+/// extents and along the sum.
 fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
     let Strides {
         batch,
@@ -120,8 +121,8 @@ fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
 }
 
 impl<'c> Reader<'c> {
-    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these
-    /// extents. `batch`: the number of the product along each axis of the batch.
+    /// Prepares the copies of a tile whose first row is `first`, of an operand whose own axes have
+    /// the extents `own`. `batch`: the index of the product along each axis of the batch.
     pub(super) fn new(
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
         (own, sum): (&[i64], &[i64]),
@@ -143,7 +144,7 @@ impl<'c> Reader<'c> {
             .iter()
             .map(|window| {
                 let (axis, step) = window.batch;
-                // Without a batch there is no index along it.
+                // Without a batch there is no index along its axes.
                 batch.get(axis).map_or(Int::Known(0), |&index| index * step)
             })
             .collect();
@@ -238,17 +239,17 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// The elements in LDS of one step.
+    /// Returns the number of elements of one step in LDS.
     pub(super) fn size(&self) -> i64 {
         self.rows * terms(self.bytes())
     }
 
-    /// How many vectors a step has in registers.
+    /// Returns the number of vectors that a step occupies in registers.
     pub(super) fn load_count(&self) -> usize {
         self.blocks.len() * self.runs()
     }
 
-    /// The loads of a block.
+    /// Returns the number of loads per block.
     fn runs(&self) -> usize {
         let runs = if self.is_deep {
             self.depth / self.width
@@ -262,7 +263,7 @@ impl<'c> Reader<'c> {
         bytes(self.factor.dtype)
     }
 
-    /// Copies the terms from `step` on, below `end`, to registers.
+    /// Loads the terms from `step` on, and below `end`, to registers.
     pub(super) fn load(&self, code: &Code<'c>, step: Int<'c>, end: Option<Int<'c>>) -> Vec<Ssa<'c>> {
         let [_, sum_windows] = windows(&self.factor);
         let side = Side {
@@ -285,7 +286,7 @@ impl<'c> Reader<'c> {
         };
         let mut loaded = Vec::new();
         for block in &self.blocks {
-            // The first term of the block, where the others are its neighbours along the last axis.
+            // The first term of the block, if the others are its neighbours along the last axis.
             let first = match &shared {
                 None if self.has_neighbours => Some(side.place(step + block.term, true)),
                 _ => None,
@@ -320,7 +321,7 @@ impl<'c> Reader<'c> {
         loaded
     }
 
-    /// Stores the loaded terms to LDS, to the step that begins at this element.
+    /// Stores the loaded terms to LDS, to the step's buffer that begins at element `start`.
     pub(super) fn keep(&self, code: &Code<'c>, loaded: &[Ssa<'c>], start: Int<'c>) {
         for (block, loaded) in self.blocks.iter().zip(loaded.chunks(self.runs())) {
             for (row, &place) in (0..).zip(&block.places) {

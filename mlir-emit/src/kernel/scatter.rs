@@ -1,5 +1,5 @@
-//! A dense tensor's elements stored into a buffer that has gaps between them. Nothing else of the
-//! buffer is read or written, so its size does not matter, and others may write to the gaps
+//! Stores of a dense tensor's elements into a buffer that has gaps between them. No other elements
+//! of the buffer are read or written, so its size does not matter, and others may write to the gaps
 //! meanwhile.
 //!
 //! Elements are copied as integers of their width. On GPUs each lane stores elements. On CPUs a
@@ -8,13 +8,13 @@
 use super::code::{Code, Int, Ssa};
 use crate::mlir::{Context, Name, Type};
 
-/// Lanes of a workgroup on GPUs.
+/// Lanes per workgroup on GPUs.
 pub(super) const LANES: i64 = 256;
-/// Most workgroups on GPUs, whose lanes have numbers of 32 bits.
+/// Maximum number of workgroups on GPUs: lanes are numbered in 32 bits.
 const MOST_WORKGROUPS: i64 = 1 << 22;
-/// Bytes of a vector on CPUs.
+/// Bytes per vector on CPUs.
 const VECTOR_BYTES: i64 = 32;
-/// Elements of a workgroup on CPUs, about.
+/// Approximate number of elements per workgroup on CPUs.
 const ELEMENTS: i64 = 1 << 14;
 
 /// The copy of a dense tensor, whose axes lie in the order of `axes`, into a span with gaps.
@@ -24,7 +24,7 @@ pub(crate) struct Scatter {
     pub(crate) bits: u32,
     /// Extent and stride of each axis, from the largest stride to the smallest, both at least 1.
     pub(crate) axes: Vec<[i64; 2]>,
-    /// Elements of the span.
+    /// Elements of the span, including gaps.
     pub(crate) span: i64,
     pub(crate) is_on_gpu: bool,
 }
@@ -39,17 +39,18 @@ impl Scatter {
         format!("scatter_{}_i{}", axes.join("x"), self.bits)
     }
 
-    /// Elements of the tensor, and of the span.
+    /// Returns the number of elements of the tensor and of the span.
     pub(super) fn elements(&self) -> [i64; 2] {
         [self.axes.iter().map(|[extent, _]| extent).product(), self.span]
     }
 
-    /// The type of an element as a kernel copies it.
+    /// Returns the integer type as which a kernel copies an element.
     pub(super) fn element<'c>(&self, context: &'c Context) -> Type<'c> {
         Type::integer(context, self.bits)
     }
 
-    /// The axes without those of one element, neighbours that have one common stride as one.
+    /// Returns the axes without those of extent 1, with neighbours that have a common stride
+    /// merged.
     fn merged(&self) -> Vec<[i64; 2]> {
         let mut merged: Vec<[i64; 2]> = Vec::new();
         for &[extent, stride] in self.axes.iter().filter(|[extent, _]| *extent > 1) {
@@ -72,7 +73,7 @@ impl Scatter {
         }
     }
 
-    /// Returns the place in the span of an element, by its number among those of these axes.
+    /// Returns the offset in the span of the element with this number, counted along these axes.
     fn place<'c>(axes: &[[i64; 2]], number: Int<'c>) -> Int<'c> {
         let (mut rest, mut place) = (number, Int::Known(0));
         for (axis, &[extent, stride]) in axes.iter().enumerate().rev() {
@@ -83,7 +84,7 @@ impl Scatter {
         place
     }
 
-    /// Copies an element, or a vector of neighbours.
+    /// Copies an element, or a vector of contiguous elements.
     fn copy<'c>(code: &Code<'c>, value: Type<'c>, [source, target]: [Ssa<'c>; 2], [from, to]: [Int<'c>; 2]) {
         let is_vector = value.if_vector().is_some();
         let [load, store] = if is_vector {

@@ -12,18 +12,18 @@ use crate::counts::exactly;
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::gemm::PARTS_AT_ONCE;
 
-/// Lanes of a workgroup: one subgroup, so that few results have many workgroups.
+/// Lanes per workgroup: one subgroup, so that few results still have many workgroups.
 pub(super) const LANES: i64 = 64;
-/// Most parts that are loaded before the first is added.
+/// Maximum number of parts that are loaded before the first is added.
 const AT_ONCE: i64 = PARTS_AT_ONCE.cast_signed();
-/// The number of parts from which on lanes share runs, and the number of lanes that share one.
+/// The number of parts from which on lanes share runs, and the number of lanes that share a run.
 const MANY: i64 = 32;
 const SHARES: i64 = 4;
-/// Bytes of a sum.
+/// Bytes per sum.
 const BYTES: i64 = 4;
 
-/// Writes the body, and returns the number of workgroups. The buffers are parts, operands, what is
-/// stored.
+/// Writes the body, and returns the number of workgroups. The buffers are the partial sums, the
+/// epilogue's operands and its results.
 pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product, epilogue: &Epilogue<'c>) -> i64 {
     let run = product.run_axis().expect("parts along a batch");
     let parts = product.schedule.parts.cast_signed();
@@ -49,7 +49,7 @@ pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product,
     let is_line = line.is_below(lines);
     let exists: Vec<_> = (0..RUN).map(|next| is_line & (first + next).is_below(extent)).collect();
 
-    // The index along each axis, of the run's first element.
+    // The indices of the run's first element along each axis.
     let others: Vec<Axis> = product.axes().into_iter().filter(|&axis| axis != run).collect();
     let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
     let indices = coordinates(line, &extents);
@@ -57,7 +57,7 @@ pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product,
         if axis == run {
             return first;
         }
-        // An axis of extent 1 may be missing in the order of the result.
+        // An axis of extent 1 may be missing in the result's memory order.
         let position = others.iter().position(|&other| other == axis);
         position.map_or(Int::Known(0), |position| indices[position])
     };
@@ -109,7 +109,7 @@ pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product,
     (lines * runs + together - 1) / together
 }
 
-/// Adds the sums of this lane's run and those of the lane at `distance`.
+/// Adds the sums of this lane's run and those of the lane whose index differs by `distance`.
 fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Ssa<'c> {
     let float = Type::float(code.context(), Float::F32);
     let others: Vec<_> = (0..RUN)

@@ -1,5 +1,5 @@
-//! The gradient with respect to a depthwise filter on CPUs. Here: the kernel for pixels innermost:
-//! products of neighbouring pixels, summed in the lanes of a vector.
+//! The gradient with respect to a depthwise filter on CPUs. This file has the kernel for pixels
+//! innermost: products of neighbouring pixels are summed in the lanes of a vector.
 //!
 //! ```text
 //! for each channel and each row of taps:
@@ -15,11 +15,11 @@ use super::panels::Registers;
 use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Most taps of a row: each has a register.
+/// Maximum number of taps per row of the filter: each has a register.
 const MOST: i64 = 16;
 
-/// The gradient with respect to the filter of a convolution of each channel with its own filter,
-/// over two axes.
+/// The gradient with respect to the filter of a depthwise convolution over two axes, with one
+/// filter per channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taps {
     pub(crate) batch: i64,
@@ -28,17 +28,17 @@ pub(crate) struct Taps {
     pub(crate) input: [i64; 2],
     pub(crate) output: [i64; 2],
     pub(crate) window: [i64; 2],
-    /// Zeros before x, steps between windows and between taps.
+    /// Padding before x, strides and dilations.
     pub(crate) pre: [i64; 2],
     pub(crate) stride: [i64; 2],
     pub(crate) dilation: [i64; 2],
     pub(crate) registers: Registers,
-    /// Whether channels are innermost, else the pixels of an image.
+    /// Whether channels are innermost; otherwise pixels are.
     pub(crate) is_last: bool,
 }
 
 impl Taps {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for these sizes.
     pub(crate) fn is_possible(&self) -> bool {
         const FAR: i64 = 1 << 24;
         let extents = [self.input, self.output, self.window, self.stride, self.dilation];
@@ -69,7 +69,7 @@ impl Taps {
         )
     }
 
-    /// Elements of x, dy and the filter.
+    /// Returns the number of elements of x, dy and the filter.
     pub(super) fn elements(&self) -> [i64; 3] {
         let count = |batch: i64, [height, width]: [i64; 2]| batch * self.channels * height * width;
         [
@@ -119,10 +119,10 @@ struct Writer<'k, 'c> {
 /// A vector of dy's columns.
 struct Lanes<'c> {
     first: Int<'c>,
-    /// The lanes that have a column.
+    /// The lanes that have a column, as a mask.
     mask: Ssa<'c>,
-    /// The elements of x under each tap that are inside: for each vector that is read, in the order
-    /// of memory.
+    /// The lanes whose element of x is inside the image, for each tap: one mask for each vector
+    /// that is read, in memory order.
     inside: Vec<Vec<Ssa<'c>>>,
 }
 
@@ -136,7 +136,7 @@ impl<'c> Writer<'_, 'c> {
         Type::integer(self.code.context(), 32).vector(&[self.of.registers.lanes])
     }
 
-    /// Returns which numbers of an arithmetic sequence are from 0 to below an end.
+    /// Returns a mask of the lanes for which `first + lane · step` is at least 0 and below `end`.
     fn below(&self, first: Int<'c>, step: i64, end: i64) -> Ssa<'c> {
         let (code, words) = (self.code, self.words());
         let numbers: Vec<String> = (0..self.of.registers.lanes)
@@ -154,7 +154,7 @@ impl<'c> Writer<'_, 'c> {
         self.code.one(Name::VectorMaskedload, &operands, self.vector, &[])
     }
 
-    /// The lanes of the vector with this number of a row.
+    /// Returns the masks of the vector with this number in a row of dy.
     fn lanes(&self, number: Int<'c>) -> Lanes<'c> {
         let of = self.of;
         let count = of.registers.lanes;
@@ -175,13 +175,13 @@ impl<'c> Writer<'_, 'c> {
         Lanes { first, mask, inside }
     }
 
-    /// Where the element of x under a tap is for a column of dy.
+    /// Returns the index in a row of x of the element under a tap, for a column of dy.
     fn start(&self, column: Int<'c>, tap: i64) -> Int<'c> {
         let of = self.of;
         column * of.stride[1] + (tap * of.dilation[1] - of.pre[1])
     }
 
-    /// The elements of a row of x under a tap.
+    /// Returns the elements of a row of x under a tap.
     fn under(&self, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Ssa<'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
@@ -215,19 +215,19 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// The sums of a row of taps, in f64.
+    /// Returns the sums of a row of taps, in f64.
     fn row_of_taps(&self, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, self.of);
         let wide = Type::float(code.context(), Float::F64);
         let taps = of.window[1];
         let none = (0..taps).map(|_| code.float_text("0.0", wide)).collect::<Vec<_>>();
         let zeros = (0..taps).map(|_| code.zeros(self.vector)).collect::<Vec<_>>();
-        // In any order, else the lanes are added one after the other.
+        // Reassociation is allowed; otherwise the lanes would be added one after the other.
         let added = [
             ("kind", Attribute::text("#vector.kind<add>")),
             ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
         ];
-        // The rows of dy whose row of x is inside.
+        // The rows of dy for which the row of x under this row of taps is inside the image.
         let moved = of.pre[0] - row * of.dilation[0];
         let first = (moved + (of.stride[0] - 1)).max(0) / of.stride[0];
         let first = first.min(of.output[0]);

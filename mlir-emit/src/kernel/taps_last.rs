@@ -1,5 +1,5 @@
-//! The gradient with respect to a depthwise filter on CPUs, channels innermost: products of the
-//! same channel of neighbouring pixels, summed in a lane for each channel.
+//! The gradient with respect to a depthwise filter on CPUs, channels innermost: the products of a
+//! channel are summed over the pixels, with a lane for each channel.
 //!
 //! ```text
 //! for each block of channels and each group of rows of taps:
@@ -14,13 +14,13 @@ use super::code::{Code, Int, Ssa};
 use super::taps::Taps;
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Registers for an element of dy, one of x, and addresses.
+/// Registers for an element of dy, an element of x, and addresses.
 const OTHERS: i64 = 4;
 
 /// The part of the filter whose sums are in registers at the same time.
 #[derive(Clone, Copy)]
 struct Block {
-    /// Rows of taps: all, or one.
+    /// Rows of taps: all of the filter, or one.
     rows: i64,
     /// Vectors of channels.
     vectors: i64,
@@ -38,7 +38,7 @@ impl Block {
     }
 }
 
-/// Pixels of a row of dy under which the same taps are inside the image.
+/// Pixels of a row of dy for which the same taps are inside the image.
 struct Segment {
     first: i64,
     end: i64,
@@ -60,7 +60,8 @@ impl Taps {
             segments: self.segments(),
         };
         let groups = self.window[0] / block.rows;
-        // The last workgroup has the rest too: no channel is shared with another.
+        // The last workgroup also takes the remaining channels, so that no two workgroups write the
+        // same channel.
         let blocks = self.channels / channels;
         let number = code.workgroup();
         let (group, own) = (number % groups, number / groups);
@@ -73,7 +74,7 @@ impl Taps {
         blocks * groups
     }
 
-    /// The pixels of a row, cut where a tap enters or leaves the image.
+    /// Returns the pixels of a row of dy, split where a tap enters or leaves the image.
     fn segments(&self) -> Vec<Segment> {
         let ceil = |number: i64| (number + self.stride[1] - 1).div_euclid(self.stride[1]);
         let inside: Vec<[i64; 2]> = (0..self.window[1])
@@ -109,7 +110,7 @@ struct Writer<'k, 'c> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// The sums of a block of channels, and of the rows of taps from this one on.
+    /// Computes the sums of a block of channels for the rows of taps from `row` on.
     fn block(&self, channel: Int<'c>, row: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let lanes = of.registers.lanes;
@@ -146,7 +147,7 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// The sums of an image: for each row of taps, each tap and each vector of channels.
+    /// Returns the sums of an image: for each row of taps, each tap and each vector of channels.
     fn image(&self, image: Int<'c>, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, self.of);
         let per_row = of.window[1] * self.block.vectors;
@@ -168,8 +169,9 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// The sums of a row of taps with a row of dy added. `of_dy`: the number of the row's first
-    /// pixel; `of_x`: that of the row of x under the taps, if it is in the image.
+    /// Returns the sums of a row of taps with the products of a row of dy added. `of_dy`: the index
+    /// of the first pixel of the row of dy; `of_x`: the index of the first pixel of the row of x
+    /// under the taps, if that row is inside the image.
     fn row(&self, of_dy: Int<'c>, of_x: Option<Int<'c>>, channel: Int<'c>, sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, self.of);
         let read = |buffer: Ssa<'c>, pixel: Int<'c>, number: i64| {

@@ -1,5 +1,4 @@
-//! A transpose of elements of 16 bits: an axis becomes the innermost one, and may be padded with
-//! zeros.
+//! Transposes of 16-bit elements: an axis becomes the innermost one, and may be padded with zeros.
 //!
 //! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions,
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
@@ -11,16 +10,16 @@ use super::places::BEYOND;
 use crate::mlir::Type;
 use rotini_graph::DataType;
 
-/// Lanes of a workgroup.
+/// Lanes per workgroup.
 pub(super) const LANES: i64 = 256;
-/// Fewest positions of a workgroup.
+/// Minimum number of positions per workgroup.
 const POSITIONS: i64 = 64;
-/// Elements of 16 bytes.
+/// Elements of a 16-byte access.
 const WIDEST: i64 = 8;
 /// Rows of at most this length that are not aligned for wide loads are transposed through LDS.
 const SHORT: i64 = 64;
-/// The minimum number of rows of a workgroup, and the maximum number of its elements, that are
-/// transposed through LDS.
+/// Minimum number of rows, and maximum number of elements, of a workgroup that transposes through
+/// LDS.
 const ROWS: i64 = 64;
 const ELEMENTS: i64 = 4608;
 
@@ -28,7 +27,7 @@ const ELEMENTS: i64 = 4608;
 /// `outer` times `inner` times `padded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transpose {
-    /// The number of the tensor's value.
+    /// The id of the tensor's value.
     pub(crate) tensor: usize,
     pub(crate) dtype: DataType,
     pub(crate) outer: i64,
@@ -39,7 +38,7 @@ pub(crate) struct Transpose {
 }
 
 impl Transpose {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for this transpose.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 30;
         let elements = [self.padded, self.inner]
@@ -50,22 +49,23 @@ impl Transpose {
             && elements.is_some_and(|elements| elements > 0 && elements < MOST)
     }
 
-    /// Elements of the tensor, and of its copy.
+    /// Returns the number of elements of the tensor and of its copy.
     pub(super) fn elements(&self) -> [i64; 2] {
         [self.moved, self.padded].map(|extent| self.outer * extent * self.inner)
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(super) fn name(&self) -> String {
         format!("transpose_{}x{}x{}_{}", self.outer, self.moved, self.inner, self.dtype)
     }
 
-    /// Neighbouring positions that a lane reads at once.
+    /// Returns the number of neighbouring positions that a lane reads at once.
     fn width(&self) -> i64 {
         [4, 2].into_iter().find(|width| self.inner % width == 0).unwrap_or(1)
     }
 
-    /// Elements of the moved axis that a lane stores at once: 16 bytes at most.
+    /// Returns the number of elements of the moved axis that a lane stores at once: 16 bytes at
+    /// most.
     fn chunk(&self) -> i64 {
         [8, 4, 2]
             .into_iter()
@@ -73,7 +73,7 @@ impl Transpose {
             .unwrap_or(1)
     }
 
-    /// Whether rows are short and unaligned.
+    /// Returns whether rows are short and not aligned for wide loads.
     fn is_ragged(&self) -> bool {
         self.outer < 1 << 20
             && self.inner <= SHORT
@@ -139,7 +139,7 @@ impl Transpose {
         self.outer * strips
     }
 
-    /// Lanes read several rows at neighbouring positions.
+    /// Transposes in registers: a lane reads several rows at neighbouring positions.
     fn in_registers<'c>(&self, code: &Code<'c>, float: Type<'c>) -> i64 {
         let (width, depth) = (self.width(), self.chunk());
         let rows = (self.padded + depth - 1) / depth;

@@ -1,13 +1,13 @@
-//! IREE's attention, where it has matrix instructions.
+//! Conditions for IREE's attention operation.
 
 use crate::quirks::{Quirk, Quirks};
 
-/// The least rows and columns of a tile.
+/// The least number of rows and columns of a tile.
 const TILE: i64 = 16;
 
 impl Quirks {
-    /// Returns true if the compiler's attention is used for these lengths and heads of these
-    /// columns, of which it takes `widest` at most. [`Quirk::UntiledAttention`]: only for whole
+    /// Returns true if the compiler's attention is used for these sequence lengths and columns per
+    /// head, which must not exceed `widest`. [`Quirk::UntiledAttention`]: only if they are whole
     /// tiles.
     pub(crate) fn tiles_attention(self, lengths: [i64; 2], columns: [i64; 2], widest: i64) -> bool {
         let has_tiles = |columns: i64| (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;

@@ -1,4 +1,4 @@
-//! Factors of contractions: in types that the compiler multiplies right, as tensors that it reads
+//! Operands of contractions: in types that the compiler multiplies right, as tensors that it reads
 //! right.
 
 use crate::ir::Emitter;
@@ -9,16 +9,17 @@ use crate::target::Target;
 use crate::value::{Ordered, extent};
 use rotini_graph::DataType;
 
-/// The longest step of a matrix core along the summed loop, that of bytes; those of wider types
-/// divide it.
+/// The most terms along the summed loop that one matrix instruction takes: that of bytes. The
+/// numbers of wider types divide it.
 pub(crate) const STEP: i64 = 32;
 
-/// Rows or columns up to which the compiler lets threads sum, not matrix cores.
+/// Most rows or columns for which the compiler lets threads sum, instead of matrix cores.
 const FEW: i64 = 4;
 
 impl Quirks {
-    /// The type in which elements of a contraction are read: itself, or the narrowest that matrix
-    /// cores have and that holds every value. [`Quirk::UnsignedBytes`]: unsigned bytes are i32.
+    /// Returns the type in which a contraction reads elements of a type: the type itself, or for
+    /// codes the narrowest type that matrix cores have and that holds every value.
+    /// [`Quirk::UnsignedBytes`]: unsigned bytes are read as i32.
     pub(crate) const fn contracted(self, dtype: DataType) -> DataType {
         match dtype {
             DataType::U8 if self.avoids(Quirk::UnsignedBytes) => DataType::I32,
@@ -28,14 +29,14 @@ impl Quirks {
         }
     }
 
-    /// The types in which both factors of a contraction are read.
+    /// Returns the types in which a contraction reads its two factors.
     ///
-    /// A factor of eight bits or less is read in the type of the other one if that is a 16-bit
-    /// float, which holds all its values, so that matrix cores multiply both. FNUZ codes stay what
-    /// they are where the target multiplies them; [`Quirk::MixedFnuz`]: those of two types do not.
-    /// Other floats than those of the compute type stay what they are but for
-    /// [`Quirk::NarrowedFactors`], f64, and [`Quirk::MixedFactors`], two types, which are converted
-    /// to it.
+    /// A factor of eight bits or less is read in the type of the other factor if that is a 16-bit
+    /// float, which holds all its values, so that matrix cores can multiply both. Two FNUZ codes
+    /// stay unchanged if the target multiplies them; [`Quirk::MixedFnuz`]: only if they have one
+    /// type. Floats of another type than the compute type stay unchanged too, except for f64
+    /// ([`Quirk::NarrowedFactors`]) and for two different types ([`Quirk::MixedFactors`]), which
+    /// are converted to the compute type.
     pub(crate) fn factor_types(self, [a, b]: [DataType; 2], compute: DataType, target: &Target) -> [DataType; 2] {
         let may_differ = !self.avoids(Quirk::MixedFnuz);
         let are_fnuz = a.is_fnuz() && b.is_fnuz() && (a == b || may_differ);
@@ -60,17 +61,18 @@ impl Quirks {
         }
     }
 
-    /// The types of factors of which one has a single element. [`Quirk::SingleFnuz`]: FNUZ codes
-    /// are widened.
+    /// Returns the types of two factors of which one has a single element. [`Quirk::SingleFnuz`]:
+    /// FNUZ codes are widened to f16.
     pub(crate) fn types_beside_single(self, types: [DataType; 2]) -> [DataType; 2] {
         let is_widened = |dtype: DataType| dtype.is_fnuz() && self.avoids(Quirk::SingleFnuz);
         types.map(|dtype| if is_widened(dtype) { DataType::F16 } else { dtype })
     }
 
-    /// Returns true if products of factors of these types are summed wrongly to a matrix of these
-    /// rows and columns over loops of these extents. Where there are few rows or columns, threads
-    /// sum: [`Quirk::OddHalves`]: f16, 5 or 7 at a time, as they do of an odd number.
-    /// [`Quirk::ThinFnuz`]: FNUZ codes that end within four of them.
+    /// Returns true if products of factors of these types are summed wrongly to a matrix of `rows`
+    /// by `columns`, over loops of the extents `summed`. That happens only with few rows or
+    /// columns, whose terms are summed by threads. [`Quirk::OddHalves`]: f16, if an extent is odd
+    /// and threads take 5 or 7 terms at a time. [`Quirk::ThinFnuz`]: FNUZ codes, if an extent is no
+    /// multiple of four.
     pub(crate) fn sums_thinly(self, types: [DataType; 2], [rows, columns]: [i64; 2], summed: &[i64]) -> bool {
         let is_odd = |extent: i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
         let mut summed = summed.iter();
@@ -83,30 +85,31 @@ impl Quirks {
         rows.min(columns) <= FEW && is_met
     }
 
-    /// Returns true if a mask over the last step of a matrix core along loops of these extents is
-    /// lost. [`Quirk::MaskedBatches`]: for several matrices, if these loops are not the innermost.
+    /// Returns true if the mask over a matrix instruction's last step along loops of these extents
+    /// is lost. [`Quirk::MaskedBatches`]: for several matrices, if these loops are not the
+    /// innermost.
     pub(crate) fn loses_masks(self, is_batch: bool, summed: impl IntoIterator<Item = i64>) -> bool {
         is_batch && self.avoids(Quirk::MaskedBatches) && summed.into_iter().any(|extent| extent % STEP != 0)
     }
 }
 
 impl<'c> Emitter<'c> {
-    /// Returns a factor that is computed, for a contraction. [`Quirk::UnsettledFactors`]: in a
-    /// dispatch of its own.
+    /// Returns a computed factor of a contraction. [`Quirk::UnsettledFactors`]: in a separate
+    /// dispatch.
     pub(crate) fn computed_factor(&self, factor: Ssa<'c>) -> Ssa<'c> {
         self.barrier_against(Quirk::UnsettledFactors, factor)
     }
 
-    /// Returns the copy of a tensor in another order. [`Quirk::FoldedTranspose`]: the compiler
-    /// would fold its transpose into a convolution.
+    /// Returns a tensor that was copied into another order. [`Quirk::FoldedTranspose`]: behind a
+    /// barrier, since the compiler would fold the transpose into a convolution.
     pub(crate) fn transposed_copy(&self, copy: Ssa<'c>) -> Ssa<'c> {
         self.barrier_against(Quirk::FoldedTranspose, copy)
     }
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// Both factors of a contraction to a matrix of these rows and columns over loops of these
-    /// `summed` extents, in types in which the compiler can sum them.
+    /// Returns both factors of a contraction to a matrix of these rows and columns, over loops of
+    /// the extents `summed`, in types in which the compiler sums their products right.
     pub(crate) fn summable(
         &self,
         factors: [Ordered<'c>; 2],
@@ -121,7 +124,8 @@ impl<'c> Lowering<'_, 'c> {
         factors.map(|factor| self.converted(factor, compute))
     }
 
-    /// An operand of several matrices, with the summed axis last if masks would be lost.
+    /// Returns an operand, with the summed axis last if it has several matrices and masks would be
+    /// lost.
     pub(crate) fn summed_last(&self, operand: Ordered<'c>, summed: usize) -> Ordered<'c> {
         let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
         if !self.quirks().loses_masks(is_batch, [extent(&operand.dims, summed)]) {

@@ -1,8 +1,8 @@
-//! Flags that keep the compiler from what it gets wrong.
+//! Compiler flags that avoid defects.
 
 use crate::quirks::{Quirk, Quirks};
 
-/// Flags for what GPUs' code is not compiled with otherwise.
+/// Flags of the second attempt to compile a graph for GPUs, each of which turns one feature off.
 pub(crate) const FALLBACK: [(Quirk, &str); 3] = [
     (Quirk::ImplicitGemm, "--iree-codegen-llvmgpu-use-igemm=false"),
     (
@@ -16,8 +16,8 @@ pub(crate) const FALLBACK: [(Quirk, &str); 3] = [
 ];
 
 impl Quirks {
-    /// Flags for all code of NVIDIA GPUs. [`Quirk::CudaMatmuls`]: without two pipelines for
-    /// matmuls.
+    /// Returns the flags for all code for NVIDIA GPUs. [`Quirk::CudaMatmuls`]: they turn two
+    /// pipelines for matmuls off.
     pub(crate) const fn cuda_flags(self) -> &'static [&'static str] {
         if self.avoids(Quirk::CudaMatmuls) {
             &[

@@ -1,13 +1,13 @@
-//! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged them, it
-//! would drop the schedule.
+//! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged the
+//! loops, it would drop the schedule.
 
 use crate::ir::Emitter;
 use crate::mlir::Name;
 use crate::step::count;
 use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
-/// Returns an operand of a reduction with exactly the axes `wide`, in that order, behind a barrier:
-/// its producer is not fused with the reduction.
+/// Returns an operand of a reduction with exactly those of the axes `wide` that it has, in their
+/// order, behind a barrier, so that its producer is not fused with the reduction.
 pub(crate) fn settle<'c>(
     at: &Emitter<'c>,
     value: &Value<'c>,
@@ -31,7 +31,7 @@ pub(crate) fn settle<'c>(
     let sorted: Vec<usize> = wide.iter().copied().filter(|axis| own.contains(axis)).collect();
     let mut full = vec![1; missing];
     full.extend(&value.dims);
-    // If an operand were in another order, elements would be read from the wrong places.
+    // In another order, elements would be read from the wrong places.
     let tensor = Ordered::new(ssa, own, value.dtype, full);
     let tensor = tensor.in_order(at, &sorted);
     ssa = tensor.ssa;
@@ -43,8 +43,8 @@ pub(crate) fn settle<'c>(
 
 /// The axes of a reduction's loops, in groups that can be merged into one loop each.
 pub(crate) struct Merged {
-    /// Axes side by side, all of which are reduced or none, and all or none of which any operand
-    /// has.
+    /// Groups of neighbouring axes. The axes of a group are either all reduced or all kept, and
+    /// each operand has either all or none of them.
     pub(crate) groups: Vec<Vec<usize>>,
 }
 
@@ -72,7 +72,7 @@ impl Merged {
         first.is_some_and(|axis| reduced.contains(axis))
     }
 
-    /// A settled operand over the groups: its axes are their positions.
+    /// Merges the axes of a settled operand by groups: the positions of the groups become its axes.
     pub(crate) fn merge<'c>(&self, at: &Emitter<'c>, value: Value<'c>, dims: &[i64]) -> Value<'c> {
         let Data::Tensor { mut ssa, order } = value.data else {
             return Value {
@@ -92,7 +92,7 @@ impl Merged {
             }
         }
         if own.len() != order.len() {
-            // The barrier keeps the compiler from making several loops of one again.
+            // The barrier keeps the compiler from splitting the merged loop again.
             ssa = at.barrier(reshape(
                 at,
                 Name::TensorCollapseShape,

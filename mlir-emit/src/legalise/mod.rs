@@ -1,12 +1,12 @@
-//! Legal forms: what is written instead of what the compiler gets wrong. Each defect is a quirk
-//! ([`crate::quirks`]), and nothing but this module asks which quirks are avoided.
+//! Legal forms: replacements for code that the compiler gets wrong. Each defect is a quirk
+//! ([`crate::quirks`]), and only this module asks which quirks are avoided.
 //!
 //! The lowering says what it wants, such as `at.negated(x)` or `quirks.factor_types(…)`. The
-//! functions here are methods of what they rewrite: of the [`Emitter`](crate::ir::Emitter) for
-//! values, of the [`Lowering`](crate::lowering::Lowering) for tensors of the graph, of
+//! functions here are methods of the type that they rewrite: of the [`Emitter`](crate::ir::Emitter)
+//! for values, of the [`Lowering`](crate::lowering::Lowering) for tensors of the graph, of
 //! [`Quirks`](crate::quirks::Quirks) for choices of form. Each names its quirks.
 //!
-//! | File | What it has |
+//! | File | Contents |
 //! |---|---|
 //! | `scalars` | operations on elements |
 //! | `pointwise` | elements that may be constants or operands |

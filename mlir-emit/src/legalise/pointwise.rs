@@ -1,4 +1,4 @@
-//! Elements that the compiler may find to be constants or operands, which it sees too late.
+//! Elements that the compiler may find, too late, to be constants or equal to an operand.
 
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -8,16 +8,17 @@ use crate::value::{Data, Value};
 use rotini_graph::{DataType, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
 use std::ops::RangeInclusive;
 
-/// Magnitudes of constant masks that are not 0 in any compute type.
+/// Magnitudes of constant masks that are nonzero in every compute type.
 const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX as f64;
 
 impl<'c> Lowering<'_, 'c> {
-    /// The operand that is the result, whatever the elements are: x, if it is what a constant mask
-    /// selects, max(x, x), 1 times x of integers, x of them divided by 1.
+    /// Returns the operand that equals the result for all elements: x, if a constant mask selects
+    /// it, and for max(x, x), and in integers for 1 · x, x + 0, x - 0 and x / 1.
     ///
-    /// [`Quirk::YieldedOperand`]: behind the barrier of [elements](Self::summable_elements) that
-    /// may be constants it would look like another tensor than x. Where both meet in a further
-    /// operation that yields x if they are the same, the compiler sees that too late.
+    /// [`Quirk::YieldedOperand`]: computed behind the barrier of
+    /// [elements](Self::summable_elements) that may be constants, the result would look like
+    /// another tensor than x. If both are operands of a further operation that yields x if they are
+    /// the same, the compiler finds out too late.
     pub(crate) fn operand_that_is_yielded(
         &self,
         op: &Pointwise,
@@ -58,9 +59,9 @@ impl<'c> Lowering<'_, 'c> {
         operands.get(position).copied().flatten().filter(|_| is_tensor)
     }
 
-    /// The operands of a selection in i32. [`Quirk::SelectedSingle`]: a single element that may be
-    /// known not to be negative, an unsigned byte or the result of a comparison, is converted in a
-    /// dispatch of its own.
+    /// Returns the operands of a selection in i32. [`Quirk::SelectedSingle`]: a single element that
+    /// the compiler may know not to be negative, such as an unsigned byte or the result of a
+    /// comparison, is converted in a separate dispatch.
     pub(crate) fn selected_alone(&self, op: &Pointwise, values: Vec<Value<'c>>, compute: DataType) -> Vec<Value<'c>> {
         let is_selection = compute == DataType::I32 && op.mode == M::BinarySelect;
         if !is_selection || !self.quirks().avoids(Quirk::SelectedSingle) {
@@ -77,9 +78,9 @@ impl<'c> Lowering<'_, 'c> {
         values.into_iter().enumerate().map(alone).collect()
     }
 
-    /// The elements of a result, which may be summed. [`Quirk::ConstantSums`]: those that may all
-    /// be the same, x or true, 0 times x of integers, an index along one, are in a dispatch of
-    /// their own if the graph has more than pointwise operations.
+    /// Returns the elements of a result that may be summed. [`Quirk::ConstantSums`]: elements that
+    /// may all be the same, such as x or true, 0 · x in integers, or an index along an axis, are
+    /// computed in a separate dispatch if the graph has other operations than pointwise ones.
     pub(crate) fn summable_elements(
         &self,
         op: &Pointwise,
@@ -99,15 +100,15 @@ impl<'c> Lowering<'_, 'c> {
 }
 
 impl Quirks {
-    /// Returns true if a result is computed in its operand's order, and put into its own when it is
-    /// stored. [`Quirk::ConstantTransposed`]: if it may be a constant.
+    /// Returns true if a result is computed in its operand's memory order, and brought into its own
+    /// order only when it is stored. [`Quirk::ConstantTransposed`]: if it may be a constant.
     pub(crate) fn keeps_order(self, op: &Pointwise, values: &[Value<'_>]) -> bool {
         self.avoids(Quirk::ConstantTransposed) && may_fold(op, values)
     }
 }
 
-/// Returns true if the compiler may find that the result does not depend on the operands' elements:
-/// x - x of integers, 0 times x, an index.
+/// Returns true if the compiler may find that the result does not depend on the operands' elements,
+/// as with x - x in integers, 0 · x, or an index.
 fn may_fold(op: &Pointwise, values: &[Value<'_>]) -> bool {
     let is_same = op
         .in_1

@@ -10,11 +10,11 @@ use rotini_graph::DataType;
 impl Quirks {
     /// Returns true if the compiler may leave out parts of a reduction over loops of these extents.
     ///
-    /// [`Quirk::LostSums`]: where the loops do not become one, because a tensor in the dispatch
-    /// lies in another order, GPUs give the innermost one to several subgroups. If that is no
-    /// multiple of a subgroup these can be more than the lanes that add their sums up, and the
-    /// first one's sum is all that is taken. Whatever the operands' orders are, what stands before
-    /// them or after the result may be fused.
+    /// [`Quirk::LostSums`]: if the loops do not become one, because a tensor in the dispatch has
+    /// another memory order, GPUs give the innermost loop to several subgroups. If its extent is no
+    /// multiple of a subgroup, there may be more subgroups than lanes that add their sums, and only
+    /// the first subgroup's sum is used. The operands' own orders decide nothing, since operations
+    /// before them or after the result may be fused.
     pub(crate) fn loses_sums(self, target: &Target, extents: &[i64]) -> bool {
         let Some(subgroup) = target.least_subgroup().filter(|_| self.avoids(Quirk::LostSums)) else {
             return false;
@@ -28,24 +28,25 @@ impl Quirks {
             && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
     }
 
-    /// The bits to flip in integers along an axis so that the greatest unsigned one is the least or
-    /// the greatest signed one; `None` if no bits are flipped. [`Quirk::SignedExtremes`].
+    /// Returns the bits to flip in signed integers along an axis so that the greatest unsigned
+    /// result is the least or the greatest signed one; `None` if no bits are to be flipped.
+    /// [`Quirk::SignedExtremes`].
     pub(crate) fn unsigned_key(self, is_least: bool, compute: DataType) -> Option<i64> {
         let least = i64::MIN >> 64_u32.checked_sub(compute.bits())?;
         let is_signed = compute.is_integer() && self.avoids(Quirk::SignedExtremes);
         is_signed.then_some(if is_least { !least } else { least })
     }
 
-    /// Returns true if a combination of many things for each element is one loop in each thread.
-    /// [`Quirk::ConstantFolds`]: where all is `found` by its position.
+    /// Returns true if each thread reduces a window in a single loop. [`Quirk::ConstantFolds`]: if
+    /// all elements are found by their position alone.
     pub(crate) const fn folds_in_thread(self, is_found: bool) -> bool {
         is_found && self.avoids(Quirk::ConstantFolds)
     }
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// An operand of a reduction that masks what is beyond its end. [`Quirk::MaskedCodes`]: codes
-    /// are decoded in a dispatch of their own.
+    /// Returns an operand of a reduction that masks elements beyond the operand's end.
+    /// [`Quirk::MaskedCodes`]: codes are decoded in a separate dispatch.
     pub(crate) fn decoded(&self, value: Value<'c>) -> Value<'c> {
         let Data::Tensor { ssa, order } = &value.data else {
             return value;
@@ -57,8 +58,8 @@ impl<'c> Lowering<'_, 'c> {
         Value::of(self.carry(codes, DataType::F32))
     }
 
-    /// The bytes of a reduction of magnitudes. [`Quirk::MaskedCodes`]: as wider integers, in a
-    /// dispatch of their own.
+    /// Returns the signed bytes of a reduction of magnitudes. [`Quirk::MaskedCodes`]: converted to
+    /// wider integers in a separate dispatch.
     pub(crate) fn widened_magnitudes(&self, bytes: Value<'c>, compute: DataType) -> Value<'c> {
         let is_masked = bytes.dtype == DataType::I8 && compute.is_integer() && self.quirks().avoids(Quirk::MaskedCodes);
         if !is_masked || !matches!(bytes.data, Data::Tensor { .. }) {
@@ -67,9 +68,10 @@ impl<'c> Lowering<'_, 'c> {
         Value::of(self.converted(bytes.materialise(&self.emitter()), compute))
     }
 
-    /// Makes operands whose products can be summed, behind a barrier. [`Quirk::RepeatedFactors`]:
-    /// repeated integers are written out. [`Quirk::MixedProducts`]: floats of two narrower types
-    /// are widened. The first operand gets all axes if a reduced axis is in no operand.
+    /// Returns operands whose products can be summed, rewritten behind barriers where necessary.
+    /// [`Quirk::RepeatedFactors`]: integers that are repeated along a reduced axis are written out.
+    /// [`Quirk::MixedProducts`]: floats of two types that are narrower than the compute type are
+    /// widened. If a reduced axis is in no operand, the first operand is written out with all axes.
     pub(crate) fn written_out(
         &self,
         operands: &[&Value<'c>],

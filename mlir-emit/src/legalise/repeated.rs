@@ -1,8 +1,8 @@
-//! Finds what the compiler fuses into a reduction: the chain of element-wise operations that
-//! computes an operand.
+//! Inspects the operations that the compiler fuses into a reduction: the chain of elementwise
+//! operations that computes an operand.
 //!
-//! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest
-//! of product and sum and takes it for a contraction in which `w` lacks the summed axis, which is
+//! Example: `x · w` summed over rows, with one `w` per row. The compiler makes one loop nest of
+//! product and sum and takes it for a contraction in which `w` lacks the summed axis, which is
 //! invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
 
 use crate::mlir::{Name, Value as Ssa};
@@ -14,7 +14,7 @@ pub(crate) fn is_repeated(value: &Value<'_>, dims: &[i64], reduced: &[usize]) ->
     let Data::Tensor { ssa, order } = &value.data else {
         return false;
     };
-    // An operand's axes are the last ones.
+    // An operand's axes are the last axes of the reduction.
     let lacking = dims.len().saturating_sub(value.dims.len());
     let is_wide = |axis: &&usize| dims.get(**axis).is_some_and(|&extent| extent > 1);
     let own = |axis: &usize| order.iter().position(|&own| own + lacking == *axis);
@@ -25,7 +25,7 @@ pub(crate) fn is_repeated(value: &Value<'_>, dims: &[i64], reduced: &[usize]) ->
 /// Returns true if something in the chain that computes a tensor is repeated along one of the
 /// `reduced` axes of the tensor.
 fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
-    // Each tensor with its axes, or without them if there is a reshape in between.
+    // Each tensor with its reduced axes; `None` if a reshape in between hides which axes those are.
     let mut next = vec![(tensor, Some(reduced.to_vec()))];
     let mut seen = Vec::new();
     while let Some((tensor, reduced)) = next.pop() {

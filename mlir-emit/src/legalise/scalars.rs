@@ -6,8 +6,8 @@ use crate::quirks::Quirk;
 use rotini_graph::DataType;
 
 impl<'c> Emitter<'c> {
-    /// Returns -x as a term that may be summed. [`Quirk::NegatedTerms`]: the copied sign is folded
-    /// only after the compiler has looked for sums.
+    /// Returns -x as a term that may be summed. [`Quirk::NegatedTerms`]: -x copies its own sign,
+    /// which the compiler folds only after it has looked for sums; for integers it is ~x + 1.
     pub(crate) fn negated(&self, x: Value<'c>) -> Value<'c> {
         let number = |value| self.integer(value, x.r#type());
         match (self.quirks().avoids(Quirk::NegatedTerms), x.r#type().has_floats()) {
@@ -32,8 +32,8 @@ impl<'c> Emitter<'c> {
         if contracts { with_own_sign(term) } else { term }
     }
 
-    /// Returns the greater or the lesser of x and y, which is `extreme` but for NaN; NaN if either
-    /// is. [`Quirk::LostNan`]: `extreme` may pass over NaN.
+    /// Returns the maximum or minimum of x and y; NaN if either is NaN. `extreme` is the result for
+    /// numbers. [`Quirk::LostNan`]: `extreme` may ignore NaN.
     pub(crate) fn or_nan(&self, [x, y]: [Value<'c>; 2], extreme: Value<'c>) -> Value<'c> {
         if !x.r#type().has_floats() || !self.quirks().avoids(Quirk::LostNan) {
             return extreme;
@@ -42,8 +42,9 @@ impl<'c> Emitter<'c> {
         are_numbers.select(extreme, self.float(f64::NAN, x.r#type()))
     }
 
-    /// Returns x if the predicate holds for x and y, else y; a number if either is. `name` is the
-    /// operation that does so. [`Quirk::MissingFmax`]: it may call a function that does not exist.
+    /// Returns x if the predicate holds for x and y, else y; if one of them is NaN, the other.
+    /// `name` is the operation that does so. [`Quirk::MissingFmax`]: it may call a function that
+    /// does not exist.
     pub(crate) fn number(&self, name: Name, predicate: FloatPredicate, [x, y]: [Value<'c>; 2]) -> Value<'c> {
         if !self.quirks().avoids(Quirk::MissingFmax) {
             return self.same(name, &[x, y]);
@@ -53,8 +54,8 @@ impl<'c> Emitter<'c> {
         is_nan.select(x, chosen)
     }
 
-    /// Returns erf(x). [`Quirk::CopiedSign`]: in f32 it is that of |x| with the sign of x, as the
-    /// compiler's function ends with a copied sign.
+    /// Returns erf(x). [`Quirk::CopiedSign`]: in f32 it is erf(|x|) with the sign chosen by a
+    /// comparison, because the compiler's function ends with a copied sign.
     pub(crate) fn erf(&self, x: Value<'c>) -> Value<'c> {
         if !self.copies_no_sign(x) {
             return self.same(Name::MathErf, &[x]);
@@ -66,8 +67,8 @@ impl<'c> Emitter<'c> {
     }
 
     /// Returns the magnitude of x with the sign of another float. [`Quirk::CopiedSign`]: the sign
-    /// of an f32 is taken from an integer, or the code generator would find the function again. A
-    /// number's own sign is no function for long.
+    /// of an f32 is taken from an integer minimum, or the code generator would recognise the
+    /// function again. A copy of x's own sign may stay, since the compiler folds it.
     pub(crate) fn with_sign(&self, x: Value<'c>, sign: Value<'c>) -> Value<'c> {
         if x == sign || !self.copies_no_sign(x) {
             return x.copysign(sign);
@@ -80,14 +81,14 @@ impl<'c> Emitter<'c> {
         (magnitude | sign).bitcast(x.r#type())
     }
 
-    /// Returns true if no function of x may end in the copy of a sign.
+    /// Returns true if functions of x must not end with a copied sign.
     fn copies_no_sign(&self, x: Value<'c>) -> bool {
         self.quirks().avoids(Quirk::CopiedSign) && x.r#type() == self.element_type(DataType::F32)
     }
 
     /// Converts an integer to a float by the operation `name`. [`Quirk::FoldedBf16`]: 0 is added to
-    /// an f32, which may be rounded to bf16, so that both conversions stay two. No integer is -0,
-    /// so this changes nothing.
+    /// the f32, so that the compiler does not merge the conversion with a rounding to bf16. No
+    /// integer is -0, so the addition changes nothing.
     pub(crate) fn converted_integer(&self, name: Name, value: Value<'c>, to: DataType) -> Value<'c> {
         let is_folded = self.quirks().avoids(Quirk::FoldedBf16) && matches!(to, DataType::F32 | DataType::Bf16);
         if !is_folded {
@@ -101,9 +102,9 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// Rounds an f64 to a float of 16 bits. [`Quirk::RoundedTwice`]: the first of two roundings is
-    /// to odd, which leaves nothing halfway between two numbers of the second type: that its
-    /// neighbour is even says that there was a rest.
+    /// Rounds an f64 to a 16-bit float. [`Quirk::RoundedTwice`]: the compiler rounds to f32 first,
+    /// so that rounding is done to odd. Then no inexact number is halfway between two numbers of
+    /// the second type: its last bit says that there was a remainder.
     pub(crate) fn narrowed(&self, value: Value<'c>, to: DataType) -> Value<'c> {
         if !self.quirks().avoids(Quirk::RoundedTwice) {
             return value.truncf(self.element_type(to));

@@ -1,22 +1,23 @@
-//! Spreads a reduction over the lanes of a workgroup, where the compiler does it badly or not
-//! at all.
+//! Spreads a reduction over the lanes of a workgroup where the compiler does so badly or not at
+//! all.
 //!
-//! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any
-//! other to one thread per result. That is slow. If several such reductions and their readers are
-//! one dispatch, IREE also unrolls them so far that it compiles for hours. So these reductions
-//! carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes and subgroups
-//! are powers of two whose product is the workgroup, and elements beyond the end are masked.
+//! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It computes each
+//! result of any other reduction in one thread, which is slow. If several such reductions and their
+//! readers are one dispatch, IREE also unrolls them so far that it compiles for hours. So these
+//! reductions carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes
+//! and subgroups are powers of two whose product is the workgroup, and elements beyond the end are
+//! masked.
 
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 
-/// The most terms that one thread sums up, all of them unrolled.
+/// The most terms that one thread sums, all of them unrolled.
 const FEW: u64 = 32;
 
-/// Elements that each lane takes one after the other before there is another subgroup for them.
+/// Elements that each lane takes in sequence before another subgroup is added.
 const TURNS: u64 = 4;
 
-/// Sums of each lane where lanes lie along axes that stay.
+/// Most partial sums of each lane if neighbouring lanes are along a kept axis.
 const COLUMN_SUMS: u64 = 16;
 
 /// The most subgroups in a workgroup.
@@ -25,13 +26,13 @@ const SUBGROUPS: u64 = 16;
 /// The loops of a reduction in its operation's order, all of which have more than one step.
 #[derive(Clone, Debug)]
 pub(crate) struct Loops {
-    /// Extents of the loops that stay, in memory order.
+    /// Extents of the kept loops, in memory order.
     pub(crate) kept: Vec<u64>,
-    /// Extents of those that are reduced, in memory order.
+    /// Extents of the reduced loops, in memory order.
     pub(crate) reduced: Vec<u64>,
     /// True if the innermost axis in memory is reduced.
     pub(crate) ends_reduced: bool,
-    /// True if the outermost axis in memory stays.
+    /// True if the outermost axis in memory is kept.
     pub(crate) begins_kept: bool,
     /// Bits of an element of the narrowest operand.
     pub(crate) bits: u64,
@@ -39,12 +40,12 @@ pub(crate) struct Loops {
     pub(crate) is_double: bool,
 }
 
-/// The cut of one loop.
+/// The tiling of one loop: its tile is the product of these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     lanes: u64,
     subgroups: u64,
-    /// Elements of a lane that lie side by side.
+    /// Contiguous elements of a lane.
     thread: u64,
 }
 
@@ -61,8 +62,8 @@ impl Cut {
 }
 
 impl Loops {
-    /// Returns true if IREE would not spread it well by itself ([`Quirk::UnspreadReductions`]).
-    /// `merges`: whether the reduced loops become one in any case.
+    /// Returns true if IREE would not spread the reduction well by itself
+    /// ([`Quirk::UnspreadReductions`]). `merges`: whether the reduced loops become one in any case.
     pub(crate) fn need_help(&self, (target, quirks): (&Target, Quirks), merges: bool) -> bool {
         if !quirks.avoids(Quirk::UnspreadReductions) {
             return false;
@@ -76,7 +77,7 @@ impl Loops {
         !is_spread && count > FEW
     }
 
-    /// The attribute that says how, for the operation.
+    /// Returns the attribute with the schedule.
     pub(crate) fn attribute(&self, target: &Target, quirks: Quirks) -> String {
         let lanes = lanes(target).expect("a target without subgroups");
         let (cuts, subgroups) = self.cuts(lanes, quirks);
@@ -107,39 +108,39 @@ impl Loops {
         )
     }
 
-    /// Returns the cut of each loop, and the number of subgroups of all of them.
+    /// Returns the tiling of each loop, and the number of subgroups of a workgroup.
     fn cuts(&self, lanes: u64, quirks: Quirks) -> (Vec<Cut>, u64) {
         let mut kept = vec![Cut::WHOLE; self.kept.len()];
         let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
         let mut lanes_left = lanes;
-        // Lanes beside each other read what lies side by side. IREE has no reduction of 64 bits
-        // over lanes that are not neighbours.
+        // Neighbouring lanes should read contiguous elements. IREE has no 64-bit reduction over
+        // lanes that are not neighbours.
         if !self.ends_reduced
             && !self.is_double
             && let (Some(cut), Some(&extent)) = (kept.last_mut(), self.kept.last())
         {
-            // None of them beyond the end: IREE fails to distribute what is masked along a loop
-            // that stays.
+            // No lane may be beyond the end: IREE fails to distribute masks along a kept loop.
             cut.lanes = (1 << extent.trailing_zeros().min(32)).min(lanes_left);
             lanes_left /= cut.lanes;
         }
         let count = product(&self.reduced);
         let widest = (128 / self.bits.max(16)).max(1);
         let thread = match self.reduced.last() {
-            // Rows that do not end with a word are read element by element.
+            // Rows whose length is no multiple of a 32-bit word are read element by element.
             Some(&last) if self.ends_reduced && (last * self.bits).is_multiple_of(32) => {
                 let thread = power(last.div_ceil(lanes)).min(widest);
-                // As in columns: whole tiles of several elements a lane do not always distribute.
+                // As in `column_sums`: whole tiles with several elements per lane do not always
+                // distribute.
                 if last.is_multiple_of(lanes * thread) { 1 } else { thread }
             }
-            // Sums of a lane side by side, which meet at the end: one alone would be off by as many
-            // roundings as there are rows.
+            // Several partial sums per lane, which are added at the end: a single sum would
+            // accumulate as many rounding errors as there are rows.
             Some(&last) if !self.ends_reduced && !self.is_double => column_sums(last, lanes_left),
             _ => 1,
         };
         let subgroups = if self.ends_reduced {
             let innermost = self.reduced.last().map_or(1, |last| power(last.div_ceil(thread)));
-            // The compiler adds up the first of 16 subgroups alone if eight lanes lie along the
+            // The compiler adds only the first of 16 subgroups if eight lanes are along the
             // innermost of several loops.
             let is_lost = self.reduced.len() > 1 && innermost == 8 && quirks.avoids(Quirk::LostSums);
             let most = if is_lost { SUBGROUPS / 2 } else { SUBGROUPS };
@@ -154,7 +155,8 @@ impl Loops {
             }
             let takes_all = self.is_double && position + 1 == self.reduced.len();
             if position == 0 || takes_all {
-                // All that is left; beyond the end is masked.
+                // The outermost loop, or for doubles the innermost one, takes all that is left;
+                // elements beyond the end are masked.
                 (cut.lanes, cut.subgroups) = (lanes_left, subgroups_left);
             } else {
                 cut.lanes = power(extent.div_ceil(cut.thread)).min(lanes_left);
@@ -168,20 +170,20 @@ impl Loops {
     }
 }
 
-/// Returns the number of sums that each lane has of a column. One tile has to be masked: IREE fails
-/// to distribute a sum of products in whole tiles of several sums.
+/// Returns the number of partial sums that each lane has of a column. One tile has to be masked:
+/// IREE fails to distribute a sum of products in whole tiles of several sums.
 fn column_sums(length: u64, lanes: u64) -> u64 {
     let sums = power(length.div_ceil(lanes)).min(COLUMN_SUMS);
     let is_masked = |sums: &u64| !length.is_multiple_of(lanes * sums);
     (sums / 2 + 1..=sums).rev().find(is_masked).unwrap_or(1)
 }
 
-/// The lanes of a subgroup.
+/// Returns the number of lanes of a subgroup.
 fn lanes(target: &Target) -> Option<u64> {
     target.least_subgroup().and_then(|lanes| u64::try_from(lanes).ok())
 }
 
-/// The least power of two that is not below a number.
+/// Returns the least power of two that is not below a number.
 fn power(number: u64) -> u64 {
     number.min(1 << 40).next_power_of_two()
 }

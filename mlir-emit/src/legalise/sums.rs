@@ -1,4 +1,4 @@
-//! Sums: in dispatches of their own where the compiler fuses them wrongly.
+//! Sums: put into separate dispatches where the compiler fuses them wrongly.
 
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -8,8 +8,8 @@ use rotini_graph::{NormalKind, Op, Pointwise, PointwiseMode, TensorId};
 use std::collections::BTreeSet;
 
 impl<'c> Lowering<'_, 'c> {
-    /// Returns the elements that an operation on floats reads. [`Quirk::FoldedSums`]: sums over
-    /// loops that it adds are [complete](crate::ir::Emitter::complete).
+    /// Returns the elements that a floating-point operation reads. [`Quirk::FoldedSums`]: terms of
+    /// an addition that are sums over loops are made [complete](crate::ir::Emitter::complete).
     pub(crate) fn terms(&self, op: &Pointwise, elements: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
         let adds = matches!(op.mode, PointwiseMode::Add | PointwiseMode::AddSquare);
         let mut terms = elements.to_vec();
@@ -37,9 +37,10 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Returns the sums of a contraction. [`Quirk::StoredSums`]: nothing is fused with them where
-    /// they are stored and so is more than one tensor computed from them, or tensors in several
-    /// memory orders. `are_unconverted`: whether the tensor's value is the sums themselves.
+    /// Returns the sums of a contraction. [`Quirk::StoredSums`]: behind a barrier, so that nothing
+    /// is fused with them, if they are stored as well as more than one tensor computed from them,
+    /// or if tensors are stored in several memory orders. `are_unconverted`: whether the tensor's
+    /// value is the sums themselves.
     pub(crate) fn sums_apart(&self, id: TensorId, sums: Ordered<'c>, are_unconverted: bool) -> Ordered<'c> {
         let tensor = self.tensor(id);
         let is_stored = tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype;
@@ -64,7 +65,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Returns a tensor whose elements are sums of inner loops. [`Quirk::InnerLoops`]: in a
-    /// dispatch of its own if the graph reads it.
+    /// separate dispatch if the graph reads it.
     pub(crate) fn inner_sums(&self, id: TensorId, sums: Ssa<'c>) -> Ssa<'c> {
         if self.is_read(id) {
             self.emitter().barrier_against(Quirk::InnerLoops, sums)
@@ -91,8 +92,8 @@ impl<'c> Lowering<'_, 'c> {
         false
     }
 
-    /// Returns true if a tensor and what is computed element by element from it are stored in more
-    /// than one order, or more than twice.
+    /// Returns true if a tensor and the tensors computed elementwise from it are stored in more
+    /// than one memory order, or if more than two of them are stored.
     fn is_stored_variously(&self, id: TensorId) -> bool {
         let mut orders = BTreeSet::new();
         let mut stored = 0_usize;

@@ -1,9 +1,9 @@
-//! Index maps: which element of a tensor each iteration of a structured operation accesses.
+//! Index maps: the element of a tensor that each iteration of a structured operation accesses.
 
 use std::fmt;
 use std::ops::{Add, Mul};
 
-/// An index as an expression of loops.
+/// An index as an affine expression of loop indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Affine {
     /// The index of the loop with this number.
@@ -40,7 +40,7 @@ impl fmt::Display for Affine {
     }
 }
 
-/// The index along each axis of a tensor, as expressions of `loops` loops.
+/// The index along each axis of a tensor, as expressions of `loops` loop indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexMap {
     loops: usize,
@@ -53,23 +53,22 @@ impl IndexMap {
         IndexMap { loops, results }
     }
 
-    /// Returns the map whose indices are these of `loops` loops, by their numbers.
+    /// Returns the map whose indices are the loops with these numbers, out of `loops`.
     pub(crate) fn select(loops: usize, numbers: impl IntoIterator<Item = usize>) -> Self {
         Self::new(loops, numbers.into_iter().map(Affine::Loop).collect())
     }
 
-    /// Returns the map whose indices are all loops, in their order.
+    /// Returns the map whose indices are all loops, in order.
     pub(crate) fn identity(loops: usize) -> Self {
         Self::select(loops, 0..loops)
     }
 
-    /// Whether the indices are all loops, in their order.
+    /// Returns true if the indices are all loops, in order.
     pub(crate) fn is_identity(&self) -> bool {
         *self == Self::identity(self.loops)
     }
 
-    /// Returns the numbers of the loops that the indices are; `None` if an index is another
-    /// expression.
+    /// Returns the number of the loop that each index is; `None` if an index is another expression.
     pub(crate) fn selected(&self) -> Option<Vec<usize>> {
         let number = |index: &Affine| match *index {
             Affine::Loop(number) => Some(number),

@@ -1,10 +1,10 @@
-//! Attributes of operations: data where the lowering reads them again, else text.
+//! Attributes of operations: as data if the lowering reads them again, else as text.
 
 use super::affine::IndexMap;
 use super::types::{Float, Kind, Type};
 use std::fmt::{self, Display};
 
-/// How a loop of a structured operation runs.
+/// The iterator type of a loop of a structured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loop {
     Parallel,
@@ -14,11 +14,11 @@ pub(crate) enum Loop {
 /// An attribute. Its text is what MLIR's parser reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attribute {
-    /// What is written out.
+    /// The attribute's text.
     Text(String),
-    /// A constant of one element: its digits and its type. `false` and `true` need no type.
+    /// A constant of one element: its digits and its type, which `false` and `true` do not need.
     Scalar(String, Option<String>),
-    /// The index maps of a structured operation: those of its operands, the last of which it
+    /// The index maps of a structured operation's operands; the last is that of the operand it
     /// writes.
     Maps(Vec<IndexMap>),
     Loops(Vec<Loop>),
@@ -41,19 +41,19 @@ impl Display for Attribute {
     }
 }
 
-/// Returns items with commas between them.
+/// Joins items with commas.
 pub(super) fn list(items: impl IntoIterator<Item = impl Display>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")
 }
 
 impl Attribute {
-    /// What is written out.
+    /// Returns an attribute with this text.
     pub(crate) fn text(text: &str) -> Self {
         Attribute::Text(text.to_owned())
     }
 
-    /// The name of a function.
+    /// Returns a reference to the function with this name.
     pub(crate) fn symbol(name: &str) -> Self {
         Attribute::Text(format!("@{name}"))
     }
@@ -71,13 +71,12 @@ impl Attribute {
         Attribute::Text(format!("array<{type}{separator}{}>", list(values)))
     }
 
-    /// A constant of one element with these digits.
+    /// Returns a constant of one element with these digits.
     pub(crate) fn scalar(digits: impl Display, r#type: Type<'_>) -> Self {
         Attribute::Scalar(digits.to_string(), Some(r#type.to_string()))
     }
 
-    /// Returns the constant of one element as the constant of a vector, all of whose elements it
-    /// is.
+    /// Returns the constant of a vector all of whose elements are this constant of one element.
     pub(crate) fn splat(&self, vector: Type<'_>) -> Self {
         match self {
             Attribute::Scalar(digits, _) => Attribute::Text(format!("dense<{digits}> : {vector}")),
@@ -85,7 +84,7 @@ impl Attribute {
         }
     }
 
-    /// The low bits of an integer, as many as the type has, or an index.
+    /// Returns an integer, truncated to the bits of the type, or an index.
     pub(crate) fn integer(value: i64, r#type: Type<'_>) -> Self {
         match r#type.kind() {
             Kind::Integer(1) => Attribute::Scalar((value & 1 != 0).to_string(), None),
@@ -99,19 +98,19 @@ impl Attribute {
         }
     }
 
-    /// A float, which MLIR rounds to the type.
+    /// Returns a float, which MLIR rounds to the type.
     pub(crate) fn float(value: f64, r#type: Type<'_>) -> Self {
         let Kind::Float(float) = r#type.kind() else {
             unreachable!("a float of the type {type}", type = r#type);
         };
         if value.is_finite() {
-            // The shortest digits that mean this number and no other f64.
+            // The shortest digits that identify this f64.
             let text = format!("{value:e}");
             let (digits, exponent) = text.split_once('e').expect("a float without text");
             let point = if digits.contains('.') { "" } else { ".0" };
             return Self::scalar(format_args!("{digits}{point}e{exponent}"), r#type);
         }
-        // Only bits can say these.
+        // MLIR can express infinities and NaN only by their bits.
         let (infinity, nan, sign): (u64, u64, u64) = match float {
             Float::F16 => (0x7C00, 0x7E00, 0x8000),
             Float::Bf16 => (0x7F80, 0x7FC0, 0x8000),
@@ -156,7 +155,7 @@ mod tests {
         let _ = Attribute::float(1.0, Type::index(&Context::new()));
     }
 
-    /// MLIR wants a point in every float, and bits for what has no digits.
+    /// MLIR requires a point in every float, and bits for infinities and NaN.
     #[test]
     fn floats_are_exact() {
         let context = Context::new();

@@ -1,11 +1,10 @@
-//! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes
-//! part.
+//! MLIR that is built as data and written as text, in MLIR's generic form, without LLVM's
+//! libraries.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to the innermost
-//! [`Block`] that is open, and are never changed; a pass may replace some by others. The text is
-//! what IREE's compiler parses and verifies; [`verified`] verifies what text cannot say, that each
-//! operand is a value that is defined where it is used, and the types of the most frequent
-//! operations.
+//! Types and values are numbers of a [`Context`]. Operations are appended to the innermost open
+//! [`Block`] and never changed; a pass may replace some of them. IREE's compiler parses and
+//! verifies the text. [`verified`] checks the properties that text cannot express (each operand
+//! must be a value that is defined where it is used) and the types of the most frequent operations.
 
 mod affine;
 mod attributes;
@@ -31,11 +30,11 @@ use types::Kind;
 #[derive(Clone, Debug)]
 struct Definition {
     r#type: usize,
-    /// The operation that defines it; nothing for the argument of a block.
+    /// The operation that defines the value; `None` for the argument of a block.
     owner: Option<Rc<Head>>,
 }
 
-/// An operation but for its results and regions.
+/// An operation without its results and regions.
 #[derive(Debug)]
 pub(crate) struct Head {
     name: Name,
@@ -44,12 +43,12 @@ pub(crate) struct Head {
     attributes: Vec<(&'static str, Attribute)>,
 }
 
-/// What an operation stands for until the kernels are written.
+/// The meaning of an operation until the kernels are placed.
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
-    /// Itself.
+    /// An operation of MLIR, which stands for itself.
     Plain,
-    /// A reduction of rows that becomes a kernel of rotini.
+    /// A row reduction that becomes a kernel of rotini.
     Rows,
     /// The sums of a product that becomes a kernel of rotini.
     Product(Rc<Product>),
@@ -57,7 +56,7 @@ pub(crate) enum Role {
     Call(Rc<Callee>),
 }
 
-/// A kernel of rotini that is called.
+/// A kernel of rotini, as the target of a call.
 #[derive(Debug)]
 pub(crate) struct Callee {
     pub(crate) name: String,
@@ -76,13 +75,13 @@ pub(crate) struct Structure<'a> {
 }
 
 impl Structure<'_> {
-    /// Returns the numbers of the loops that the operands that it reads are indexed by; `None` if
-    /// an index is another expression.
+    /// Returns, for each operand that is read, the numbers of the loops that index it; `None` if an
+    /// index is another expression.
     pub(crate) fn selected(self) -> Option<Vec<Vec<usize>>> {
         self.read.iter().map(IndexMap::selected).collect()
     }
 
-    /// Whether a loop is a reduction.
+    /// Returns true if any loop is a reduction.
     pub(crate) fn reduces(self) -> bool {
         self.loops.contains(&Loop::Reduction)
     }
@@ -118,7 +117,7 @@ impl Head {
         }
     }
 
-    /// Returns the index maps of the operands; none if the operation has no maps.
+    /// Returns the index maps of the operands; empty if the operation has none.
     pub(crate) fn maps(&self) -> &[IndexMap] {
         match self.attribute("indexing_maps") {
             Some(Attribute::Maps(maps)) => maps,
@@ -133,7 +132,7 @@ impl Head {
 pub(crate) struct Context {
     types: RefCell<Vec<Kind>>,
     values: RefCell<Vec<Definition>>,
-    /// The innermost one last.
+    /// The open blocks, the innermost last.
     open: RefCell<Vec<Block>>,
 }
 
@@ -142,7 +141,7 @@ impl Context {
         Self::default()
     }
 
-    /// The value with a number.
+    /// Returns the value with this number.
     pub(crate) fn value(&self, id: usize) -> Value<'_> {
         Value::of(self, id)
     }
@@ -265,7 +264,7 @@ impl<'c> Value<'c> {
         self.context
     }
 
-    /// Its number in the context.
+    /// Returns the value's number in the context.
     pub(crate) fn id(self) -> usize {
         self.id
     }
@@ -276,7 +275,7 @@ impl<'c> Value<'c> {
         Type::of(self.context, id)
     }
 
-    /// The operation that it is the result of.
+    /// Returns the operation that this value is a result of; `None` for the argument of a block.
     pub(crate) fn owner(self) -> Option<Owner<'c>> {
         let values = self.context.values.borrow();
         let head = values.get(self.id)?.owner.clone()?;
@@ -308,7 +307,7 @@ impl<'c> Owner<'c> {
     }
 }
 
-/// An operation that is complete. Values are known by their numbers.
+/// A complete operation. It refers to values by their numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     head: Rc<Head>,
@@ -325,7 +324,7 @@ impl Deref for Operation {
 }
 
 impl Operation {
-    /// Creates an operation that redefines existing values: it replaces the operation that made
+    /// Creates an operation that redefines existing values: it replaces the operation that defined
     /// them.
     pub(crate) fn new(
         (name, role): (Name, Role),
@@ -353,7 +352,7 @@ impl Operation {
         &self.regions
     }
 
-    /// The operands of it and of all operations inside.
+    /// Returns the operands of this operation and of all operations in its regions.
     pub(crate) fn all_operands(&self) -> Vec<usize> {
         let inside = self.regions.iter().filter_map(Region::body);
         let inside = inside.flat_map(|(_, operations)| operations.iter().flat_map(Operation::all_operands));
@@ -361,14 +360,14 @@ impl Operation {
     }
 }
 
-/// Arguments and operations. Blocks have no names: none is branched to.
+/// Arguments and operations. Blocks have no names, since nothing branches to them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
     arguments: Vec<usize>,
     pub(crate) operations: Vec<Operation>,
 }
 
-/// What an operation encloses: one block, or nothing.
+/// A region of an operation: one block, or nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Region(Option<Block>);
 
@@ -378,7 +377,7 @@ impl Region {
         Self::default()
     }
 
-    /// The numbers of its block's arguments, and the operations; `None` without a block.
+    /// Returns the numbers of the block's arguments and its operations; `None` without a block.
     pub(crate) fn body(&self) -> Option<(&[usize], &[Operation])> {
         let block = self.0.as_ref()?;
         Some((&block.arguments, &block.operations))

@@ -1,4 +1,4 @@
-//! The operations that are emitted.
+//! The names of all operations that the emitter uses.
 
 use std::fmt;
 
@@ -145,7 +145,7 @@ names! {
 }
 
 impl Name {
-    /// Whether it is an operation of this dialect.
+    /// Returns true if the operation belongs to this dialect.
     pub(crate) fn is_of(self, dialect: &str) -> bool {
         self.text().split_once('.').is_some_and(|(own, _)| own == dialect)
     }

@@ -4,8 +4,8 @@ use super::attributes::list;
 use super::{Block, Context, Operation, Type, Value};
 use std::fmt::Write as _;
 
-/// Returns the text of a private function with this block, which is [verified](super::verified),
-/// as its body.
+/// Returns the text of a private function whose body is this block. The block must be
+/// [verified](super::verified).
 pub(crate) fn function_text<'c>(context: &'c Context, name: &str, results: &[Type<'c>], block: &Block) -> String {
     let mut printer = Printer::new(context);
     printer.write(format_args!("func.func private @{name}("));
@@ -18,7 +18,7 @@ pub(crate) fn function_text<'c>(context: &'c Context, name: &str, results: &[Typ
     printer.text
 }
 
-/// Returns the text of a block's operations, whose arguments have the names `%0`, `%1`, ….
+/// Returns the text of a block's operations; the block's arguments are named `%0`, `%1`, ….
 pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> String {
     let mut printer = Printer::new(context);
     for &id in &block.arguments {
@@ -32,7 +32,7 @@ pub(crate) fn body_text(context: &Context, block: &Block, depth: usize) -> Strin
 
 struct Printer<'c> {
     context: &'c Context,
-    /// The number in the text of each value so far.
+    /// The number that each value has in the text, as far as they are defined.
     names: Vec<usize>,
     next: usize,
     text: String,
@@ -49,7 +49,7 @@ impl<'c> Printer<'c> {
     }
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a `String` never fails.
         let _ = self.text.write_fmt(text);
     }
 
@@ -111,7 +111,7 @@ impl<'c> Printer<'c> {
         self.write(format_args!(" : ({operands}) -> ({results})\n"));
     }
 
-    /// Returns the inside of a region.
+    /// Writes the block of a region.
     fn block(&mut self, block: &Block, depth: usize) {
         self.text.push('\n');
         if !block.arguments.is_empty() {
@@ -133,7 +133,8 @@ mod tests {
     use crate::EmitError;
     use crate::mlir::{Attribute, Float, Name, verified};
 
-    /// One that is enclosed, and one that is used by what encloses it.
+    /// Tests a value that is used outside of the region that defines it, and one that is never
+    /// defined.
     #[test]
     fn what_is_used_is_defined_before() {
         let context = Context::new();

@@ -16,7 +16,7 @@ pub(crate) enum Float {
 }
 
 impl Float {
-    /// The float type as which FNUZ codes are multiplied; `None` for other types.
+    /// Returns the float type in which FNUZ codes are multiplied; `None` for other types.
     pub(crate) const fn of_fnuz(dtype: DataType) -> Option<Self> {
         match dtype {
             DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),
@@ -46,7 +46,8 @@ impl Float {
     }
 }
 
-/// What a type is. The element of a tensor, a vector or memory is a type of the same context.
+/// The structure of a type. The element of a tensor, vector or memref is a type of the same
+/// context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
@@ -60,7 +61,7 @@ pub(super) enum Kind {
         shape: Vec<i64>,
         element: usize,
     },
-    /// Memory, in an address space if it says one.
+    /// A memref, in an address space if there is one.
     Memory {
         shape: Vec<i64>,
         element: usize,
@@ -92,7 +93,7 @@ impl<'c> Type<'c> {
         Type { context, id }
     }
 
-    /// There is one number for each type of a context.
+    /// Returns the type of this kind. Equal types of a context share one number.
     fn new(context: &'c Context, kind: Kind) -> Self {
         let mut types = context.types.borrow_mut();
         let id = types.iter().position(|known| *known == kind).unwrap_or_else(|| {
@@ -106,7 +107,7 @@ impl<'c> Type<'c> {
         Self::new(context, Kind::Index)
     }
 
-    /// An integer of `bits` bits. The operations determine its signedness.
+    /// Returns the type of signless integers with this number of bits.
     pub(crate) fn integer(context: &'c Context, bits: u32) -> Self {
         Self::new(context, Kind::Integer(bits))
     }
@@ -115,14 +116,14 @@ impl<'c> Type<'c> {
         Self::new(context, Kind::Float(float))
     }
 
-    /// A tensor of this type's elements.
+    /// Returns the type of a tensor with elements of this type.
     pub(crate) fn tensor(self, shape: &[i64]) -> Self {
         assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
         Self::new(self.context, Kind::Tensor { shape, element })
     }
 
-    /// A vector of this type's elements.
+    /// Returns the type of a vector with elements of this type.
     pub(crate) fn vector(self, shape: &[i64]) -> Self {
         assert!(
             shape.iter().all(|&extent| extent >= 1),
@@ -132,14 +133,14 @@ impl<'c> Type<'c> {
         Self::new(self.context, Kind::Vector { shape, element })
     }
 
-    /// Memory with this type's elements.
+    /// Returns the type of a memref with elements of this type.
     pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Self {
         assert!(shape.iter().all(|&extent| extent >= 0), "a negative extent: {shape:?}");
         let (shape, element) = (shape.to_vec(), self.id);
         Self::new(self.context, Kind::Memory { shape, element, space })
     }
 
-    /// Returns a vector's extents and its element; `None` for another type.
+    /// Returns a vector's extents and element type; `None` for another type.
     pub(crate) fn if_vector(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
             Kind::Vector { shape, element } => Some((shape, Type::of(self.context, element))),
@@ -147,12 +148,12 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// Returns a vector's extents and its element.
+    /// Returns a vector's extents and element type.
     pub(crate) fn as_vector(self) -> (Vec<i64>, Self) {
         self.if_vector().unwrap_or_else(|| unreachable!("{self} is no vector"))
     }
 
-    /// Returns the type of memory's elements.
+    /// Returns the element type of a memref.
     pub(crate) fn memory_element(self) -> Self {
         match self.kind() {
             Kind::Memory { element, .. } => Type::of(self.context, element),
@@ -160,7 +161,7 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// The bits of a number.
+    /// Returns the number of bits of an integer or float type; `None` for another type.
     pub(crate) fn bits(self) -> Option<u32> {
         match self.kind() {
             Kind::Integer(bits) => Some(bits),
@@ -169,7 +170,7 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// The extents; none of a scalar.
+    /// Returns the extents; empty for a scalar.
     pub(super) fn shape(self) -> Vec<i64> {
         match self.kind() {
             Kind::Tensor { shape, .. } | Kind::Vector { shape, .. } | Kind::Memory { shape, .. } => shape,
@@ -177,7 +178,7 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// Whether it is the type of a comparison of values of this type.
+    /// Returns true if this is the result type of a comparison of values of the type `compared`.
     pub(super) fn is_truth_of(self, compared: Self) -> bool {
         let truth = Self::integer(self.context, 1);
         match compared.if_vector() {
@@ -194,7 +195,7 @@ impl<'c> Type<'c> {
         self.context.types.borrow()[self.id].clone()
     }
 
-    /// Whether it is a float, or a vector or tensor of floats.
+    /// Returns true for a float type, and for a vector or tensor of floats.
     pub(crate) fn has_floats(self) -> bool {
         match self.kind() {
             Kind::Float(_) => true,
@@ -207,7 +208,7 @@ impl<'c> Type<'c> {
         matches!(self.kind(), Kind::Integer(_))
     }
 
-    /// Returns a tensor's extents and its element; `None` for another type.
+    /// Returns a tensor's extents and element type; `None` for another type.
     pub(crate) fn if_tensor(self) -> Option<(Vec<i64>, Self)> {
         match self.kind() {
             Kind::Tensor { shape, element } => Some((shape, Type::of(self.context, element))),
@@ -215,7 +216,7 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// Returns a tensor's extents and its element.
+    /// Returns a tensor's extents and element type.
     pub(crate) fn as_tensor(self) -> (Vec<i64>, Self) {
         self.if_tensor().unwrap_or_else(|| unreachable!("{self} is no tensor"))
     }

@@ -1,15 +1,15 @@
-//! Verifies what the text of operations cannot say, and what IREE's compiler would refuse long
-//! after.
+//! Verifies properties that the text of operations cannot express, or that IREE's compiler would
+//! reject only much later.
 
 use super::{Block, Context, Name, Operation, Type, Value};
 use crate::EmitError;
 
-/// Verifies a block that uses no values of others: each operand is defined where it is used, and
-/// the types of the most frequent operations fit.
+/// Verifies a block that uses no values from outside: each operand must be defined where it is
+/// used, and the types of the most frequent operations must fit.
 ///
 /// # Errors
 ///
-/// [`EmitError::InvalidIr`] says what is wrong: a defect of the lowering.
+/// [`EmitError::InvalidIr`] describes a defect of the lowering.
 pub(crate) fn verified(context: &Context, block: &Block) -> Result<(), EmitError> {
     let mut verifier = Verifier {
         context,
@@ -21,12 +21,12 @@ pub(crate) fn verified(context: &Context, block: &Block) -> Result<(), EmitError
 
 struct Verifier<'c> {
     context: &'c Context,
-    /// For each value, whether it is defined where the verifier is.
+    /// For each value, whether it is defined at the current operation.
     is_defined: Vec<bool>,
 }
 
 impl<'c> Verifier<'c> {
-    /// Verifies a block. Its values are none outside.
+    /// Verifies a block, whose values are not visible outside of it.
     fn block(&mut self, block: &Block) -> Result<(), String> {
         for &id in &block.arguments {
             self.is_defined[id] = true;
@@ -58,7 +58,7 @@ impl<'c> Verifier<'c> {
                 return refused("its body yields other types than it has");
             }
         }
-        // Not before: what is inside may not use them.
+        // Only now: the operation's own regions may not use its results.
         for &id in operation.results() {
             self.is_defined[id] = true;
         }
@@ -70,7 +70,7 @@ impl<'c> Verifier<'c> {
     }
 }
 
-/// Whether an operation may have these types, as far as its name is known here.
+/// Returns true if an operation may have these types, as far as its name is known here.
 fn fits(operation: &Operation, operands: &[Type<'_>], results: &[Type<'_>]) -> bool {
     match (operation.name(), operands, results) {
         (Name::ArithConstant, [], [_]) => true,
@@ -86,7 +86,7 @@ fn fits(operation: &Operation, operands: &[Type<'_>], results: &[Type<'_>]) -> b
     }
 }
 
-/// Conversions between types of one shape.
+/// Conversions, which keep the shape and may change the element type.
 const CONVERSIONS: [Name; 12] = [
     Name::ArithBitcast,
     Name::ArithExtf,
@@ -102,7 +102,7 @@ const CONVERSIONS: [Name; 12] = [
     Name::ArithUitofp,
 ];
 
-/// Whether the operands and the result of an operation have one type.
+/// Returns true if all operands and the result of an operation have the same type.
 fn is_elementwise(name: Name) -> bool {
     let is_math = name.is_of("arith") || name.is_of("math") || name == Name::VectorFma;
     is_math && !matches!(name, Name::MathLdexp | Name::MathFpowi | Name::MathIsnan)

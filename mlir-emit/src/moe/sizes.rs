@@ -1,15 +1,17 @@
-//! How many rows, tiles and matrices a grouped matmul has.
+//! The numbers of rows, tiles and matrices of a grouped matmul.
 
 use crate::quirks::Quirks;
 use rotini_graph::{MoeGroupedMatmul, MoeGroupedMatmulBwd, NormalGraph, TensorId};
 
-/// Rows of the smallest tile: those of a matrix instruction.
+/// Rows of the smallest tile: the rows of a matrix instruction.
 const LEAST_TILE: i64 = 16;
 
-/// Rows of the largest tile forward: more would leave more of them empty, and are no faster.
+/// Rows of the largest tile of the forward pass: larger tiles would have more unused rows, and are
+/// no faster.
 const LARGEST_TILE: i64 = 128;
 
-/// The same backward, where each tile's product is stored before it is added.
+/// Rows of the largest tile of the backward pass, where each tile's product is stored before the
+/// products are added.
 const LARGEST_TILE_BACKWARD: i64 = 512;
 
 /// The sizes of a grouped matmul.
@@ -58,10 +60,11 @@ impl Sizes {
         quirks: Quirks,
     ) -> Option<Self> {
         let groups = *graph.tensor(offset)?.dims.first()?;
-        // As many rows as a group has on average.
+        // The average number of rows of a group.
         let average = rows.checked_div(groups)?.clamp(LEAST_TILE, largest);
         let tile = i64::try_from(u64::try_from(average).ok()?.next_power_of_two()).ok()?;
-        // Each group that is not empty begins a tile with one row, the others fill tiles.
+        // Each non-empty group begins one tile with its first row; at worst, the remaining rows
+        // fill whole tiles.
         let begun = groups.min(rows);
         Some(Sizes {
             groups,
@@ -75,7 +78,7 @@ impl Sizes {
         })
     }
 
-    /// Rows of all tiles.
+    /// Returns the number of rows of all tiles.
     pub(super) fn tile_rows(&self) -> Option<i64> {
         self.tiles.checked_mul(self.tile)
     }
@@ -85,8 +88,7 @@ impl Sizes {
             let elements = self.tiles.checked_mul(rows)?.checked_mul(columns)?;
             u64::try_from(elements).ok()
         };
-        // Lists with an element for each group, each tile, each row of a tile and each row of the
-        // output.
+        // Lists with one element per group, per tile, per row of a tile and per row of the output.
         let lists = u64::try_from(self.groups.checked_add(self.tiles)?.checked_add(self.rows)?).ok()?;
         of_tiles(self.tile, self.inner)?
             .checked_add(of_tiles(self.inner, self.columns)?)?

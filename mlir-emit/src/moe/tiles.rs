@@ -1,4 +1,4 @@
-//! Arranges rows in tiles of one expert each: which rows a tile has, and which matrix.
+//! Arranges rows in tiles, each with the rows of one expert, and selects each tile's matrix.
 
 use super::sizes::Sizes;
 use crate::counts::exactly;
@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use rotini_graph::{DataType, TensorId};
 
-/// Indices and i32, inside the body of a structured operation.
+/// Arithmetic with indices and i32, inside the body of a structured operation.
 #[derive(Clone, Copy)]
 pub(super) struct Body<'c>(pub(super) Emitter<'c>);
 
@@ -37,15 +37,15 @@ impl<'c> Body<'c> {
         self.0.compare_integers(predicate, x, y)
     }
 
-    /// An element of a list of i32.
+    /// Loads an element of a list of i32.
     pub(super) fn entry(&self, list: Ssa<'c>, position: Ssa<'c>) -> Scalar<'c> {
         self.0.extract(list, &[position], DataType::I32)
     }
 }
 
-/// A list of i32 with as many elements as `count`: each is a reduction over the list `over` that
-/// begins with `start`. `body` gets the element's own position, a position in `over`, the element
-/// there and the value so far.
+/// Returns a list of `count` elements of type i32, each of which is a reduction over the list
+/// `over` that begins with `start`. `body` gets the element's own position and the position in
+/// `over`, the element of `over`, and the value so far.
 pub(super) fn combine<'c>(
     at: &Emitter<'c>,
     count: i64,
@@ -66,11 +66,11 @@ pub(super) fn combine<'c>(
     })
 }
 
-/// Where rows lie.
+/// The arrangement of the rows in tiles.
 pub(super) struct Tiles<'l, 'g, 'c> {
     pub(super) lowering: &'l Lowering<'g, 'c>,
     pub(super) sizes: Sizes,
-    /// The first row of each group: rising, and none behind the last row.
+    /// The first row of each group: ascending, and not above the number of rows.
     pub(super) starts: Ssa<'c>,
     /// The first tile of each group.
     pub(super) tiles: Ssa<'c>,
@@ -109,7 +109,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         }
     }
 
-    /// For each of `count` positions, the number of elements of the ascending list that are not
+    /// Returns, for each of `count` positions, how many elements of the ascending list are not
     /// above it.
     pub(super) fn not_above(&self, count: i64, list: Ssa<'c>) -> Ssa<'c> {
         combine(
@@ -125,12 +125,12 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         )
     }
 
-    /// Where a group's rows end.
+    /// Returns the end of a group's rows, exclusive.
     pub(super) fn end(&self, body: &Body<'c>, group: Ssa<'c>) -> Scalar<'c> {
         self.next(body, self.starts, group, body.number(self.sizes.rows))
     }
 
-    /// The next group's entry, or what comes after the last one's.
+    /// Returns the next group's entry of a list, or `last` after the last group.
     pub(super) fn next(&self, body: &Body<'c>, list: Ssa<'c>, group: Ssa<'c>, last: Ssa<'c>) -> Scalar<'c> {
         let last_group = body.index(self.sizes.groups - 1);
         let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
@@ -139,8 +139,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         is_last.select(last, entry)
     }
 
-    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
-    /// Rows are looked up in `index` if there is one.
+    /// Returns, for each row of each tile, the number of the row of the input that it takes, which
+    /// has `tokens` rows; -1 for none. If there is an `index`, the number is looked up in it.
     pub(super) fn sources(&self, groups: Ssa<'c>, index: Option<Ssa<'c>>, tokens: i64) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, || {
@@ -153,7 +153,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
             let rows_before = rows_before + body.as_number(within);
             let start = body.entry(self.starts, group);
             let row = start + rows_before;
-            // In tiles beyond the last group's the row's number may be more than an i32 has.
+            // In tiles beyond those of the last group, the row's number may overflow an i32, so the
+            // rows within the group are compared instead.
             let rows = self.end(&body, group) - start;
             let mut is_there = body.compare(I::Less, rows_before, rows);
             let source = match index {
@@ -171,8 +172,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         })
     }
 
-    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is
-    /// none.
+    /// Gathers the rows of a tensor (1, rows, columns) into tiles (tile, row, column); rows without
+    /// a source are zero.
     pub(super) fn rows(&self, tensor: &Ordered<'c>, sources: Ssa<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
@@ -191,7 +192,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         Ordered::new(at.barrier(ssa), vec![0, 1, 2], tensor.dtype, dims)
     }
 
-    /// The number of each tile's matrix, below `experts`.
+    /// Returns the number of each tile's matrix, below `experts`.
     pub(super) fn experts(&self, groups: Ssa<'c>, experts: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, || {
@@ -201,7 +202,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         })
     }
 
-    /// The matrix of each tile.
+    /// Gathers the matrix of each tile.
     pub(super) fn matrices(&self, chosen: Ssa<'c>, weight: &Ordered<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let weight = match weight.order.first() {
@@ -213,7 +214,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let init = at.empty(&extents(&dims, &weight.order), weight.dtype);
         let ty = at.tensor_type(&extents(&dims, &weight.order), weight.dtype);
         let along = [("dimension_map", at.i64_array(&[0]))];
-        // The compiler fuses this operation into a matmul, unlike a separate loop.
+        // The compiler fuses this operation into a matmul; it would not fuse a separate loop.
         let ssa = first(at.op(
             Name::IreeLinalgExtGather,
             &[weight.ssa, chosen, init],
@@ -228,8 +229,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         Ordered::new(ssa, weight.order, weight.dtype, dims)
     }
 
-    /// For each row of the output, the row of the tiles (counted through all of them) that it is;
-    /// -1 for none. `taken` has the routed row of each row of the output, if that is not itself.
+    /// Returns, for each row of the output, the row that it reads, counted through all tiles; -1
+    /// for none. `taken` has the routed row of each row of the output, if they differ.
     pub(super) fn slots(&self, taken: Option<Ssa<'c>>) -> Ssa<'c> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         let begun = self.not_above(sizes.rows, self.starts);
@@ -251,8 +252,8 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         })
     }
 
-    /// The routed row that each row of the output takes: the last one that is routed there; -1 for
-    /// none.
+    /// Returns the routed row that each row of the output takes: the last one that is routed to it;
+    /// -1 for none.
     pub(super) fn taken(&self, index: Ssa<'c>, ks: Ssa<'c>, top_k: i64) -> Ssa<'c> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
@@ -272,21 +273,21 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     }
 }
 
-/// As many tiles as these rows need.
+/// Returns the number of tiles that the rows from `start` to `end` need.
 pub(super) fn tiles_of<'c>(body: &Body<'c>, start: Ssa<'c>, end: Ssa<'c>, tile: i64) -> Scalar<'c> {
     let rows = end - start;
     let rounded = rows + body.number(tile - 1);
     rounded.divui(body.number(tile))
 }
 
-/// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
-/// there.
+/// Returns the group of a tile. `groups` has, for each tile, the number of groups that begin at it
+/// or before.
 pub(super) fn group<'c>(body: &Body<'c>, groups: Ssa<'c>, tile: Ssa<'c>) -> Scalar<'c> {
     let begun = body.entry(groups, tile).maxsi(body.number(1));
     body.as_index(begun - body.number(1))
 }
 
-/// A tensor of i32 with one axis that is not 1 as a list.
+/// Returns a tensor of i32 as a list; at most one of its extents is not 1.
 pub(super) fn list<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ssa<'c> {
     let at = lowering.emitter();
     let value = lowering.value(id).clone();

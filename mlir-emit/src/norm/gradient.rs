@@ -15,18 +15,18 @@ pub(super) struct Gradients {
     pub(super) dbias: Option<TensorId>,
 }
 
-/// What the gradients are computed from, at one position.
+/// The operands of the gradients, at one position.
 pub(super) struct Parts<'c> {
     pub(super) dy: Ssa<'c>,
-    /// dy scale.
+    /// dy · scale.
     pub(super) scaled: Ssa<'c>,
-    /// x̂.
+    /// x̂, the normalized x.
     pub(super) normal: Ssa<'c>,
     pub(super) inverse: Ssa<'c>,
 }
 
 impl<'c> Parts<'c> {
-    /// From dy, x, scale, the inverse and the mean, if there is one.
+    /// Computes the parts from dy, x, scale, the inverse deviation and the mean, if there is one.
     pub(super) fn new(elements: &[Ssa<'c>]) -> Self {
         let (&[dy, x, scale, inverse], mean) = elements.split_first_chunk().expect(MISSING);
         Parts {
@@ -38,7 +38,7 @@ impl<'c> Parts<'c> {
     }
 }
 
-/// The gradients, with the statistics along `axes`.
+/// Appends the gradients; `axes` are those of the statistics.
 pub(super) fn differentiate<'c>(
     lowering: &mut Lowering<'_, 'c>,
     gradients: &Gradients,
@@ -88,7 +88,7 @@ pub(super) fn differentiate<'c>(
     save_sums(lowering, gradients.dbias, &dbias, compute)
 }
 
-/// The axes that scale lacks, which need not be those of the statistics.
+/// Returns the axes of x that scale lacks, which may differ from those of the statistics.
 pub(super) fn lacking(x: &[i64], scale: &[i64]) -> Vec<usize> {
     let missing = x.len().saturating_sub(scale.len());
     let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| scale.get(axis)).copied();

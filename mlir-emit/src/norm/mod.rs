@@ -1,16 +1,17 @@
 //! Normalizations: statistics along axes, and the results computed from them.
 //!
-//! All of them are one scheme. x is centred by its mean (not in RMSNorm) and divided by its
+//! All of them follow one scheme. x is centred by its mean (not in RMSNorm) and divided by its
 //! deviation, both taken along some axes; scale and bias are broadcast over the result. The
-//! gradients follow the same scheme backwards:
+//! gradients apply the same scheme backwards:
 //!
 //! ```text
 //! x̂ = (x - mean) inverse                       dbias  = Σ dy
 //! y = scale x̂ + bias                           dscale = Σ dy x̂
-//! g = dy scale                                 dx     = inverse (g - avg g - x̂ avg(g x̂))      (RMSNorm: without avg g)
+//! g = dy scale                                 dx     = inverse (g - avg g - x̂ avg(g x̂))
 //! ```
 //!
-//! where avg is along the axes of the statistics, and Σ along those that scale lacks.
+//! where avg is taken along the axes of the statistics, and Σ along the axes that scale lacks. In
+//! RMSNorm, dx has no term avg g.
 
 mod gradient;
 mod statistics;
@@ -31,7 +32,7 @@ use statistics::{
     matching, normalize, save, save_sums, single, statistic, trailing, values,
 };
 
-/// Says whether a normalization of `x` can be lowered.
+/// Checks whether a normalization of `x` can be lowered.
 pub(crate) fn check(
     graph: &NormalGraph,
     compute: DataType,
@@ -92,8 +93,8 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
     };
     let momentum = single(lowering, momentum);
     let elements = count(&x.dims, &axes) as f64;
-    // The unbiased variance of the batch as a sample. A single element has none, and keeps the
-    // biased one.
+    // The running variance uses the unbiased variance of the batch. A single element has no
+    // unbiased variance, and keeps the biased one.
     let unbiased = if elements > 1.0 {
         elements / (elements - 1.0)
     } else {

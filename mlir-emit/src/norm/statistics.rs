@@ -1,4 +1,4 @@
-//! Means, deviations and normal elements, which normalizations and their gradients have in common.
+//! Means, deviations and normalized elements, shared by normalizations and their gradients.
 
 use crate::convert::compute_type;
 use crate::counts::exactly;
@@ -10,18 +10,18 @@ use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 
-/// The epsilon with which hipDNN's references compute statistics that a backward pass is not given,
-/// where the schema names no epsilon or the graph has none (`CpuFpReferenceBatchnorm.hpp`).
+/// The epsilon with which hipDNN's references compute the statistics of a backward pass that gets
+/// none, if the schema has no epsilon or the graph leaves it out (`CpuFpReferenceBatchnorm.hpp`).
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.
 pub(super) struct Statistics<'c> {
     pub(super) mean: Option<Value<'c>>,
-    /// 1 / √(variance + ε), or of the mean of squares.
+    /// 1 / √(variance + ε); in RMSNorm 1 / √(mean of squares + ε).
     pub(super) inverse: Value<'c>,
 }
 
-/// Every axis but the channels': N and the spatial ones.
+/// Returns every axis but that of the channels: the batch and spatial axes.
 pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
     (0..dims.len()).filter(|&axis| axis != 1).collect()
 }
@@ -34,7 +34,7 @@ pub(super) fn trailing(dims: &[i64], count: i64) -> Vec<usize> {
     (first.expect("more normalized axes than axes")..dims.len()).collect()
 }
 
-/// The axes that an RMSNorm's scale says are normalized.
+/// Returns the axes that an RMSNorm normalizes, which the shape of its scale determines.
 pub(super) fn matching(x: &[i64], scale: &[i64]) -> Vec<usize> {
     let first = rms_normalized_axis(x, scale).expect("a scale that does not fit");
     (first..x.len()).collect()
@@ -51,7 +51,7 @@ pub(super) fn values<'c, const N: usize>(lowering: &Lowering<'_, 'c>, ids: [Tens
     values.try_into().expect(MISSING)
 }
 
-/// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
+/// Returns values with one element per channel, reshaped to the rank of x.
 pub(super) fn channels<'c, const N: usize>(
     lowering: &Lowering<'_, 'c>,
     x: &Value<'c>,
@@ -66,12 +66,12 @@ pub(super) fn channels<'c, const N: usize>(
     values.try_into().expect(MISSING)
 }
 
-/// One element, whatever its tensor's rank.
+/// Returns a value with one element, reshaped to rank 1.
 pub(super) fn single<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Value<'c> {
     lowering.value(id).clone().with_dims(&lowering.emitter(), &[1])
 }
 
-/// A statistic of x along axes, whose tensor may end before them.
+/// Returns a statistic of x along axes, reshaped to the rank of x; its tensor may lack those axes.
 pub(super) fn statistic<'c>(lowering: &Lowering<'_, 'c>, x: &Value<'c>, id: TensorId, axes: &[usize]) -> Value<'c> {
     let dims: Vec<i64> = x
         .dims
@@ -82,13 +82,13 @@ pub(super) fn statistic<'c>(lowering: &Lowering<'_, 'c>, x: &Value<'c>, id: Tens
     lowering.value(id).clone().with_dims(&lowering.emitter(), &dims)
 }
 
-/// The statistics, and the variance that the deviation was computed from.
+/// Computed statistics, and the variance that the deviation was computed from.
 pub(super) struct Found<'c> {
     pub(super) statistics: Statistics<'c>,
     pub(super) variance: Open<'c>,
 }
 
-/// Finds the statistics of x along axes.
+/// Computes the statistics of x along axes.
 pub(super) fn find<'c>(
     lowering: &Lowering<'_, 'c>,
     x: &Value<'c>,
@@ -98,7 +98,7 @@ pub(super) fn find<'c>(
 ) -> Found<'c> {
     let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements));
     let mean = mean.closed(&lowering.emitter());
-    // The variance around the mean: of all elements, not of a sample.
+    // The biased variance: the average over all elements.
     let variance = average(lowering, &[x, &mean], axes, compute, |_, elements| {
         let [x, mean] = exactly(elements);
         let distance = x - mean;
@@ -113,8 +113,8 @@ pub(super) fn find<'c>(
     }
 }
 
-/// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
-/// may be computed from the average before it is broadcast along the axes again.
+/// Returns the average along `axes` of the results of `body`. The first operand has all axes.
+/// Further values may be computed from the average before it is broadcast along the axes again.
 pub(super) fn average<'c>(
     lowering: &Lowering<'_, 'c>,
     operands: &[&Value<'c>],
@@ -147,7 +147,7 @@ pub(super) fn sum<'c>(
     lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
-/// A step without reduction on a value that lacks the reduced axes. The result lacks them too.
+/// Appends an elementwise operation on a value that lacks the reduced axes; so does the result.
 pub(super) fn elementwise<'c>(
     lowering: &Lowering<'_, 'c>,
     operands: &[&Value<'c>],
@@ -167,7 +167,7 @@ pub(super) fn elementwise<'c>(
     Value::of(lowering.map(operands, &shape, compute, body))
 }
 
-/// 1 / √(value + ε).
+/// Returns 1 / √(value + ε).
 pub(super) fn inverse<'c>(
     lowering: &Lowering<'_, 'c>,
     value: &Open<'c>,
@@ -185,7 +185,7 @@ pub(super) fn inverse<'c>(
     .closed(&lowering.emitter())
 }
 
-/// Returns saved statistics, or computes them again.
+/// Returns the saved statistics, or computes them again if either is missing.
 pub(super) fn given_or_found<'c>(
     lowering: &Lowering<'_, 'c>,
     x: &Value<'c>,
@@ -212,7 +212,7 @@ pub(super) fn given_or_found<'c>(
     find(lowering, x, &epsilon, axes, compute).statistics
 }
 
-/// y = scale x̂ + bias.
+/// Defines y = scale x̂ + bias.
 pub(super) fn normalize<'c>(
     lowering: &mut Lowering<'_, 'c>,
     y: TensorId,
@@ -239,7 +239,7 @@ pub(super) fn normalize<'c>(
     })
 }
 
-/// x̂.
+/// Returns x̂, the normalized x.
 pub(super) fn normal<'c>(x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) -> Scalar<'c> {
     let centred = match mean {
         Some(mean) => x - mean,
@@ -248,7 +248,8 @@ pub(super) fn normal<'c>(x: Ssa<'c>, mean: Option<Ssa<'c>>, inverse: Ssa<'c>) ->
     centred * inverse
 }
 
-/// Saves sums, or values computed from them. What reads them may have the axes that are summed.
+/// Saves sums, or values computed from them. If the reduction carries its own schedule, readers in
+/// the graph are kept apart from it, since they may have the reduced axes.
 pub(super) fn save_sums<'c>(lowering: &mut Lowering<'_, 'c>, id: Option<TensorId>, sums: &Open<'c>, compute: DataType) {
     save(lowering, id, Some(&sums.value), compute);
     match id {

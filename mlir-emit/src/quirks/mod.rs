@@ -1,10 +1,10 @@
 //! Defects of the compiler that the lowering avoids.
 //!
-//! `register` describes each as data: where it was seen, what goes wrong, which case guards it.
-//! [`legalise`](crate::legalise) has the forms that avoid them, and asks [`Quirks::avoids`]. All
-//! are avoided, with one exception: a test turns each off alone and demands that its guard then
-//! fails (`tests/tests/emulated/quirks.rs`). If a guard passes without its quirk, delete the quirk
-//! and the form that avoids it.
+//! `register` describes each as data: where it was seen, what goes wrong, and which case guards it.
+//! [`legalise`](crate::legalise) has the forms that avoid the defects, and asks [`Quirks::avoids`].
+//! All of them are always avoided, except in a test that turns each off alone and demands that its
+//! guard then fails (`tests/tests/emulated/quirks.rs`). If a guard passes without its quirk, delete
+//! the quirk and the form that avoids it.
 
 mod register;
 
@@ -12,10 +12,10 @@ pub use register::REGISTER;
 
 use crate::target::Target;
 
-/// Declares the quirks, so that each is in [`Quirk::ALL`].
+/// Declares the quirks, and lists all of them in [`Quirk::ALL`].
 macro_rules! quirks {
     ($($name:ident),* $(,)?) => {
-        /// A defect that is avoided. [`REGISTER`] says what each is.
+        /// A defect that is avoided. [`REGISTER`] describes each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "the register describes them")]
         pub enum Quirk { $($name),* }
@@ -84,10 +84,10 @@ quirks! {
     CudaMatmuls,
 }
 
-/// What kernels run on.
+/// The kind of device that kernels run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Processors.
+    /// CPUs.
     Cpu,
     /// AMD GPUs.
     Amd,
@@ -106,7 +106,7 @@ impl Backend {
         }
     }
 
-    /// The name that documents use.
+    /// Returns the name that documents use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -117,21 +117,21 @@ impl Backend {
     }
 }
 
-/// What happens where a quirk is not avoided.
+/// The effect of a quirk that is not avoided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Wrong results.
     Wrong,
-    /// The compiler ends without an answer.
+    /// The compiler crashes.
     Crash,
-    /// The compiler rejects its own code, or does not link it.
+    /// The compiler rejects its own intermediate code, or cannot link the result.
     Rejected,
     /// The compiler takes hours, or its code is many times slower.
     Slow,
 }
 
 impl Effect {
-    /// The name that documents use.
+    /// Returns the name that documents use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl Effect {
     }
 }
 
-/// What shows that a quirk is there still.
+/// The test that shows whether a quirk still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// A case of the conformance suite fails on this backend without the quirk.
@@ -151,35 +151,35 @@ pub enum Guard {
     /// A case of the conformance suite does not compile for this backend without the quirk, with
     /// these flags added. No device is needed.
     Compiled(Backend, &'static str, &'static [&'static str]),
-    /// Nothing that runs on the machines of the tests: why.
+    /// No test on the machines of the project shows it, for this reason.
     None(&'static str),
 }
 
-/// All that is known of a quirk.
+/// Everything that is known about a quirk.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Which one.
+    /// The quirk.
     pub quirk: Quirk,
-    /// Where it is avoided.
+    /// The backends on which it is avoided.
     pub backends: &'static [Backend],
-    /// The compiler's versions that have it.
+    /// The versions of IREE in which it was seen.
     pub seen_on: &'static [&'static str],
-    /// What happens.
+    /// The effect if it is not avoided.
     pub effect: Effect,
-    /// What the compiler does, and where.
+    /// The defect: what the compiler does, and in which situation.
     pub what: &'static str,
-    /// What the lowering does instead.
+    /// What the lowering does to avoid it.
     pub instead: &'static str,
-    /// What that costs at run time, if anything.
+    /// The cost at run time, if any.
     pub costs: Option<&'static str>,
-    /// What shows it.
+    /// The test that shows the defect.
     pub guard: Guard,
-    /// Where it was reported.
+    /// The report to the compiler's authors, if there is one.
     pub upstream: Option<&'static str>,
 }
 
 impl Quirk {
-    /// Its entry in the register.
+    /// Returns the quirk's entry in the register.
     #[must_use]
     pub fn description(self) -> Option<&'static Description> {
         REGISTER.iter().find(|description| description.quirk == self)
@@ -195,10 +195,10 @@ impl Quirk {
 pub struct Quirks(u64);
 
 impl Quirks {
-    /// Every quirk of any target.
+    /// Every quirk of every target.
     pub(crate) const ALL: Quirks = Quirks(u64::MAX);
 
-    /// All that a target has.
+    /// Returns all quirks of a target.
     #[must_use]
     pub fn of(target: &Target) -> Self {
         let backend = Backend::of(target);
@@ -207,20 +207,20 @@ impl Quirks {
         Quirks(bits.fold(0, |all, bit| all | bit))
     }
 
-    /// The same but one, for the test that shows what it does.
+    /// Returns these quirks without one of them, for the test that shows its effect.
     #[must_use]
     pub const fn without(self, quirk: Quirk) -> Self {
         Quirks(self.0 & !quirk.bit())
     }
 
-    /// Whether the lowering works around it.
+    /// Returns true if the lowering avoids this quirk.
     #[must_use]
     pub const fn avoids(self, quirk: Quirk) -> bool {
         self.0 & quirk.bit() != 0
     }
 }
 
-/// `docs/quirks.md`: what the register says, one row a quirk.
+/// Returns the text of `docs/quirks.md`: the register, as one row per quirk.
 #[must_use]
 pub fn document() -> String {
     let mut text = String::from(HEAD);
@@ -250,7 +250,7 @@ pub fn document() -> String {
     text
 }
 
-/// What comes before the rows.
+/// The text before the rows.
 const HEAD: &str = "# Quirks of the compiler\n\n\
     For those who work on the lowering, or move to another version of IREE. A quirk is a defect of the compiler that the lowering avoids. \
     Those of AMD GPUs were seen on the emulated MI300 or in its compiler, those of NVIDIA GPUs on an H100 or H200. \

@@ -1,4 +1,4 @@
-//! The register: what is known of each quirk.
+//! The register: a description of each quirk.
 
 mod common;
 mod flags;
@@ -11,7 +11,7 @@ use common::UNREPORTED;
 /// Every quirk, in the order of [`Quirk::ALL`].
 pub const REGISTER: &[Description] = &joined::<{ Quirk::ALL.len() }>([products::PRODUCTS, steps::STEPS, flags::FLAGS]);
 
-/// The entries of all parts, in their order.
+/// Concatenates the entries of all parts.
 #[expect(clippy::indexing_slicing, reason = "while the crate is compiled, which ends it")]
 const fn joined<const ALL: usize>(parts: [&[Description]; 3]) -> [Description; ALL] {
     let mut all = [UNREPORTED; ALL];

@@ -1,4 +1,4 @@
-//! Max pooling on CPUs by a kernel that rotini writes.
+//! Max pooling on CPUs by one of rotini's kernels.
 
 use super::Pooling;
 use crate::kernel::{CpuKernel, Pool};
@@ -6,7 +6,7 @@ use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
 impl<'c> Pooling<'_, '_, 'c> {
-    /// Returns the maximum of each window from the CPU kernel, or `None` if it does not fit.
+    /// Returns the maximum of each window, computed by the CPU kernel; `None` if it does not fit.
     pub(super) fn cpu_maximum(&self) -> Option<Ordered<'c>> {
         let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
         let of = &self.windows;

@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::windows::{Axis, Fold, Windows, divisor};
 use rotini_graph::{DataType, NormalGraph, ResampleBwd};
 
-/// Says whether the gradient can be lowered.
+/// Checks whether the gradient can be lowered.
 pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &ResampleBwd) -> Result<(), Unsupported> {
     let compute = check_compute(graph, compute, &[op.dy])?;
     if compute.is_integer() {
@@ -19,8 +19,8 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
     check_window(&op.window)
 }
 
-/// Lowers the gradient: each element of dx is the sum over the windows that reach it. These windows
-/// are few and neighbours.
+/// Lowers the gradient: each element of dx is the sum over the windows that reach it, which are few
+/// and adjacent.
 pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleBwd) {
     let compute = checked_compute_type(compute);
     let (dy, dx) = (lowering.settled(op.dy), lowering.tensor(op.dx));
@@ -43,7 +43,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         let mut indices = vec![places.along(0), places.along(1)];
         for (spatial, axis) in axes.iter().enumerate() {
             let (place, step) = (places.along(spatial + 2), places.folded(spatial));
-            // In the padded x.
+            // The position in the padded x.
             let padded = places.add(place, places.constant(axis.pre));
             let window = if axis.reaching() == axis.output {
                 step

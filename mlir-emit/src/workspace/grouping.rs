@@ -1,31 +1,31 @@
-//! What IREE makes one kernel of, as far as it is known.
+//! A model of how IREE groups operations into kernels, as far as it is known.
 
 use super::bits;
 use crate::mlir::{Context, Name, Operation, Region};
 use crate::target::Target;
 use std::collections::{HashMap, HashSet};
 
-/// Operations that read more tensors together may stay apart: IREE passes a few more than these to
-/// a kernel.
+/// Most operands of operations that this model fuses. IREE passes a few more to a kernel, so
+/// operations with more may stay separate.
 const MOST_READ: usize = 12;
 
-/// How an operation reads a tensor that another one made.
+/// A read of a tensor that another operation computes.
 pub(super) struct Use {
-    /// The reader's position.
+    /// The position of the reader in the function.
     pub(super) reader: usize,
     /// The position among the operands; `None` if the body of the reader reads it.
     operand: Option<usize>,
-    /// Whether there is a barrier between the two.
+    /// Whether there is a barrier between producer and reader.
     is_apart: bool,
-    /// How many reshapes are between the two.
+    /// The number of reshapes between producer and reader.
     reshapes: usize,
 }
 
 /// The kernels of a lowered function.
 pub(crate) struct Grouping {
-    /// For each operation the last one in its kernel; `None` if no kernel executes it.
+    /// For each operation, the last operation of its kernel; `None` if no kernel executes it.
     pub(crate) kernels: Vec<Option<usize>>,
-    /// The values that kernels store for others, each with its kernel.
+    /// The values that kernels store for other kernels, each with its kernel.
     pub(super) stored: Vec<(usize, usize)>,
     pub(super) uses: HashMap<usize, Vec<Use>>,
     /// The values that the function returns.
@@ -49,9 +49,9 @@ impl Grouping {
             if !live[position] || makes_none {
                 continue;
             }
-            // All results of an operation are fused, or none. IREE may make an output that is also
-            // read apart from the caller's buffer, and copy it there. So it does with one that is
-            // made twice, and with padding.
+            // Either all results of an operation are fused, or none. IREE may compute an output
+            // that is also read outside of the caller's buffer, and copy it there. It does the same
+            // with an output that is computed twice, and with padding.
             let is_copied = alike.contains(&position) || operation.name() == Name::TensorPad;
             let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !is_copied;
             let results = operation.results().iter().copied();
@@ -66,7 +66,7 @@ impl Grouping {
             kernels[position] = Some(position);
             stored.extend(kept.into_iter().map(|id| (position, id)));
         }
-        // Readers come later.
+        // Readers come after producers, so their kernels are known when going backwards.
         for position in (0..kernels.len()).rev() {
             kernels[position] = kernels[position].and_then(|reader| kernels[reader]);
         }
@@ -79,14 +79,15 @@ impl Grouping {
     }
 }
 
-/// The positions of operations of which there are two: the compiler keeps one of them. Those on
-/// integers count as the same if they read the same: simplified, their bodies may be equal.
+/// Returns the positions of operations that exist twice, of which the compiler keeps one.
+/// Operations on integers count as equal if they read the same values: their simplified bodies may
+/// be equal.
 fn alike(context: &Context, operations: &[Operation], live: &[bool]) -> HashSet<usize> {
     let is_integer = |id: &usize| {
         let tensor = context.value(*id).r#type().if_tensor();
         tensor.is_some_and(|(_, element)| element.is_integer())
     };
-    // The first value that is the same as each.
+    // For each value, the first value that is equal to it.
     let mut same: HashMap<usize, usize> = HashMap::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut alike = HashSet::new();
@@ -121,7 +122,7 @@ fn alike(context: &Context, operations: &[Operation], live: &[bool]) -> HashSet<
     alike
 }
 
-/// The names and attributes of all operations inside of another.
+/// Returns the names and attributes of all operations inside another.
 fn inner(operation: &Operation) -> Vec<String> {
     let bodies = operation.regions().iter().filter_map(Region::body);
     let inside = bodies.flat_map(|(_, operations)| operations);
@@ -134,22 +135,22 @@ fn inner(operation: &Operation) -> Vec<String> {
         .collect()
 }
 
-/// What IREE makes one kernel of, as far as it is known.
+/// The operations that IREE fuses into one kernel, as far as it is known.
 struct Fusion<'a> {
     context: &'a Context,
     operations: &'a [Operation],
-    /// Whether padding becomes part of the reduction that reads it, as the target's flags have it.
+    /// Whether padding becomes part of the reduction that reads it, as the target's flags decide.
     fuses_padding: bool,
-    /// For each operation what is in its kernel so far.
+    /// For each operation, the contents of its kernel so far.
     members: Vec<Members>,
 }
 
-/// What is in the kernel that an operation is part of.
+/// The contents of the kernel that an operation belongs to.
 #[derive(Clone, Copy, Default)]
 struct Members {
-    /// Whether a reduction or a product is among them. There is never a second one.
+    /// Whether it has a reduction or a product. It never has two of them.
     is_rooted: bool,
-    /// How many tensors it reads.
+    /// The number of operands of its operations.
     read: usize,
 }
 
@@ -167,7 +168,8 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Whether an operation and what reads its results become one kernel. If so, notes it.
+    /// Returns true if an operation and the reader of its results become one kernel, and records
+    /// that.
     fn fuse(&mut self, position: usize, uses: &[&Use]) -> bool {
         let Some(operation) = self.operations.get(position) else {
             return false;
@@ -192,7 +194,7 @@ impl<'a> Fusion<'a> {
         }
         let is_attention = |operation: &Operation| operation.name() == Name::IreeLinalgExtOnlineAttention;
         if is_attention(reader) {
-            // A mask of positions alone.
+            // Only a mask that is computed from positions alone is fused.
             return is_elementwise(operation) && inputs(operation) == 0 && captures(self.context, operation).is_empty();
         }
         if is_attention(operation) {
@@ -222,7 +224,8 @@ impl<'a> Fusion<'a> {
             is_rooted: own.is_rooted || theirs.is_rooted,
             read: own.read + theirs.read,
         };
-        // What is combined, read at places that are computed, or reshaped is read in its order.
+        // The result of a reduction or of reads at computed indices, and a reshaped tensor, are
+        // fused only if the reader reads them through an identity map.
         let is_placed = own.is_rooted || is_reshaped || !captures(self.context, operation).is_empty();
         let is_scheduled = |operation: &Operation| operation.attribute("compilation_info").is_some();
         let is_possible = operation.name() == Name::LinalgGeneric
@@ -241,8 +244,8 @@ impl<'a> Fusion<'a> {
         is_possible
     }
 
-    /// Whether the result of an operation has narrower elements than one of its operands, or the
-    /// result of its reader has wider elements than the operand.
+    /// Returns true if the result of an operation has narrower elements than one of its operands,
+    /// or the result of its reader has wider elements than the operand that is read.
     fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
         let bits = |id: &usize| {
             let tensor = self.context.value(*id).r#type().if_tensor();
@@ -256,8 +259,8 @@ impl<'a> Fusion<'a> {
     }
 }
 
-/// Whether the reader's index map for what it reads is a selection of axes; if `in_order`, all of
-/// the reader's axes in their order.
+/// Returns true if the reader's index map for this operand is a selection of axes; if `in_order`,
+/// all of the reader's axes in order.
 fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
     let map = one.operand.and_then(|operand| reader.maps().get(operand));
     map.is_some_and(|map| {
@@ -269,7 +272,7 @@ fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
     })
 }
 
-/// The tensors that an operation's body reads by itself.
+/// Returns the tensors that an operation's body reads directly.
 fn captures(context: &Context, operation: &Operation) -> Vec<usize> {
     let all = operation.all_operands();
     let inside = all.into_iter().skip(operation.operands().len());
@@ -279,7 +282,7 @@ fn captures(context: &Context, operation: &Operation) -> Vec<usize> {
         .collect()
 }
 
-/// The values that are defined inside of an operation.
+/// Returns the values that are defined inside an operation.
 fn defined(operation: &Operation) -> HashSet<usize> {
     let bodies = operation.regions().iter().filter_map(Region::body);
     bodies
@@ -292,7 +295,8 @@ fn defined(operation: &Operation) -> HashSet<usize> {
         .collect()
 }
 
-/// Which operations lead to a result of the function: the others are left out by the compiler.
+/// Returns, for each operation, whether a result of the function depends on it; the compiler
+/// removes the others.
 fn live(operations: &[Operation]) -> Vec<bool> {
     let mut read: HashSet<usize> = HashSet::new();
     let mut live = vec![false; operations.len()];
@@ -305,9 +309,10 @@ fn live(operations: &[Operation]) -> Vec<bool> {
     live
 }
 
-/// The readers of each value that is no view, and the values that the function returns.
+/// Returns the readers of each value that is not a view, and the values that the function returns.
 fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, HashSet<usize>) {
-    // What each view is of, and what is between the two.
+    // For each view: its source, whether there is a barrier between the two, and the number of
+    // reshapes.
     let mut sources: HashMap<usize, (usize, bool, usize)> = HashMap::new();
     let mut uses: HashMap<usize, Vec<Use>> = HashMap::new();
     let mut returned = HashSet::new();
@@ -349,7 +354,7 @@ fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, H
     (uses, returned)
 }
 
-/// Whether the operation's result is another view of its operand.
+/// Returns true if the operation's result is another view of its operand.
 pub(super) fn is_view(operation: &Operation) -> bool {
     matches!(
         operation.name(),
@@ -361,7 +366,8 @@ pub(super) fn is_view(operation: &Operation) -> bool {
     )
 }
 
-/// How many operands of a `linalg.generic` are read and not written; 0 for other operations.
+/// Returns the number of operands of a `linalg.generic` that are read and not written; 0 for other
+/// operations.
 fn inputs(operation: &Operation) -> usize {
     if operation.name() != Name::LinalgGeneric {
         return 0;
@@ -369,14 +375,14 @@ fn inputs(operation: &Operation) -> usize {
     operation.operands().len().saturating_sub(operation.results().len())
 }
 
-/// Whether the operation sums products of tensors.
+/// Returns true if the operation sums products of tensors.
 pub(super) fn is_contraction(context: &Context, operation: &Operation) -> bool {
     let is_tensor = |id: &&usize| context.value(**id).r#type().if_tensor().is_some();
     let read = operation.operands().iter().take(inputs(operation));
     !is_elementwise(operation) && read.filter(is_tensor).count() > 1
 }
 
-/// Whether the operation makes elements from elements.
+/// Returns true for a structured operation without a reduction.
 pub(super) fn is_elementwise(operation: &Operation) -> bool {
     operation.structure().is_some_and(|structure| !structure.reduces())
 }

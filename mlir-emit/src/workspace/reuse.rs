@@ -1,34 +1,35 @@
-//! Temporaries that share memory: one is dead before the other is made.
+//! Temporaries that share memory: one must be dead before the other is written.
 //!
-//! IREE executes kernels that do not depend on each other at the same time, so two temporaries
-//! share memory only where the kernel that makes one depends on all kernels that read the other. It
-//! places the largest temporaries first, each as low as those that are alive with it allow.
+//! IREE executes kernels at the same time if they do not depend on each other, so two temporaries
+//! share memory only if the kernel that writes one depends on all kernels that read the other. The
+//! largest temporaries are placed first, each at the lowest offset that the temporaries alive at
+//! the same time leave free.
 
 use std::collections::BTreeSet;
 
-/// The most temporaries that are placed: this takes time by the square of their number.
+/// Most temporaries that are placed: placing takes time quadratic in their number.
 const MOST: usize = 1024;
 
-/// A tensor between kernels, which are known by their numbers: each is larger than those of the
-/// kernels that it depends on.
+/// A tensor between kernels. Kernels are identified by numbers; a kernel's number is larger than
+/// those of the kernels that it depends on.
 #[derive(Clone, Debug)]
 pub(super) struct Temporary {
     pub(super) bytes: u64,
     pub(super) maker: usize,
-    /// None if it is alive to the end.
+    /// The kernels that read it; empty if it is alive to the end.
     pub(super) readers: Vec<usize>,
 }
 
 impl Temporary {
-    /// Whether the kernel that makes another temporary depends on all kernels that read this one.
+    /// Returns true if the kernel that writes `other` depends on all kernels that read this one.
     fn is_dead_before(&self, other: &Temporary, depends: &[BTreeSet<usize>]) -> bool {
         let before = &depends[other.maker];
         !self.readers.is_empty() && self.readers.iter().all(|reader| before.contains(reader))
     }
 }
 
-/// Returns for each of `count` kernels those that it depends on. `reads`: pairs of a kernel and one
-/// whose results it reads.
+/// Returns, for each of `count` kernels, the kernels that it depends on. `reads` has pairs of a
+/// kernel and another kernel whose results it reads.
 pub(super) fn dependencies(count: usize, reads: &[(usize, usize)]) -> Vec<BTreeSet<usize>> {
     let mut direct = vec![BTreeSet::new(); count];
     for &(reader, maker) in reads.iter().filter(|(reader, maker)| reader != maker) {
@@ -43,8 +44,8 @@ pub(super) fn dependencies(count: usize, reads: &[(usize, usize)]) -> Vec<BTreeS
     all
 }
 
-/// Returns the bytes that temporaries take which share memory; `None` if there are too many of them
-/// or the sizes overflow.
+/// Returns the bytes that the temporaries need when they share memory; `None` if there are too many
+/// of them or the sizes overflow.
 pub(super) fn packed(mut temporaries: Vec<Temporary>, depends: &[BTreeSet<usize>]) -> Option<u64> {
     if temporaries.len() > MOST {
         return None;
@@ -56,7 +57,7 @@ pub(super) fn packed(mut temporaries: Vec<Temporary>, depends: &[BTreeSet<usize>
         let is_alive =
             |other: &Temporary| !other.is_dead_before(temporary, depends) && !temporary.is_dead_before(other, depends);
         let mut offset = 0;
-        // Those in the order of their offsets: the first gap that is large enough.
+        // Placed temporaries are sorted by their offsets: take the first gap that is large enough.
         for &(start, end, _) in placed.iter().filter(|(.., other)| is_alive(other)) {
             if start >= offset && start - offset >= temporary.bytes {
                 break;

@@ -1,4 +1,4 @@
-//! librotini_plugin.so: one line over the library `rotini-plugin`, so that link-time optimisation
-//! and tests both get what they want.
+//! librotini_plugin.so: re-exports the library `rotini-plugin`, so that the shipped file is built
+//! with link-time optimisation and tests can link the library.
 
 pub use plugin::abi;

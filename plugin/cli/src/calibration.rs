@@ -1,4 +1,5 @@
-//! Calibrations of devices: what `rotini tune --calibrate` keeps in the cache, and predictions use.
+//! Calibrations of devices: `rotini tune --calibrate` stores them in the cache, and predictions use
+//! them.
 
 use crate::failure::Failure;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -11,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// The form of calibrations.
+/// Version of the format of calibrations.
 const FORMAT: u32 = 1;
 
-/// Constants of one device, and where they come from.
+/// Measured constants of one device, and their origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Calibrated {
-    /// [`FORMAT`].
+    /// Always [`FORMAT`].
     pub(crate) format: u32,
-    /// The device, as [`Device::measured_on`] says it.
+    /// The device, in the form of [`Device::measured_on`].
     pub(crate) device: String,
-    /// The model's machine whose constants they replace.
+    /// Name of the model's machine whose constants these replace.
     pub(crate) machine: String,
     /// rotini's version.
     pub(crate) rotini: String,
-    /// Seconds since 1970 at which they were measured.
+    /// Time of the measurement, in seconds since 1970.
     pub(crate) measured_unix: u64,
     /// The constants.
     pub(crate) constants: Calibration,
-    /// Why others are missing.
+    /// The reasons why other constants are missing.
     #[serde(default)]
     pub(crate) missing: Vec<String>,
 }
@@ -53,7 +54,7 @@ impl Calibrated {
         Ok(runtime.cache.keep_note(&key(device), &serde_json::to_vec(self)?))
     }
 
-    /// Returns the calibration of a device. One that cannot be read is as good as none.
+    /// Returns the calibration of a device. An unreadable one is ignored with a warning.
     pub(crate) fn of(runtime: &Runtime, device: &dyn Device) -> Option<Self> {
         let note = runtime.cache.note(&key(device))?;
         Self::parse(&note)
@@ -61,7 +62,7 @@ impl Calibrated {
             .ok()
     }
 
-    /// Reads a file.
+    /// Reads a calibration from a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} is not what `rotini tune --calibrate` writes", path.display()))
@@ -81,7 +82,7 @@ impl Calibrated {
     ///
     /// # Errors
     ///
-    /// If they were measured on another product, or are impossible.
+    /// Fails if the constants were measured on another product, or are impossible.
     pub(crate) fn machine(&self, published: &Machine) -> Result<Machine> {
         if self.machine != published.name {
             bail!(Failure::Usage(format!(

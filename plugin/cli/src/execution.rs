@@ -1,5 +1,5 @@
-//! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against
-//! the reference.
+//! Executes one graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and
+//! compared with the reference.
 
 use crate::failure::{Failure, chain};
 use crate::memory::{Memory, timed};
@@ -22,11 +22,11 @@ use rotini_plugin::{compile, pipeline, tuned};
 use std::sync::Arc;
 use tracing::subscriber::{NoSubscriber, with_default};
 
-/// Bytes of buffers up to which a graph is executed here. The reference needs several times as
-/// much, and a failed allocation would be the end of the process.
+/// Limit of a graph's buffers in bytes, beyond which it is not executed. The reference needs
+/// several times as much memory, and a failed allocation would abort the process.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// How graphs are executed.
+/// The settings of executions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// Seed of the inputs.
@@ -49,11 +49,11 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// If that fails, if there is no compiler, or if the memory of the plugin's device is out of
-    /// reach.
+    /// Fails if the plugin creates no handle, if there is no compiler, or if the memory of the
+    /// plugin's device cannot be accessed.
     pub(crate) fn new(plugin: &Plugin, options: Options) -> Result<Self> {
         let twin = Twin::new()?;
-        // First of all, so that the GPU is the calling thread's current one.
+        // This comes first, so that the GPU becomes the calling thread's current device.
         let place = twin.place()?;
         Ok(Executor {
             handle: plugin.handle()?,
@@ -64,7 +64,7 @@ impl Executor {
         })
     }
 
-    /// Executes one graph. Whatever goes wrong is an outcome.
+    /// Executes one graph. Any error becomes an outcome.
     pub(crate) fn execute(&self, bytes: &[u8], progress: &Progress) -> Outcome {
         let mut outcome = Outcome::new(Verdict::Right);
         match self.try_execute(bytes, &mut outcome, progress) {
@@ -77,7 +77,8 @@ impl Executor {
         }
     }
 
-    /// Fills in what is measured. Returns a verdict, if it is not that all is right.
+    /// Measures the steps into `outcome`. Returns a verdict with its reason, unless the graph is
+    /// right.
     fn try_execute(
         &self,
         bytes: &[u8],
@@ -127,7 +128,8 @@ impl Executor {
         let (context, create) = timed(|| self.handle.context(&config, bytes));
         let context = context?;
         outcome.create = Some(create);
-        // Only the cache directory shows both: the ABI has no way to report them.
+        // The ABI cannot report the origin and the dispatches, so they come from the cache
+        // directory.
         outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() {
             Origin::Cache
         } else {
@@ -166,7 +168,7 @@ impl Executor {
 }
 
 /// The plugin's own code, linked into this program, with the same settings and the same cache
-/// directory: it knows what the ABI does not tell.
+/// directory. It provides what the ABI does not report.
 struct Twin {
     runtime: Runtime,
     device: Arc<dyn Device>,
@@ -182,8 +184,8 @@ impl Twin {
         })
     }
 
-    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is
-    /// on by default.
+    /// Returns the memory that the plugin's device uses. For GPUs this is the first GPU's, which a
+    /// handle uses by default.
     fn place(&self) -> Result<Place> {
         let api = match self.device.compiled_for().target {
             Target::Cpu | Target::X86(_) => return Ok(Place::Host),
@@ -196,7 +198,7 @@ impl Twin {
                 self.device.describe()
             )));
         };
-        // SAFETY: the library is the one that the plugin's code, which is linked in here, has
+        // SAFETY: the library is the one that the plugin's code, which is linked into this program,
         // opened as this API's.
         let driver = unsafe { Driver::load(api, Some(gpus.library().as_ref())) }?;
         Ok(Place::Gpu(driver.gpu(0)?))
@@ -206,7 +208,8 @@ impl Twin {
         quietly(|| pipeline::applicable(&self.runtime, bytes, self.device.compiled_for()))
     }
 
-    /// Whether what the plugin keeps is seen here.
+    /// Returns true if a cache directory is configured, where this program sees the plugin's
+    /// entries.
     fn sees_cache(&self) -> bool {
         self.runtime.cache.dir().is_some() || !self.runtime.config.cache_path.is_empty()
     }
@@ -219,7 +222,7 @@ impl Twin {
     }
 }
 
-/// Without log messages: the plugin logs the same.
+/// Runs `body` without log messages, because the plugin logs the same ones.
 fn quietly<T>(body: impl FnOnce() -> T) -> T {
     with_default(NoSubscriber::default(), body)
 }

@@ -1,4 +1,4 @@
-//! From errors to one line on stderr and an exit code.
+//! Reporting of errors: one line on stderr, and an exit code.
 
 use crate::output::{BAD, Output};
 use rotini_cache::admin::AdminError;
@@ -8,18 +8,18 @@ use std::io;
 use std::process::ExitCode;
 use thiserror::Error;
 
-/// The exit code when a graph is not right.
+/// The exit code if a graph is not right.
 pub(crate) const WRONG: u8 = 1;
-/// The exit code when this machine lacks something.
+/// The exit code if this machine lacks something.
 pub(crate) const ENVIRONMENT: u8 = 3;
 const USAGE: u8 = 2;
-/// 128 and the number of SIGPIPE: what a shell reports for a program that the signal ends.
+/// 128 plus the number of SIGPIPE, which a shell reports for a program that this signal ends.
 const BROKEN_PIPE: u8 = 141;
 
-/// Errors whose exit code is not that of a graph that is not right.
+/// Errors with an exit code other than [`WRONG`].
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// Arguments that are well formed one by one and make no sense together.
+    /// Arguments that are valid one by one, but not together.
     #[error("{0}")]
     Usage(String),
     /// Something that this machine lacks.
@@ -27,14 +27,14 @@ pub(crate) enum Failure {
     Environment(String),
 }
 
-/// Tells an error, unless it is that nobody reads any more, and says how the process ends.
+/// Reports an error and returns the exit code. A closed pipe is not reported.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     let code = exit_code(error);
     if code == BROKEN_PIPE {
         return ExitCode::from(code);
     }
     let text = chain(error.as_ref());
-    // There is nobody left to tell if stderr is closed, and stdout may be what failed.
+    // If stderr is closed nobody can be informed, and stdout may be what failed.
     let _ = output.note(&format!("{BAD}error:{BAD:#} {text}"));
     if output.json {
         #[derive(Serialize)]
@@ -75,8 +75,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code).unwrap_or(WRONG)
 }
 
-/// An error and its causes in one line. Causes that the text before them already contains are left
-/// out.
+/// Formats an error and its causes in one line. A cause that the text already contains is left out.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

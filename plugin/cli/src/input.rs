@@ -9,17 +9,17 @@ use std::path::Path;
 /// A graph as hipDNN serializes it.
 #[derive(Debug)]
 pub(crate) struct GraphFile {
-    /// Where it is, as it was asked for.
+    /// The path as it was given.
     pub(crate) path: String,
     /// The file's name without directory and extension.
     pub(crate) name: String,
-    /// The bytes, or why they could not be read: one bad file does not keep the others from being
-    /// looked at.
+    /// The bytes, or the error. The error is kept, so that a bad file does not stop the work on
+    /// others.
     pub(crate) bytes: Result<Vec<u8>>,
 }
 
 impl GraphFile {
-    /// Reads a file: a serialized graph, or hipDNN's JSON form of one if its name says so.
+    /// Reads a serialized graph, or hipDNN's JSON form of one if the extension is `json`.
     pub(crate) fn read(path: &Path) -> Self {
         let name = path
             .file_stem()
@@ -40,13 +40,13 @@ impl GraphFile {
     }
 }
 
-/// The serialized form of a graph in JSON.
+/// Converts a graph from JSON to its serialized form.
 fn serialized(json: &[u8]) -> Result<Vec<u8>> {
     Ok(rotini_workloads::from_json(std::str::from_utf8(json)?)?.graph)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    // More is no graph, and a device file never ends.
+    // Longer files are no graphs, and reading a device file would not end.
     let limit = rotini_wire::MAX_APPARENT_SIZE;
     let mut bytes = Vec::new();
     File::open(path)

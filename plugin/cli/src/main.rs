@@ -1,17 +1,17 @@
-//! The `rotini` command: what the plugin does, from a terminal.
+//! The `rotini` command: the plugin's functions on the command line.
 //!
-//! | Module | What it has |
+//! | Module | Contents |
 //! |---|---|
 //! | `args` | the command line |
 //! | `commands` | one file per command |
-//! | `plugin` | the plugin's shared library, found and loaded the way hipDNN does |
-//! | `execution`, `memory` | one graph through that library, timed and compared with the reference |
-//! | `outcome` | what is known about an execution |
+//! | `plugin` | locates and loads the shared library as hipDNN does |
+//! | `execution`, `memory` | one graph through it, timed and compared with the reference |
+//! | `outcome` | the result of an execution |
 //! | `input`, `samples` | graphs from files, graphs built in code |
-//! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
+//! | `output`, `report`, `progress`, `failure` | output for people and for programs |
 //!
 //! `run` and `demo` go through the C ABI of the shared library. The other commands call the same
-//! code as a library, because the ABI has no words for what they show.
+//! code as a library, because the ABI cannot report what they show.
 
 mod args;
 mod calibration;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Sends log messages of this process, and those that the plugin hands to its host, to stderr.
+/// Sends log messages to stderr: this process's own, and those that the plugin passes to its host.
 fn log_to_stderr(verbose: u8) {
     let level = match verbose {
         0 => LevelFilter::WARN,

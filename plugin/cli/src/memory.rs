@@ -1,4 +1,4 @@
-//! The memory of one graph's executions, and how what they left there is judged.
+//! The memory of one graph's executions, and the judgement of its contents.
 
 use crate::outcome::{OutputError, Verdict};
 use anyhow::Result;
@@ -25,16 +25,17 @@ impl<'a> Memory<'a> {
         })
     }
 
-    /// Executes some times and tells the median time until the work is done.
+    /// Executes the graph `repeat` times, and returns the median time until the work is complete.
     pub(crate) fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration> {
         let buffers = pack(&mut self.tensors);
         let workspace = self.workspace.pointer();
         let mut times = Vec::new();
         for _ in 0..repeat {
             let (result, time) = timed(|| -> Result<()> {
-                // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all`
-                // over the tensor's span, and a workspace of the size that the context tells; all
-                // are where the plugin's device works, by `Twin::place`, and outlive the work.
+                // SAFETY: every tensor with a buffer has one here, filled by `fill_all` over the
+                // tensor's span, and the workspace has the size that the context reports. All of
+                // them are in the memory of the plugin's device, by `Twin::place`, and outlive the
+                // work.
                 unsafe { context.execute(workspace, &buffers) }?;
                 Ok(self.place.finish()?)
             });
@@ -49,7 +50,7 @@ impl<'a> Memory<'a> {
         Ok(times.get(times.len() / 2).copied().unwrap_or_default())
     }
 
-    /// Holds everything that was or was not to be written against what it must be.
+    /// Compares the outputs with the reference, and checks that nothing else was written.
     pub(crate) fn judge(
         &self,
         graph: &Graph,
@@ -82,7 +83,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// A result and the time that it took.
+/// Returns a result and the time that computing it took.
 pub(crate) fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let result = body();
@@ -94,7 +95,8 @@ mod tests {
     use super::*;
     use rotini_graph::{DataType, GraphBuilder, Matmul, PointwiseMode};
 
-    /// y = max(x, 0) over 8 elements, with y as it must be; `spoil` gets the buffers of x and y.
+    /// Returns the verdict on y = max(x, 0) over 8 elements with correct results, after `spoil`
+    /// changed the buffers of x and y.
     fn verdict(spoil: impl FnOnce(&mut Buffer, &mut Buffer)) -> Option<(Verdict, String)> {
         let mut builder = GraphBuilder::new("relu");
         let x = builder.buffer("x", DataType::F32, &[8]);
@@ -119,7 +121,7 @@ mod tests {
     }
 
     fn flip(buffer: &mut Buffer, offset: isize) {
-        // SAFETY: the offsets of the test below are within the buffer and its guards, which are one
+        // SAFETY: the offsets in the test below are within the buffer and its guards, which are one
         // allocation.
         unsafe { *buffer.pointer().cast::<u8>().offset(offset) ^= 0x40 };
     }
@@ -139,7 +141,8 @@ mod tests {
         wrong(|_, y| *y = Buffer::new(&[UNTOUCHED; 32]), "8 of 8 elements are wrong");
     }
 
-    /// The dot product of x s and w in f32, with terms that cancel; and the same moved by `error`.
+    /// Returns the verdict on a dot product of x s and w in f32, whose terms cancel, after adding
+    /// `error` to the result.
     fn moved(error: f32) -> Option<(Verdict, String)> {
         let mut builder = GraphBuilder::new("dot product");
         let [x, s] = ["x", "s"].map(|name| builder.buffer(name, DataType::F32, &[1, 768]));

@@ -1,20 +1,21 @@
-//! What is known about one graph's execution.
+//! The result of one graph's execution.
 
 use crate::failure::chain;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How a graph turned out.
+/// The verdict on a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// Executed, and every output is within its tolerance.
     Right,
-    /// Executed, and something is not as it must be.
+    /// Executed, and some output or other memory is wrong.
     Wrong,
-    /// Executed, but the reference does not know an operation or type of it.
+    /// Not compared: the reference does not support the graph, or the graph was too large to
+    /// execute.
     Unchecked,
-    /// Well formed, and not supported.
+    /// Well formed, but not supported.
     Declined,
     /// Not a graph, or not a valid one.
     Malformed,
@@ -22,49 +23,49 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-/// Where the code came from.
+/// The origin of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Origin {
-    /// Compiled now.
+    /// Compiled in this run.
     Compiled,
     /// Found in the cache directory.
     Cache,
 }
 
-/// What is known about one graph's execution. Times are in microseconds, sizes in bytes; what was
-/// not reached is absent.
+/// The result of one graph's execution. Times are in microseconds, sizes in bytes; steps that were
+/// not reached are absent.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
-    /// How it turned out.
+    /// The verdict.
     pub(crate) verdict: Verdict,
-    /// Why, if it is not right.
+    /// The reason, unless the verdict is right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// The engine that executed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<String>,
-    /// Time to ask whether the graph can be executed.
+    /// Time of the query whether the graph can be executed.
     #[serde(
         rename = "applicable_us",
         serialize_with = "micros",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) applicable: Option<Duration>,
-    /// The workspace that was announced before the graph was compiled.
+    /// Estimate of the workspace before the graph was compiled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace_estimate: Option<usize>,
-    /// Where the code came from. Unknown without a cache directory.
+    /// Origin of the code; unknown without a cache directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<Origin>,
-    /// Time to compile, or to find and load.
+    /// Time to compile the code, or to find and load it.
     #[serde(
         rename = "create_us",
         serialize_with = "micros",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) create: Option<Duration>,
-    /// Kernels that one execution launches. Unknown without a cache directory.
+    /// Number of kernels that one execution launches; unknown without a cache directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dispatches: Option<u32>,
     /// The workspace that an execution needs.
@@ -77,19 +78,19 @@ pub(crate) struct Outcome {
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) execute: Option<Duration>,
-    /// How far each output is from the reference.
+    /// The error of each output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) outputs: Vec<OutputError>,
 }
 
-/// How far an output is from the reference.
+/// The error of an output against the reference.
 #[derive(Debug, Serialize)]
 pub(crate) struct OutputError {
     /// The tensor.
     pub(crate) tensor: String,
-    /// The largest difference.
+    /// The largest absolute difference.
     pub(crate) max_absolute: f64,
-    /// The largest difference as a share of what is allowed; above 1 is wrong.
+    /// The largest difference as a share of the tolerance; above 1 the output is wrong.
     pub(crate) ratio: f64,
 }
 
@@ -110,7 +111,7 @@ impl Outcome {
         }
     }
 
-    /// A graph that did not get to be executed.
+    /// Returns the outcome of a graph that was not executed.
     pub(crate) fn failed(error: &anyhow::Error) -> Self {
         Outcome {
             reason: Some(chain(error.as_ref())),
@@ -126,7 +127,7 @@ impl Outcome {
         }
     }
 
-    /// The output that is furthest from the reference, relative to what is allowed.
+    /// Returns the output with the largest error relative to its tolerance.
     pub(crate) fn worst(&self) -> Option<&OutputError> {
         self.outputs.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
@@ -144,6 +145,6 @@ impl From<rotini_bench::OutputError> for OutputError {
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
 fn micros<S: serde::Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    // By way of nanoseconds, so that no digits are made up.
+    // Converted from nanoseconds, so that no spurious digits appear.
     serializer.serialize_some(&time.map(|time| time.as_nanos() as f64 / 1e3))
 }

@@ -1,24 +1,24 @@
-//! What goes to stdout and stderr. Colours reach terminals alone, and only where `NO_COLOR` does
-//! not forbid them.
+//! Output to stdout and stderr. Colours are used only on terminals, and only if `NO_COLOR` does not
+//! forbid them.
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write as _;
 
-/// For what is as it should be.
+/// Style of what is as it should be.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// For what works, but not as well as it could.
+/// Style of what works, but not as well as it could.
 pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
-/// For what is wrong or missing.
+/// Style of what is wrong or missing.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// For what most readers skip.
+/// Style of what most readers skip.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Where a command writes to, and in which form.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
-    /// One JSON document instead of text.
+    /// Whether the command writes one JSON document instead of text.
     pub(crate) json: bool,
     /// Whether log messages are written to stderr.
     pub(crate) verbose: bool,

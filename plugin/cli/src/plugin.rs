@@ -1,4 +1,4 @@
-//! The plugin as hipDNN loads it: found, asked for its identity, and given a logging callback.
+//! The plugin as hipDNN loads it: located, identified, and given a logging callback.
 
 use crate::args::PluginArgs;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use std::{env, fmt};
 
 /// The file name of the plugin.
 pub(crate) const FILE: &str = "librotini_plugin.so";
-/// Where hipDNN looks for engine plugins in the prefix that it is installed in.
+/// The directory of engine plugins below hipDNN's installation prefix.
 const ENGINES: &str = "lib/hipdnn_plugins/engines";
 /// `hipdnnPluginType_t` of engine plugins.
 const TYPE_ENGINE: i32 = 1;
@@ -18,39 +18,38 @@ const TYPE_ENGINE: i32 = 1;
 /// An engine of a plugin.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
-    /// The id, as it is passed around.
+    /// The engine's id.
     pub(crate) id: i64,
-    /// The name that the id is the hash of.
+    /// The engine's name, of which the id is a hash.
     pub(crate) name: String,
 }
 
 /// A loaded plugin.
 pub(crate) struct Plugin {
     library: rotini_host::Plugin,
-    /// Where it is.
+    /// Path of the library.
     pub(crate) path: PathBuf,
-    /// What it calls itself.
+    /// Name that the plugin reports.
     pub(crate) name: String,
-    /// Its own version.
+    /// Version of the plugin.
     pub(crate) version: String,
-    /// The engine API that it implements.
+    /// Version of the engine API that the plugin implements.
     pub(crate) api_version: String,
-    /// Its engines.
+    /// The plugin's engines.
     pub(crate) engines: Vec<Engine>,
 }
 
 impl Plugin {
-    /// Finds and loads the plugin and asks it what hipDNN asks first, in the same order.
+    /// Locates and loads the plugin, and queries what hipDNN queries first, in the same order.
     ///
-    /// Its log messages become events of this process's log.
+    /// The plugin's log messages become events of this process's log.
     ///
     /// # Errors
     ///
-    /// If it is not there, or every reason for which hipDNN would not take it.
+    /// Fails if the plugin does not exist, or for any reason for which hipDNN would reject it.
     pub(crate) fn load(args: &PluginArgs, verbose: bool) -> Result<Self> {
         let path = locate(args.plugin.as_deref())?;
-        // SAFETY: the file is this project's own plugin, or what the user named as a plugin to be
-        // run.
+        // SAFETY: the file is this project's own plugin, or one that the user named to be run.
         let library = unsafe { rotini_host::Plugin::load(&path) }?;
         let kind = library.kind()?;
         if kind != TYPE_ENGINE {
@@ -84,11 +83,11 @@ impl Plugin {
         })
     }
 
-    /// A handle on the plugin's device.
+    /// Creates a handle on the plugin's device.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// Returns the plugin's error.
     pub(crate) fn handle(&self) -> Result<Handle> {
         self.library.handle().context("the plugin gives no handle")
     }
@@ -107,11 +106,12 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// Where the plugin is: where it is said to be, beside this program, or where hipDNN looks in the
-/// prefix that both are installed in.
+/// Locates the plugin: the named path; else beside this program; else hipDNN's plugin directory in
+/// the prefix that this program is installed in.
 pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
-        // dlopen would look for a name without a directory in the system's directories.
+        // Made absolute, because dlopen searches the system's directories for a name without a
+        // directory.
         return std::path::absolute(path).with_context(|| format!("{} is no path", path.display()));
     }
     let program = env::current_exe().context("this program's own path is not known")?;
@@ -136,18 +136,18 @@ pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf> {
 const SEVERITY_INFO: i32 = 0;
 const SEVERITY_WARN: i32 = 1;
 
-/// Takes the plugin's log messages.
+/// Receives the plugin's log messages.
 ///
 /// # Safety
 ///
-/// `message` is a terminated text that is valid during the call.
+/// `message` must be a null-terminated string that is valid during the call.
 unsafe extern "C" fn log(severity: i32, message: *const c_char) {
     // SAFETY: by this function's contract.
     let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
     match severity {
         SEVERITY_INFO => tracing::info!("{message}"),
         SEVERITY_WARN => tracing::warn!("{message}"),
-        // An error's text comes back with its status too, and is reported then.
+        // The text of an error is also returned with its status, and reported then.
         _ => tracing::info!("error: {message}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Outcomes as tables for people, and numbers with units.
+//! Tables of outcomes, and formatting of numbers with units.
 
 use crate::outcome::{Origin, Outcome, Verdict};
 use bytesize::ByteSize;
@@ -7,21 +7,21 @@ use indicatif::HumanDuration;
 use serde::Serialize;
 use std::time::{Duration, SystemTime};
 
-/// A graph and how it turned out.
+/// A graph and its outcome.
 #[derive(Debug, Serialize)]
 pub(crate) struct GraphOutcome {
     /// The graph's file.
     pub(crate) graph: String,
-    /// Its name without directory and extension.
+    /// The file's name without directory and extension.
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// What stands where nothing is known.
+/// Placeholder for unknown values.
 const UNKNOWN: &str = "–";
 
-/// The table of `run` and `demo`.
+/// Returns the table of `run` and `demo`.
 pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
     let mut table = table(&[
         "graph",
@@ -51,7 +51,7 @@ pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
     table
 }
 
-/// An empty table with these columns.
+/// Returns an empty table with these columns.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -63,7 +63,7 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// A number's cell, or that it is not known.
+/// Returns the cell of a number, or of the placeholder if it is unknown.
 pub(crate) fn number(text: Option<String>) -> Cell {
     Cell::new(text.as_deref().unwrap_or(UNKNOWN)).set_alignment(CellAlignment::Right)
 }
@@ -80,7 +80,7 @@ fn verdict(verdict: Verdict) -> Cell {
     Cell::new(text).fg(colour)
 }
 
-/// Where code came from.
+/// Returns the label of the code's origin.
 pub(crate) const fn origin(origin: Origin) -> &'static str {
     match origin {
         Origin::Compiled => "compiler",
@@ -88,7 +88,7 @@ pub(crate) const fn origin(origin: Origin) -> &'static str {
     }
 }
 
-/// A difference, or its share of what is allowed.
+/// Formats a difference, or its ratio to the tolerance.
 pub(crate) fn error(error: f64) -> String {
     if error == 0.0 {
         "0".to_owned()
@@ -97,7 +97,7 @@ pub(crate) fn error(error: f64) -> String {
     }
 }
 
-/// The workspace that is needed, and what was announced before if that is not the same.
+/// Formats the workspace that is needed, and the estimate if it differs.
 fn workspace(outcome: &Outcome) -> Option<String> {
     let exact = outcome.workspace? as u64;
     Some(match outcome.workspace_estimate.map(|estimate| estimate as u64) {
@@ -106,41 +106,41 @@ fn workspace(outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// A size with a unit that keeps it short.
+/// Formats a size in a unit that keeps it short.
 pub(crate) fn bytes(bytes: u64) -> String {
     ByteSize::b(bytes).to_string()
 }
 
-/// A number of things, with the word for one or for more.
+/// Formats a number of items, with the singular or plural noun.
 pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
-/// A cell that says that something is wrong.
+/// Returns a cell that marks an error.
 pub(crate) fn bad(text: &str) -> Cell {
     Cell::new(text).fg(Color::Red)
 }
 
-/// A text from a file of whatever origin, for a terminal: what would steer it is left out.
+/// Replaces control characters in a text of unknown origin, so that it cannot control the terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
-/// How long ago something was, in the largest unit that is one at least.
+/// Formats the time since `then` in the largest unit of which at least one has passed.
 pub(crate) fn age(then: SystemTime) -> String {
     match then.elapsed() {
         Ok(age) if age.as_secs() > 0 => format!("{} ago", HumanDuration(age)),
-        // Or in the future: clocks of two machines differ.
+        // Times in the future count as now, because the clocks of two machines may differ.
         _ => "now".to_owned(),
     }
 }
 
-/// The beginning of a key: enough to tell entries apart.
+/// Returns the beginning of a key, which is enough to distinguish entries.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }
 
-/// A time with a unit that keeps it short.
+/// Formats a time in a unit that keeps it short.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

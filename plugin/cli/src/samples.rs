@@ -12,11 +12,11 @@ enum Order {
     Nhwc,
 }
 
-/// What follows a convolution and its bias.
+/// The operations after a convolution and its bias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Epilogue {
     Relu,
-    /// A second tensor is added, then GELU.
+    /// The addition of a second tensor, then GELU.
     AddGelu,
 }
 
@@ -29,7 +29,7 @@ struct Sample {
     channels: i64,
     /// Extent of the input in both spatial dimensions.
     extent: i64,
-    /// Filters, which is output channels.
+    /// Number of filters, which is the number of output channels.
     filters: i64,
     /// Extent of a filter in both spatial dimensions.
     filter: i64,
@@ -40,7 +40,7 @@ struct Sample {
     epilogue: Epilogue,
 }
 
-/// 32 channels of 28x28 to 64 channels of the same size.
+/// A convolution of 32 channels of 28x28 to 64 channels of the same size.
 const PLAIN: Sample = Sample {
     name: "",
     dtype: DataType::F32,
@@ -133,11 +133,11 @@ const SAMPLES: [Sample; 12] = [
     },
 ];
 
-/// A name and the serialized graph for each sample.
+/// Returns the name and the serialized graph of each sample.
 ///
 /// # Errors
 ///
-/// If a sample makes no sense.
+/// Fails if a sample is inconsistent.
 pub(crate) fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
     SAMPLES
         .iter()

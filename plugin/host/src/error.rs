@@ -1,9 +1,9 @@
-//! What a plugin answered that is not what was asked for.
+//! Errors of calls to a plugin.
 
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What the plugin answered.
+/// The reason why a call to a plugin gave no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HostError {
@@ -12,17 +12,17 @@ pub enum HostError {
     Load {
         /// The library.
         path: PathBuf,
-        /// The loader's words.
+        /// The loader's error.
         source: libloading::Error,
     },
-    /// A call did not succeed.
+    /// A call that returned an error status.
     #[error("{function} answered {status}: {text}")]
     Status {
         /// The function.
         function: &'static str,
         /// Its status.
         status: i32,
-        /// The plugin's text of the error.
+        /// The plugin's error text.
         text: String,
     },
     /// The plugin lacks an optional function.
@@ -31,12 +31,12 @@ pub enum HostError {
         /// The function.
         function: &'static str,
     },
-    /// A call succeeded and broke the protocol.
+    /// A call that returned success but broke the protocol.
     #[error("{function} succeeded, but {what}")]
     Protocol {
         /// The function.
         function: &'static str,
-        /// What was wrong.
+        /// The violation.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Handles of a plugin, and the execution contexts that they make.
+//! Handles of a plugin, and execution contexts.
 
 use crate::error::HostError;
 use crate::plugin::Plugin;
@@ -6,18 +6,18 @@ use crate::symbols::{ConstData, DeviceBuffer};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Another shape of a tensor in one execution.
+/// A shape that replaces a tensor's own in one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeOverride {
     /// The tensor's uid.
     pub uid: i64,
-    /// Its extents. The ABI has one rank for these and the strides.
+    /// Extents. The ABI passes one rank for extents and strides.
     pub dims: Vec<i64>,
-    /// Its strides in elements.
+    /// Strides in elements.
     pub strides: Vec<i64>,
 }
 
-/// A handle of a plugin. Destroyed with the last of its clones and contexts.
+/// A handle of a plugin. It is destroyed with the last of its clones and contexts.
 #[derive(Clone)]
 pub struct Handle(Arc<RawHandle>);
 
@@ -26,14 +26,14 @@ struct RawHandle {
     raw: *mut c_void,
 }
 
-// SAFETY: the ABI asks plugins to take calls from any thread.
+// SAFETY: the ABI requires plugins to take calls from any thread.
 unsafe impl Send for RawHandle {}
 // SAFETY: as above.
 unsafe impl Sync for RawHandle {}
 
 impl Drop for RawHandle {
     fn drop(&mut self) {
-        // SAFETY: created by this plugin, and destroyed here alone.
+        // SAFETY: the handle was created by this plugin and is destroyed only here.
         unsafe { (self.plugin.symbols().destroy)(self.raw) };
     }
 }
@@ -41,7 +41,7 @@ impl Drop for RawHandle {
 impl Handle {
     /// # Safety
     ///
-    /// The plugin created the handle, and nothing else destroys it.
+    /// The plugin must have created the handle, and nothing else may destroy it.
     pub(super) unsafe fn new(plugin: Plugin, raw: *mut c_void) -> Self {
         Handle(Arc::new(RawHandle { plugin, raw }))
     }
@@ -50,31 +50,33 @@ impl Handle {
         &self.0.plugin
     }
 
-    /// Sets the stream of the executions that follow.
+    /// Sets the stream for later executions.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     ///
     /// # Safety
     ///
-    /// The stream is null or one of the device's, and lives while work is sent to it.
+    /// The stream must be null or a stream of the device, and live as long as work is sent to it.
     pub unsafe fn set_stream(&self, stream: *mut c_void) -> Result<(), HostError> {
         // SAFETY: the handle is alive; the stream by this function's contract.
         let status = unsafe { (self.plugin().symbols().set_stream)(self.0.raw, stream) };
         self.plugin().check("SetStream", status)
     }
 
-    /// The engines that can run a graph.
+    /// Returns the ids of the engines that can run a graph, at most 4.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error, [`HostError::Protocol`] if it reports
+    /// more than 4 engines.
     pub fn applicable(&self, graph: &[u8]) -> Result<Vec<i64>, HostError> {
         let mut ids = [0_i64; 4];
         let mut count = u32::MAX;
         let graph = ConstData::of(graph);
-        // SAFETY: the handle and the bytes are alive, four ids fit.
+        // SAFETY: the handle and the bytes are alive, `ids` has room for four ids, and the count is
+        // valid for a write.
         let status =
             unsafe { (self.plugin().symbols().applicable)(self.0.raw, &graph, ids.as_mut_ptr(), 4, &mut count) };
         self.plugin().check("GetApplicableEngineIds", status)?;
@@ -85,11 +87,12 @@ impl Handle {
         })
     }
 
-    /// What an engine tells about itself.
+    /// Returns an engine's description of itself for a graph.
     ///
     /// # Errors
     ///
-    /// The plugin's, or details that cannot be read or are not freed as they should be.
+    /// [`HostError::Status`] if the plugin reports an error; [`HostError::Protocol`] if the details
+    /// cannot be decoded, or freeing them does not reset the pair of pointer and size.
     pub fn details(&self, engine: i64, graph: &[u8]) -> Result<rotini_wire::engine_details::EngineDetails, HostError> {
         const NAME: &str = "GetEngineDetails";
         let symbols = self.plugin().symbols();
@@ -97,7 +100,8 @@ impl Handle {
             NAME,
             // SAFETY: the handle and the bytes are alive, the details are valid for a write.
             |details| unsafe { (symbols.details)(self.0.raw, engine, &ConstData::of(graph), details) },
-            // SAFETY: the handle is alive, and the pair unchanged.
+            // SAFETY: the handle is alive, and the pair of pointer and size is as the plugin set
+            // it.
             |details| unsafe { (symbols.destroy_details)(self.0.raw, details) },
         )?;
         rotini_wire::engine_details::decode(&bytes).map_err(|error| HostError::Protocol {
@@ -106,11 +110,13 @@ impl Handle {
         })
     }
 
-    /// Returns a page of the engine's configurations of a graph, as engine API 1.5.0 has it.
+    /// Returns a page of the engine's configurations for a graph, by a function of engine API
+    /// 1.5.0.
     ///
     /// # Errors
     ///
-    /// The plugin's; that it has no such function; details that cannot be read.
+    /// [`HostError::Status`] if the plugin reports an error; [`HostError::Missing`] if it lacks the
+    /// function; [`HostError::Protocol`] if the details cannot be decoded.
     pub fn candidates(
         &self,
         config: &[u8],
@@ -125,7 +131,8 @@ impl Handle {
             NAME,
             // SAFETY: the handle and the bytes are alive, the details are valid for a write.
             |details| unsafe { candidates(self.0.raw, &config, &graph, offset, limit, details) },
-            // SAFETY: the handle is alive, and the pair unchanged.
+            // SAFETY: the handle is alive, and the pair of pointer and size is as the plugin set
+            // it.
             |details| unsafe { (symbols.destroy_details)(self.0.raw, details) },
         )?;
         rotini_wire::engine_details::decode(&bytes).map_err(|error| HostError::Protocol {
@@ -134,11 +141,12 @@ impl Handle {
         })
     }
 
-    /// Returns what the engine knows of a graph's speed, as engine API 1.5.0 has it.
+    /// Returns the engine's prediction of a graph's speed, by a function of engine API 1.5.0.
     ///
     /// # Errors
     ///
-    /// The plugin's; that it has no such function; a prediction that cannot be read.
+    /// [`HostError::Status`] if the plugin reports an error; [`HostError::Missing`] if it lacks the
+    /// function; [`HostError::Protocol`] if the prediction cannot be decoded.
     pub fn prediction(
         &self,
         config: &[u8],
@@ -151,9 +159,10 @@ impl Handle {
         let (config, graph) = (ConstData::of(config), ConstData::of(graph));
         let bytes = self.take(
             NAME,
-            // SAFETY: the handle and the bytes are alive, the place is valid for a write.
+            // SAFETY: the handle and the bytes are alive, and `place` is valid for a write.
             |place| unsafe { predict(self.0.raw, &config, &graph, kind, evaluate, place) },
-            // SAFETY: the handle is alive, and the pair unchanged.
+            // SAFETY: the handle is alive, and the pair of pointer and size is as the plugin set
+            // it.
             |place| unsafe { (symbols.destroy_details)(self.0.raw, place) },
         )?;
         rotini_wire::prediction::decode(&bytes).map_err(|error| HostError::Protocol {
@@ -162,7 +171,7 @@ impl Handle {
         })
     }
 
-    /// Copies bytes that the plugin gives and takes back.
+    /// Copies bytes that the plugin allocates with `give`, and has it free them with `destroy`.
     fn take(
         &self,
         function: &'static str,
@@ -182,7 +191,8 @@ impl Handle {
         if given.ptr.is_null() || given.size == 0 {
             return Err(protocol("the bytes are empty"));
         }
-        // SAFETY: after success, the plugin's bytes until they are destroyed.
+        // SAFETY: after success, the pair describes the plugin's bytes, which live until they are
+        // destroyed.
         let bytes = unsafe { std::slice::from_raw_parts(given.ptr.cast::<u8>(), given.size) }.to_vec();
         let status = destroy(&mut given);
         self.plugin().check(function, status)?;
@@ -192,11 +202,12 @@ impl Handle {
         Ok(bytes)
     }
 
-    /// Makes a context from the bytes of another.
+    /// Creates a context from the serialized bytes of another.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error, [`HostError::Protocol`] if the
+    /// context is null.
     pub fn context_from_serialized(&self, bytes: &[u8]) -> Result<Context, HostError> {
         let bytes = ConstData::of(bytes);
         self.new_context("CreateExecutionContextFromSerialized", |raw| {
@@ -210,7 +221,7 @@ impl Handle {
         function: &'static str,
         create: impl FnOnce(&mut *mut c_void) -> i32,
     ) -> Result<Context, HostError> {
-        // Uninitialised for the plugin: whatever is there must not matter.
+        // A dangling pointer instead of null, to find plugins that depend on the initial value.
         let mut raw = std::ptr::dangling_mut();
         let status = create(&mut raw);
         self.plugin().check(function, status)?;
@@ -226,11 +237,11 @@ impl Handle {
         })
     }
 
-    /// The workspace that a graph will need at most.
+    /// Returns the plugin's upper bound of a graph's workspace, in bytes.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn workspace_estimate(&self, config: &[u8], graph: &[u8]) -> Result<usize, HostError> {
         let mut size = usize::MAX;
         let (config, graph) = (ConstData::of(config), ConstData::of(graph));
@@ -239,11 +250,12 @@ impl Handle {
         self.plugin().check("GetWorkspaceSize", status).map(|()| size)
     }
 
-    /// Makes a graph ready to execute.
+    /// Creates an execution context for a graph.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error, [`HostError::Protocol`] if the
+    /// context is null.
     pub fn context(&self, config: &[u8], graph: &[u8]) -> Result<Context, HostError> {
         let (config, graph) = (ConstData::of(config), ConstData::of(graph));
         self.new_context("CreateExecutionContext", |raw| {
@@ -259,24 +271,25 @@ pub struct Context {
     raw: *mut c_void,
 }
 
-// SAFETY: the ABI asks plugins to take calls from any thread.
+// SAFETY: the ABI requires plugins to take calls from any thread.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: created by this plugin, and destroyed here alone.
+        // SAFETY: the context was created by this plugin and is destroyed only here, and its handle
+        // is alive.
         unsafe { (self.handle.plugin().symbols().destroy_context)(self.handle.0.raw, self.raw) };
     }
 }
 
 impl Context {
-    /// The workspace that one execution needs.
+    /// Returns the bytes of workspace that one execution needs.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn workspace(&self) -> Result<usize, HostError> {
         let plugin = self.handle.plugin();
         let mut size = usize::MAX;
@@ -287,11 +300,13 @@ impl Context {
             .map(|()| size)
     }
 
-    /// The context as bytes: with the engine's id as the newest hosts ask, or without as others do.
+    /// Returns the context as bytes. With `engine`, it calls the function that takes an engine's
+    /// id, as the newest hosts do; otherwise the older one.
     ///
     /// # Errors
     ///
-    /// The plugin's, or bytes that are empty or not freed as they should be.
+    /// [`HostError::Status`] if the plugin reports an error; [`HostError::Protocol`] if the bytes
+    /// are empty, or freeing them does not reset the pair of pointer and size.
     pub fn serialize(&self, engine: Option<i64>) -> Result<Vec<u8>, HostError> {
         let (handle, symbols) = (self.handle.0.raw, self.handle.plugin().symbols());
         self.handle.take(
@@ -303,7 +318,8 @@ impl Context {
                     None => (symbols.serialize)(handle, self.raw, bytes),
                 }
             },
-            // SAFETY: the handle is alive, and the pair unchanged.
+            // SAFETY: the handle is alive, and the pair of pointer and size is as the plugin set
+            // it.
             |bytes| unsafe { (symbols.destroy_serialized)(handle, bytes) },
         )
     }
@@ -312,31 +328,32 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     ///
     /// # Safety
     ///
-    /// The buffers are valid for the spans of their tensors and the workspace for its size, in the
-    /// device's memory, until the work is done.
+    /// Until the work is done, the buffers must be valid for the spans of their tensors, and the
+    /// workspace for its size, in device memory.
     pub unsafe fn execute(&self, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), HostError> {
         let plugin = self.handle.plugin();
         let count = u32::try_from(buffers.len()).unwrap_or(u32::MAX);
-        // SAFETY: handle and context are alive, `count` buffers are there; the rest by this
+        // SAFETY: handle and context are alive, and the array has `count` entries; the rest by this
         // function's contract.
         let status =
             unsafe { (plugin.symbols().execute)(self.handle.0.raw, self.raw, workspace, buffers.as_ptr(), count) };
         plugin.check("ExecuteOpGraph", status)
     }
 
-    /// Executes on the handle's stream with other shapes, as a host does that knows API 1.1.
+    /// Executes on the handle's stream with other shapes, as a host of API 1.1 does.
     ///
     /// # Errors
     ///
-    /// The plugin's; an override whose extents and strides are not as many.
+    /// [`HostError::Status`] if the plugin reports an error; [`HostError::Protocol`] if an override
+    /// has different numbers of extents and strides.
     ///
     /// # Safety
     ///
-    /// As [`execute`](Self::execute), with the spans that the tensors have with these shapes.
+    /// As for [`execute`](Self::execute), with the spans that the tensors have in these shapes.
     pub unsafe fn execute_with_overrides(
         &self,
         workspace: *mut c_void,
@@ -356,8 +373,8 @@ impl Context {
         let ranks: Vec<u32> = overrides.iter().map(|shape| length(shape.dims.len())).collect();
         let dims: Vec<*const i64> = overrides.iter().map(|shape| shape.dims.as_ptr()).collect();
         let strides: Vec<*const i64> = overrides.iter().map(|shape| shape.strides.as_ptr()).collect();
-        // SAFETY: handle and context are alive, all arrays are as long as is said; the rest by this
-        // function's contract.
+        // SAFETY: handle and context are alive, and all arrays have the lengths that are passed;
+        // the rest by this function's contract.
         let status = unsafe {
             (plugin.symbols().execute_with_overrides)(
                 self.handle.0.raw,

@@ -1,8 +1,9 @@
 //! hipDNN's side of the plugin ABI: loads a plugin's shared library as a host does and drives it,
 //! for the `rotini` command, tests and benches.
 //!
-//! It shares no code with the plugin: types and symbols are declared here again, from the header's
-//! facts, so that a mistake on one side does not cancel itself on the other.
+//! The crate shares no code with the plugin: types and symbols are declared a second time, from the
+//! facts of hipDNN's header, so that a mistake on one side is not cancelled by the same mistake on
+//! the other.
 
 mod error;
 pub mod gpu;
@@ -15,13 +16,13 @@ pub use handle::{Context, Handle, ShapeOverride};
 pub use plugin::Plugin;
 pub use symbols::{DeviceBuffer, LogCallback};
 
-/// The bytes of an engine config that sets no knobs.
+/// Returns the bytes of an engine config that sets no knobs.
 #[must_use]
 pub fn engine_config(engine: i64) -> Vec<u8> {
     engine_config_with(engine, &[])
 }
 
-/// The bytes of an engine config that sets these knobs to texts.
+/// Returns the bytes of an engine config that sets these knobs to text values.
 #[must_use]
 pub fn engine_config_with(engine: i64, knobs: &[(String, String)]) -> Vec<u8> {
     let knobs = knobs

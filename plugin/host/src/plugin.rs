@@ -1,4 +1,4 @@
-//! A loaded plugin: what is asked of it before there is a handle.
+//! A loaded plugin and the calls that need no handle.
 
 use crate::error::HostError;
 use crate::handle::Handle;
@@ -8,26 +8,27 @@ use std::ffi::{CStr, OsStr, c_char};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A loaded plugin.
+/// A loaded plugin library. Clones share the library.
 #[derive(Clone)]
 pub struct Plugin(Arc<Inner>);
 
 struct Inner {
     symbols: Symbols,
-    // Closed last: the functions are in it.
+    // Dropped after `symbols`, which point into the library.
     _library: Library,
 }
 
 impl Plugin {
-    /// Loads a plugin as hipDNN does: all symbols now, none for others.
+    /// Loads a plugin as hipDNN does: with all symbols resolved at once (`RTLD_NOW`) and none
+    /// visible to other libraries (`RTLD_LOCAL`).
     ///
     /// # Errors
     ///
-    /// [`HostError::Load`].
+    /// [`HostError::Load`] if the library cannot be loaded or lacks a symbol.
     ///
     /// # Safety
     ///
-    /// The file is a hipDNN engine plugin: its code runs with all rights of this process.
+    /// The file must be a hipDNN engine plugin: its code runs with all rights of this process.
     pub unsafe fn load(path: impl AsRef<OsStr>) -> Result<Self, HostError> {
         let failed = |source| HostError::Load {
             path: PathBuf::from(path.as_ref()),
@@ -47,13 +48,14 @@ impl Plugin {
         &self.0.symbols
     }
 
-    /// The text of this thread's last error.
+    /// Returns the text of this thread's last error.
     #[must_use]
     pub fn last_error(&self) -> String {
         let mut text = std::ptr::null();
         // SAFETY: the pointer is valid for a write.
         unsafe { (self.symbols().last_error)(&mut text) };
-        // SAFETY: the plugin keeps the text until this thread's next call.
+        // SAFETY: the text is null or terminated, and the plugin keeps it until this thread's next
+        // call.
         unsafe { to_string(text) }
     }
 
@@ -73,45 +75,45 @@ impl Plugin {
         let mut text = std::ptr::null();
         let status = call(&mut text);
         self.check(function, status)?;
-        // SAFETY: after success, the plugin's static text.
+        // SAFETY: after success, the pointer is to a terminated static text of the plugin.
         Ok(unsafe { to_string(text) })
     }
 
-    /// The plugin's name.
+    /// Returns the plugin's name.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn name(&self) -> Result<String, HostError> {
         // SAFETY: the pointer is valid for a write, here and in the calls that follow.
         self.text("GetName", |text| unsafe { (self.symbols().name)(text) })
     }
 
-    /// The plugin's version.
+    /// Returns the plugin's version.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn version(&self) -> Result<String, HostError> {
         // SAFETY: the pointer is valid for a write.
         self.text("GetVersion", |text| unsafe { (self.symbols().version)(text) })
     }
 
-    /// The engine API that the plugin implements.
+    /// Returns the version of the engine API that the plugin implements.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn api_version(&self) -> Result<String, HostError> {
         // SAFETY: the pointer is valid for a write.
         self.text("GetApiVersion", |text| unsafe { (self.symbols().api_version)(text) })
     }
 
-    /// The plugin's type; 1 is an engine plugin.
+    /// Returns the plugin's type; 1 is an engine plugin.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn kind(&self) -> Result<i32, HostError> {
         let mut kind = -1;
         // SAFETY: the pointer is valid for a write.
@@ -119,34 +121,37 @@ impl Plugin {
         self.check("GetType", status).map(|()| kind)
     }
 
-    /// Sets the logging function and the least severity.
+    /// Sets the logging callback and the least severity that is logged.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn set_logging(&self, callback: Option<LogCallback>, level: i32) -> Result<(), HostError> {
-        // SAFETY: the callback is a function of this process.
+        // SAFETY: the callback is a function of this process, so it stays valid.
         let status = unsafe { (self.symbols().set_callback)(callback) };
         self.check("SetLoggingCallback", status)?;
-        // SAFETY: takes a number.
+        // SAFETY: the function takes only a number.
         let status = unsafe { (self.symbols().set_log_level)(level) };
         self.check("SetLogLevel", status)
     }
 
-    /// The ids of all engines: counted first, then filled, as hipDNN does.
+    /// Returns the ids of all engines: with one call for their number and one for the ids, as
+    /// hipDNN does.
     ///
     /// # Errors
     ///
-    /// The plugin's, or two counts that differ.
+    /// [`HostError::Status`] if the plugin reports an error, [`HostError::Protocol`] if the two
+    /// calls give different numbers.
     pub fn engine_ids(&self) -> Result<Vec<i64>, HostError> {
         const NAME: &str = "GetAllEngineIds";
         let mut count = 0;
-        // SAFETY: no ids are asked for.
+        // SAFETY: with a capacity of 0, nothing is written to the null pointer; the count is valid
+        // for a write.
         let status = unsafe { (self.symbols().all_ids)(std::ptr::null_mut(), 0, &mut count) };
         self.check(NAME, status)?;
         let mut ids = vec![0; count as usize];
         let mut filled = 0;
-        // SAFETY: `count` ids fit.
+        // SAFETY: `ids` has room for `count` ids; `filled` is valid for a write.
         let status = unsafe { (self.symbols().all_ids)(ids.as_mut_ptr(), count, &mut filled) };
         self.check(NAME, status)?;
         if filled != count {
@@ -158,11 +163,11 @@ impl Plugin {
         Ok(ids)
     }
 
-    /// The name of an engine.
+    /// Returns the name of an engine.
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error.
     pub fn engine_name(&self, id: i64) -> Result<String, HostError> {
         // SAFETY: the pointer is valid for a write.
         self.text("GetEngineName", |text| unsafe {
@@ -174,9 +179,10 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// The plugin's.
+    /// [`HostError::Status`] if the plugin reports an error, [`HostError::Protocol`] if the
+    /// handle is null.
     pub fn handle(&self) -> Result<Handle, HostError> {
-        // Uninitialised for the plugin: whatever is there must not matter.
+        // A dangling pointer instead of null, to find plugins that depend on the initial value.
         let mut raw = std::ptr::dangling_mut();
         // SAFETY: the pointer is valid for a write.
         let status = unsafe { (self.symbols().create)(&mut raw) };
@@ -187,14 +193,14 @@ impl Plugin {
                 what: "the handle is null".to_owned(),
             });
         }
-        // SAFETY: the plugin has just created it, and nothing else destroys it.
+        // SAFETY: the plugin has just created the handle, and nothing else destroys it.
         Ok(unsafe { Handle::new(self.clone(), raw) })
     }
 }
 
 /// # Safety
 ///
-/// The pointer is null or points to a text with a terminator.
+/// The pointer must be null or point to a text with a terminator.
 unsafe fn to_string(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();

@@ -1,9 +1,9 @@
-//! The functions of a plugin's library and the types that they take, as the header declares them.
+//! The functions of a plugin's library and their types, as hipDNN's header declares them.
 
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_void};
 
-/// Bytes handed over (`hipdnnPluginConstData_t`).
+/// Borrowed bytes (`hipdnnPluginConstData_t`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct ConstData {
@@ -26,11 +26,11 @@ impl ConstData {
 pub struct DeviceBuffer {
     /// The tensor's uid.
     pub uid: i64,
-    /// Its data, in the device's memory.
+    /// The tensor's data, in device memory.
     pub ptr: *mut c_void,
 }
 
-/// The host's logging function: severity and message.
+/// The host's logging callback, with severity and message.
 pub type LogCallback = unsafe extern "C" fn(i32, *const c_char);
 
 /// `hipdnnEnginePluginEnumerateCandidates`.
@@ -54,9 +54,10 @@ macro_rules! symbols {
         impl Symbols {
             /// # Safety
             ///
-            /// The library is a plugin of this ABI.
+            /// The library must be a plugin of this ABI.
             pub(super) unsafe fn resolve(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the types are those of the header.
+                // SAFETY: the library is a plugin of this ABI, by this function's contract; the
+                // types are those of the header.
                 unsafe {
                     Ok(Symbols {
                         $($field: *library.get($name)?,)*

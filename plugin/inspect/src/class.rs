@@ -1,25 +1,25 @@
-//! Owns the classes by which instructions are counted.
+//! The classes by which instructions are counted.
 
 use std::fmt;
 
-/// What an instruction is. Widths are bytes of a lane.
+/// The class of an instruction. Widths are bytes per lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// A matrix instruction, by name
     Matrix(&'static str),
-    /// Moves between accumulation registers and others
+    /// A move between accumulation registers and other registers
     Accumulator,
     /// Vector arithmetic
     Vector,
     /// Scalar arithmetic
     Scalar,
-    /// A scalar load, by its bytes
+    /// A scalar load, with its width in bytes
     ScalarLoad(u16),
     /// A read from LDS
     LdsRead(u8),
     /// A write to LDS
     LdsWrite(u8),
-    /// Atomics in LDS, and exchanges between lanes
+    /// An atomic in LDS, or an exchange between lanes
     LdsOther,
     /// A load from device memory
     Load(u8),
@@ -29,13 +29,13 @@ pub enum Class {
     Atomic,
     /// A load from or a store to private memory
     Private(u8),
-    /// Branches and jumps
+    /// A branch or jump
     Branch,
     /// `s_waitcnt`
     Wait,
     /// `s_barrier`
     Barrier,
-    /// `s_nop`, `s_endpgm` and others that compute nothing
+    /// `s_nop`, `s_endpgm` and other instructions that compute nothing
     Other,
 }
 

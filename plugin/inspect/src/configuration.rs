@@ -1,13 +1,13 @@
-//! Owns how the compiler configured its kernels: what it writes with
-//! `--iree-hal-dump-executable-configurations-to`, as text.
+//! The compiler's configurations of its kernels, parsed from the text that it writes with
+//! `--iree-hal-dump-executable-configurations-to`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a kernel was configured.
+/// The compiler's configuration of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The pipeline that lowers it
+    /// The pipeline that lowers the kernel
     pub pipeline: String,
     /// Lanes of a workgroup
     pub workgroup_size: Vec<u64>,
@@ -15,22 +15,22 @@ pub struct Configuration {
     pub subgroup_size: Option<u64>,
     /// Further options of the pipeline, as the compiler writes them
     pub options: String,
-    /// Tiles of its operations, each once
+    /// The distinct lowering configurations of the kernel's operations
     pub lowerings: Vec<Lowering>,
 }
 
-/// The tiles of an operation.
+/// The lowering configuration of an operation: its tiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lowering {
     /// The matrix instruction
     pub matrix: Option<String>,
     /// Lists by name: `workgroup`, `reduction`, `subgroup`, `thread`, `promote_operands`, ...
     pub lists: BTreeMap<String, Vec<i64>>,
-    /// All of it, as the compiler writes it
+    /// The whole attribute, as the compiler writes it
     pub text: String,
 }
 
-/// The configurations of the kernels in a dump, by the kernels' names.
+/// Returns the configurations of the kernels in a dump, by kernel name.
 #[must_use]
 pub fn configurations(dump: &str) -> BTreeMap<String, Configuration> {
     let mut all = BTreeMap::new();
@@ -63,7 +63,7 @@ pub fn configurations(dump: &str) -> BTreeMap<String, Configuration> {
     all
 }
 
-/// The attribute behind a name, up to the bracket that closes it.
+/// Returns the attribute that follows a name, up to its closing bracket.
 fn attribute<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let begin = text.find(name)? + name.len();
     let rest = text.get(begin..)?;
@@ -72,7 +72,7 @@ fn attribute<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     for (at, letter) in rest.char_indices() {
         match letter {
             '<' | '[' | '(' | '{' => depth += 1,
-            // An arrow of an affine map closes nothing.
+            // The arrow of an affine map closes no bracket.
             '>' if before == '-' => {}
             '>' | ']' | ')' | '}' => {
                 depth = depth.checked_sub(1)?;
@@ -87,7 +87,8 @@ fn attribute<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     None
 }
 
-/// `#iree_gpu.pipeline<TileAndFuse>` or a plain word.
+/// Returns a pipeline's name, which is written as `#iree_gpu.pipeline<TileAndFuse>` or as a plain
+/// word.
 fn pipeline(translation: &str) -> String {
     let Some((_, rest)) = translation.split_once("pipeline = ") else {
         return String::new();
@@ -109,7 +110,7 @@ fn number(text: &str, name: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// What stands between the outermost braces.
+/// Returns the text between the outermost braces.
 fn braces(text: &str) -> Option<&str> {
     let (first, last) = (text.find('{')?, text.rfind('}')?);
     text.get(first + 1..last)
@@ -124,7 +125,7 @@ fn lowering(text: &str) -> Lowering {
             .rsplit(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
             .next()
             .unwrap_or_default();
-        // Only at the top: lists inside of other attributes are of those.
+        // Only lists at the top level: nested ones belong to other attributes.
         let opened = |open, close| {
             before.matches(open).count() - before.matches(close).count().min(before.matches(open).count())
         };

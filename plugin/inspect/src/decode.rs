@@ -1,8 +1,8 @@
-//! Owns gfx942's machine code, as far as counting needs it: how long an instruction is, what class
-//! it is of, where a branch goes.
+//! A decoder of gfx942's machine code, as far as counting needs it: the length and class of each
+//! instruction, and the targets of branches.
 //!
-//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". What is not known is an error: a
-//! count that leaves something out is wrong.
+//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". An unknown instruction is an error,
+//! because a count that leaves something out is wrong.
 
 use crate::{class::Class, matrix};
 
@@ -12,21 +12,21 @@ use crate::{class::Class, matrix};
 pub struct DecodeError {
     /// The word
     pub word: u32,
-    /// Where, from the kernel's first byte on
+    /// The word's offset in bytes from the beginning of the kernel
     pub at: usize,
 }
 
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Instruction {
-    /// Where it begins, in bytes
+    /// Offset in bytes from the beginning of the kernel
     pub(crate) at: usize,
     pub(crate) class: Class,
-    /// Where a branch goes, in bytes; before the kernel's first byte if negative
+    /// Offset in bytes of a branch's target; negative if it precedes the kernel
     pub(crate) target: Option<i64>,
 }
 
-/// The instructions of a kernel.
+/// Returns the instructions of a kernel.
 pub(crate) fn instructions(code: &[u8]) -> Result<Vec<Instruction>, DecodeError> {
     let words: Vec<u32> = code
         .chunks_exact(4)
@@ -51,26 +51,26 @@ pub(crate) fn instructions(code: &[u8]) -> Result<Vec<Instruction>, DecodeError>
     Ok(all)
 }
 
-/// Bits `low` to `low + count - 1`.
+/// Returns bits `low` to `low + count - 1` of a word.
 const fn bits(word: u32, low: u32, count: u32) -> u32 {
     word >> low & ((1 << count) - 1)
 }
 
-/// A literal constant follows a source of this number.
+/// Source operand for a literal constant, which follows the instruction.
 const LITERAL: u32 = 255;
 
-/// Class, and length in words.
+/// Returns an instruction's class, and its length in words.
 fn instruction(word: u32) -> Option<(Class, usize)> {
     let scalar = |sources: &[u32]| 1 + usize::from(sources.contains(&LITERAL));
-    // Also SDWA (249) and DPP (250), which are a second word.
+    // A second word follows for a literal, SDWA (249) and DPP (250).
     let vector = || 1 + usize::from(matches!(bits(word, 0, 9), LITERAL | 249 | 250));
     if word >> 31 == 0 {
         return Some(match bits(word, 25, 6) {
             // VOP1 and VOPC
             0x3f if bits(word, 9, 8) == 0 => (Class::Other, 1),
             0x3e | 0x3f => (Class::Vector, vector()),
-            // VOP2 with an additional literal: v_madmk and v_madak of f32 and f16, which are
-            // v_fmamk and v_fmaak
+            // VOP2 that always has a literal: v_madmk and v_madak of f32 and f16, which are named
+            // v_fmamk and v_fmaak here.
             23 | 24 | 36 | 37 => (Class::Vector, 2),
             _ => (Class::Vector, vector()),
         });
@@ -78,7 +78,7 @@ fn instruction(word: u32) -> Option<(Class, usize)> {
     match word >> 23 {
         0x17d => {
             let class = match bits(word, 8, 8) {
-                // s_setpc, s_swappc: where to is in a register
+                // s_setpc, s_swappc: the target is in a register
                 29 | 30 => Class::Branch,
                 _ => Class::Scalar,
             };
@@ -113,7 +113,7 @@ fn instruction(word: u32) -> Option<(Class, usize)> {
     Some((class, 2))
 }
 
-/// SOPP.
+/// Returns the class of a SOPP instruction (program control).
 const fn program(opcode: u32) -> Option<Class> {
     Some(match opcode {
         2 | 4..=9 | 23..=26 => Class::Branch,
@@ -125,7 +125,7 @@ const fn program(opcode: u32) -> Option<Class> {
     })
 }
 
-/// VOP3P: packed arithmetic, and matrix instructions.
+/// Returns the class of a VOP3P instruction: packed arithmetic, or a matrix instruction.
 fn packed(opcode: u32) -> Option<Class> {
     match opcode {
         // v_accvgpr_read, v_accvgpr_write
@@ -135,18 +135,18 @@ fn packed(opcode: u32) -> Option<Class> {
     }
 }
 
-/// SMEM.
+/// Returns the class of a SMEM instruction (scalar memory).
 const fn scalar_memory(opcode: u32) -> Option<Class> {
     Some(match opcode {
         0..=4 => Class::ScalarLoad(4 << opcode),
         8..=12 => Class::ScalarLoad(4 << (opcode - 8)),
-        // Invalidations of the cache, times
+        // Cache invalidations, and reads of the clock
         32..=37 => Class::Other,
         _ => return None,
     })
 }
 
-/// LDS.
+/// Returns the class of an LDS instruction (DS format).
 const fn lds(opcode: u32) -> Class {
     match opcode {
         13 => Class::LdsWrite(4),
@@ -166,7 +166,7 @@ const fn lds(opcode: u32) -> Class {
     }
 }
 
-/// FLAT, which has separate opcodes for loads into LDS.
+/// Returns the class of a FLAT instruction. FLAT has separate opcodes for loads into LDS.
 const fn flat(opcode: u32) -> Option<Class> {
     match opcode {
         38 | 39 => Some(Class::Load(1)),
@@ -176,7 +176,7 @@ const fn flat(opcode: u32) -> Option<Class> {
     }
 }
 
-/// MUBUF.
+/// Returns the class of a MUBUF instruction (buffer memory).
 const fn buffer(opcode: u32) -> Option<Class> {
     match opcode {
         // Write-backs and invalidations of caches
@@ -185,7 +185,7 @@ const fn buffer(opcode: u32) -> Option<Class> {
     }
 }
 
-/// What FLAT and MUBUF have in common: they share the opcodes of what is used here.
+/// Returns the class of a load, store or atomic whose opcode FLAT and MUBUF share.
 const fn memory(opcode: u32) -> Option<Class> {
     Some(match opcode {
         // Formats: of a texture, or of 16 bits
@@ -206,8 +206,8 @@ const fn memory(opcode: u32) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Words that LLVM's assembler (llvm-mc, gfx942) encodes these texts as, and what the ISA says
-    /// of them.
+    /// Instructions as text, with the words to which LLVM's assembler (llvm-mc, gfx942) encodes
+    /// them and their class according to the ISA.
     fn encoded() -> impl Iterator<Item = (&'static str, &'static [u32], Class)> {
         include!("decode/encoded.in").into_iter()
     }
@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn every_form_has_its_length_and_class() {
         for (text, words, class) in encoded() {
-            // What follows shows that the length is right.
+            // A second instruction, which is only found where it begins if the first one's length
+            // is right.
             let code: Vec<u8> = words
                 .iter()
                 .chain(&[0xbf81_0000])
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn branches_know_where_they_go() {
-        // s_nop 0; s_cbranch_scc1 to it; s_branch over one; s_endpgm
+        // s_nop 0; s_cbranch_scc1 to it; s_branch over the next instruction; s_endpgm
         let code: Vec<u8> = [0xbf80_0000_u32, 0xbf85_fffe, 0xbf82_0001, 0xbf81_0000]
             .iter()
             .flat_map(|word| word.to_le_bytes())

@@ -1,8 +1,8 @@
-//! Owns one execution of a graph on an emulated GPU, through the plugin as a host calls it, and the
-//! reports of its launches.
+//! Executions of a graph on an emulated GPU, through the plugin's C interface as a host uses it,
+//! and the emulator's reports of the launches.
 //!
-//! The environment decides where the plugin and the emulator look: `HIPEMU_REPORT` names the file
-//! of the reports, and whoever calls this has set it before the emulator was loaded.
+//! Environment variables tell the plugin and the emulator where to look. `HIPEMU_REPORT` names the
+//! file of the reports; the caller must set it before the emulator is loaded.
 
 use rotini_graph::TensorKind;
 use rotini_host::gpu::{Api, Driver, Gpu, GpuError};
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Why a graph cannot be executed on an emulator.
+/// The reason why a graph cannot be executed on an emulator.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulateError {
-    /// The library is one of a GPU
+    /// The library is for a GPU, not an emulator
     #[error("{0} is no emulator: nothing is predicted from a GPU")]
     Gpu(PathBuf),
     /// The plugin has no engine
@@ -28,48 +28,48 @@ pub enum EmulateError {
     /// The graph cannot be read
     #[error("{0}")]
     Graph(String),
-    /// The plugin
+    /// The plugin reported an error
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The emulator
+    /// The emulator reported an error
     #[error(transparent)]
     Device(#[from] GpuError),
-    /// The reports are not there
+    /// The file of the reports cannot be read
     #[error("the emulator's reports cannot be read")]
     Reports(#[source] io::Error),
-    /// The reports are not understood
+    /// A report cannot be parsed
     #[error("a report of the emulator is not understood")]
     Report(#[from] serde_json::Error),
 }
 
-/// Workgroups of a launch in a sample (`HIPEMU_SAMPLE`), as in the table that the model was held
-/// against.
+/// Number of workgroups of a launch that are sampled (`HIPEMU_SAMPLE`), as in the table that the
+/// model was compared with.
 pub const SAMPLE: &str = "152";
 
-/// A launch, as the emulator reports it.
+/// A launch, as reported by the emulator.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Launch {
     /// The kernel
     pub kernel: String,
-    /// What was counted
+    /// The counts of the workgroups that ran
     #[serde(flatten)]
     pub counts: Counts,
-    /// The record of a sampled launch, which predictions are based on
+    /// The record of a sampled launch, from which times are predicted
     pub record: Option<Record>,
 }
 
-/// What the workgroups that ran did.
+/// Counts of the work of the workgroups that ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Workgroups
     pub workgroups: u64,
     /// Waves
     pub waves: u64,
-    /// Instructions of waves, by class
+    /// Instructions of all waves, by class
     pub instructions: BTreeMap<String, u64>,
     /// Operations of matrix instructions: a multiply-add is two
     pub mfma_operations: u64,
-    /// Bytes that lanes loaded from device memory, caches or not
+    /// Bytes that lanes loaded from device memory, whether from caches or not
     pub bytes_read: u64,
     /// Bytes that lanes stored
     pub bytes_written: u64,
@@ -82,7 +82,7 @@ pub struct Emulator {
     gpu: Gpu,
     handle: Handle,
     engine: i64,
-    /// The engine config of contexts.
+    /// The engine config for new contexts.
     config: Vec<u8>,
     reports: PathBuf,
     read: usize,
@@ -90,16 +90,16 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Loads an emulator, which writes to `reports`, and a plugin. Graphs of more than `most_bytes`
-    /// are not executed.
+    /// Loads a plugin, and an emulator that writes to `reports`. Graphs that need more than
+    /// `most_bytes` of memory are not executed.
     ///
     /// # Errors
     ///
-    /// If one of them cannot be loaded, and if the first is no emulator.
+    /// If one of them cannot be loaded, or if `emulator` is no emulator.
     ///
     /// # Safety
     ///
-    /// Both are loaded into this process: they have to be what their names say.
+    /// Both files are loaded as libraries into this process, so they must be what their names say.
     pub unsafe fn load(
         emulator: &Path,
         plugin: &Path,
@@ -128,18 +128,18 @@ impl Emulator {
         })
     }
 
-    /// Sets a knob of the contexts that are created from now on, in place of all others.
+    /// Sets a knob for the contexts that are created from now on. It replaces all other knobs.
     pub fn set_knob(&mut self, name: &str, text: &str) {
         self.config = engine_config_with(self.engine, &[(name.to_owned(), text.to_owned())]);
     }
 
-    /// Executes a graph once, with inputs that nobody set: the launches that this took.
+    /// Executes a graph once, with uninitialised inputs, and returns the launches of the execution.
     ///
     /// # Errors
     ///
-    /// If it cannot be executed, and if the reports cannot be read.
+    /// If the graph cannot be executed, or the reports cannot be read.
     pub fn launches(&mut self, bytes: &[u8]) -> Result<Vec<Launch>, EmulateError> {
-        // A graph that failed before may have left reports, which are not this one's.
+        // An earlier graph that failed may have left reports, which are skipped.
         self.read = match fs::metadata(&self.reports) {
             Ok(file) => usize::try_from(file.len()).unwrap_or(usize::MAX),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
@@ -172,14 +172,14 @@ impl Emulator {
             .chain(on_host)
             .map(|(uid, ptr)| DeviceBuffer { uid, ptr })
             .collect();
-        // SAFETY: each tensor has a buffer of its span, the workspace has its size, and all live
-        // until the device has finished.
+        // SAFETY: each tensor has a buffer of its span, the workspace has the required size, and
+        // all of them live until the device has finished.
         unsafe { context.execute(workspace.pointer(), &buffers) }?;
         self.gpu.synchronize()?;
         self.new_launches()
     }
 
-    /// The launches since `launches` began.
+    /// Returns the launches that were reported since `launches` began.
     fn new_launches(&mut self) -> Result<Vec<Launch>, EmulateError> {
         let text = fs::read_to_string(&self.reports).map_err(EmulateError::Reports)?;
         let new = text.get(self.read..).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Emulator {
     }
 }
 
-/// The launches of an emulator's reports.
+/// Parses an emulator's reports, one launch per line.
 ///
 /// # Errors
 ///

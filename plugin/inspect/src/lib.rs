@@ -1,16 +1,16 @@
-//! Looks into what was compiled for an MI300: the machine code of its kernels, how the compiler
-//! configured them, and what an emulator counts of their launches.
+//! Inspects the code that was compiled for an MI300: the machine code of its kernels, the
+//! compiler's configurations of them, and an emulator's counts of their launches.
 //!
-//! | Module | What it owns |
+//! | Module | Content |
 //! |---|---|
 //! | [`object`](mod@object) | code objects: kernels with their registers, LDS, private memory |
-//! | `class`, `decode`, `matrix` | gfx942's machine code: length, class and width of each instruction |
+//! | `class`, `decode`, `matrix` | gfx942's machine code: length, class and width of instructions |
 //! | [`census`] | instructions counted, of a kernel and of its hottest loop |
 //! | [`configuration`] | pipeline and tiles of each kernel, as the compiler dumps them |
 //! | [`emulate`] | one execution of a graph on an emulated GPU, and the reports of its launches |
 //! | `likeness` | which graphs resemble those whose kernels were compared with hardware |
 //!
-//! It needs no LLVM and executes no compiled code by itself.
+//! The crate needs no LLVM, and executes compiled code only through the plugin.
 
 pub mod census;
 mod class;

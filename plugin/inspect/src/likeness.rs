@@ -1,10 +1,10 @@
-//! Owns which graphs resemble those whose kernels were compared with hardware.
+//! Decides whether a graph resembles those whose kernels were compared with hardware.
 
 use rotini_graph::{Graph, Op};
 
-/// True if kernels of such graphs were compared with hardware: forward convolutions with channels
-/// innermost, and products of 16-bit floats whose summed axis is innermost in both operands.
-/// Predictions of all others are extrapolated.
+/// Returns true if kernels of such graphs were compared with hardware: forward convolutions with
+/// channels innermost, and products of 16-bit floats whose summed axis is innermost in both
+/// operands, with any pointwise operations. Predictions for all other graphs are extrapolated.
 #[must_use]
 pub fn is_like_the_measured(graph: &Graph) -> bool {
     let has_unit_stride = |x, from_last| {

@@ -1,6 +1,6 @@
-//! Owns the matrix instructions of gfx942: names by opcode, operations and clocks.
+//! The matrix instructions of gfx942: names by opcode, operations and clocks.
 
-/// The name of the matrix instruction with a VOP3P opcode.
+/// Returns the name of the matrix instruction with a VOP3P opcode.
 pub(crate) fn name(opcode: u32) -> Option<&'static str> {
     Some(match opcode {
         0x3e => "v_mfma_f32_16x16x8_xf32",
@@ -53,8 +53,8 @@ pub(crate) fn name(opcode: u32) -> Option<&'static str> {
     })
 }
 
-/// Operations of a wave's matrix instruction, as its name says: a multiply-add is two.
-/// `v_mfma_f32_32x32x4_2b_f16` does two blocks of 32 × 32 × 4.
+/// Returns the operations of a wave's matrix instruction, derived from its name; a multiply-add is
+/// two. `v_mfma_f32_32x32x4_2b_f16` computes two blocks of 32 × 32 × 4.
 pub(crate) fn operations(name: &str) -> u64 {
     let number = |text: &str| text.parse::<u64>().ok();
     let mut parts = name.split('_');
@@ -68,7 +68,7 @@ pub(crate) fn operations(name: &str) -> u64 {
     2 * shape.unwrap_or(0) * blocks
 }
 
-/// Clocks for which it occupies its SIMD's matrix unit.
+/// Returns the clocks for which the instruction occupies its SIMD's matrix unit.
 pub(crate) fn clocks(name: &str) -> u64 {
     u64::from(rotini_time::clocks::matrix(name, operations(name)))
 }
@@ -77,7 +77,7 @@ pub(crate) fn clocks(name: &str) -> u64 {
 mod tests {
     use super::{clocks, operations};
 
-    /// Clocks are those that AMD's public tables have for a SIMD (ROCm/rocm-libraries,
+    /// The clocks are those of AMD's public tables for a SIMD (ROCm/rocm-libraries,
     /// `shared/origami`).
     #[test]
     fn operations_and_clocks_are_those_of_the_shape() {

@@ -1,5 +1,4 @@
-//! Owns code objects: the kernels of an ELF file for gfx942, as its metadata and its symbols have
-//! them.
+//! Code objects: the kernels of an ELF file for gfx942, read from its metadata and symbols.
 //!
 //! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5).
 
@@ -11,13 +10,13 @@ use rmpv::Value;
 use rotini_time::Residence;
 use serde::{Deserialize, Serialize};
 
-/// Why a code object cannot be read.
+/// The reason why a code object cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// Not an ELF file
     #[error("it is no ELF file")]
     Elf(#[source] object::read::Error),
-    /// For something else
+    /// The code object is for another architecture
     #[error("it is not for gfx942: machine {machine}, flags {flags:#x}")]
     Target {
         /// `e_machine`
@@ -25,18 +24,18 @@ pub enum ObjectError {
         /// `e_flags`
         flags: u32,
     },
-    /// No metadata, or something is missing in it
+    /// The metadata, or a part of it, is missing
     #[error("its metadata has no {0}")]
     Metadata(&'static str),
-    /// Code that is not there
+    /// The code of a kernel is missing
     #[error("the code of kernel {0} is not there")]
     Code(String),
-    /// Code that is not understood
+    /// The code of a kernel contains an unknown instruction
     #[error("kernel {kernel}")]
     Decode {
-        /// The kernel
+        /// The kernel's name
         kernel: String,
-        /// The word
+        /// The unknown instruction
         #[source]
         source: DecodeError,
     },
@@ -47,18 +46,18 @@ pub enum ObjectError {
 pub struct Kernel {
     /// Name
     pub name: String,
-    /// What it takes of the machine
+    /// Hardware resources that the kernel uses
     pub needs: Needs,
-    /// Its instructions
+    /// Counts of its instructions
     pub code: Code,
 }
 
-/// What a kernel takes of the machine.
+/// The hardware resources that a kernel uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needs {
     /// Lanes of a workgroup in x, y, z
     pub workgroup: [u32; 3],
-    /// Vector registers of a lane, those for accumulation among them
+    /// Vector registers of a lane, including accumulation registers
     pub vector_registers: u32,
     /// Accumulation registers of a lane
     pub accumulation_registers: u32,
@@ -74,24 +73,24 @@ pub struct Needs {
     pub private_bytes: u32,
 }
 
-/// Waves that run at once.
+/// The waves that can run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
-    /// Workgroups of a compute unit at once
+    /// Workgroups per compute unit
     pub workgroups: u32,
-    /// Waves of a SIMD at once
+    /// Waves per SIMD
     pub waves: f64,
 }
 
 impl Needs {
-    /// Waves of a workgroup.
+    /// Returns the number of waves of a workgroup.
     #[must_use]
     pub fn waves(&self) -> u32 {
         let lanes = self.workgroup.iter().fold(1_u32, |all, &size| all.saturating_mul(size));
         lanes.div_ceil(64).max(1)
     }
 
-    /// What registers, LDS and the slots for waves allow on gfx942.
+    /// Returns the occupancy that registers, LDS, private memory and wave slots allow on gfx942.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         let residence = Residence {
@@ -109,17 +108,17 @@ impl Needs {
     }
 }
 
-/// `EF_AMDGPU_MACH_AMDGCN_GFX942` and the mask of that field
+/// `EF_AMDGPU_MACH_AMDGCN_GFX942`, and the mask of its field in `e_flags`
 const GFX942: u32 = 0x4c;
 const MACH: u32 = 0xff;
 /// `NT_AMDGPU_METADATA`
 const NOTE: u32 = 32;
 
-/// The kernels of a code object.
+/// Returns the kernels of a code object.
 ///
 /// # Errors
 ///
-/// [`ObjectError`]: not for gfx942, damaged, or with code that is not understood.
+/// [`ObjectError`] if it is not for gfx942, is damaged, or contains code that is not understood.
 pub fn kernels(bytes: &[u8]) -> Result<Vec<Kernel>, ObjectError> {
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(ObjectError::Elf)?;
     let header = file.elf_header();
@@ -166,7 +165,7 @@ fn kernel(file: &ElfFile64<'_>, entry: &Value) -> Result<Kernel, ObjectError> {
         let value = get(entry, key).and_then(number);
         value.ok_or(ObjectError::Metadata(key))
     };
-    // Compilers leave out what is zero.
+    // Compilers omit entries that are zero.
     let maybe = |key: &str| get(entry, key).and_then(number).unwrap_or(0);
     let name = get(entry, ".name").and_then(Value::as_str);
     let name = name.ok_or(ObjectError::Metadata(".name"))?.to_owned();
@@ -208,8 +207,8 @@ fn kernel(file: &ElfFile64<'_>, entry: &Value) -> Result<Kernel, ObjectError> {
 mod tests {
     use super::Needs;
 
-    /// By AMD's figures: 512 vector registers of a SIMD's lane, 64 KiB of LDS and 32 waves of a
-    /// compute unit.
+    /// Expected values follow from AMD's figures: 512 vector registers per lane of a SIMD, 64 KiB
+    /// of LDS and 32 waves per compute unit.
     #[test]
     fn occupancy_is_what_the_scarcest_allows() {
         let waves = |lanes, vector_registers, lds_bytes| {

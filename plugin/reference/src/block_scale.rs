@@ -8,7 +8,7 @@ use crate::value::{Extreme, Numbers, Value, distance, flushed, rounding_error};
 use half::{bf16, f16};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, TensorId};
 
-/// y = x scale, or x 2^-scale, with the scale of the block that holds the element.
+/// Computes y = x · scale, or x · 2^-scale, with the scale of the block that holds the element.
 pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Result<Value, ReferenceError> {
     let (dims, scale_dims) = (context.dims(op.y)?, context.dims(op.scale)?);
     if context.compute.precision().is_none() {
@@ -44,8 +44,8 @@ pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Re
         let (x_error, raw_error) = (at(&x.errors, flat), at(&scale.errors, position));
         let (factor, factor_error) = if op.is_negative_scale {
             let factor = (-raw).exp2();
-            // A power with a whole exponent is exact, any other approximated as pointwise functions
-            // are.
+            // A power with a whole exponent is exact; any other is approximated as pointwise
+            // functions are.
             let own = if raw.fract() == 0.0 {
                 0.0
             } else {
@@ -70,11 +70,12 @@ pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Re
     })
 }
 
-/// The scale of each block along an axis, rounded up, such that the block's largest magnitude
-/// becomes the output type's largest number, and x divided by it
-/// (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK: the quotient of magnitude and
-/// largest number in binary64, NaN passed over, a binary32 scale rounded to nearest; 0 where the
-/// scale is 0).
+/// Computes the scale of each block along an axis, and x divided by its block's scale.
+///
+/// The scale is rounded up, such that the block's largest magnitude becomes at most the output
+/// type's largest number. Details follow `CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test
+/// SDK: the quotient of the block's magnitude and the largest number is computed in binary64, NaN
+/// is ignored, a binary32 scale is rounded to nearest, and where the scale is 0 the output is 0.
 pub(crate) fn quantize(
     context: &Context<'_>,
     op: &BlockScaleQuantize,
@@ -155,8 +156,8 @@ pub(crate) fn quantize(
     ])
 }
 
-/// The least number of a type that is not below `value`, or the largest finite one if only infinity
-/// is; binary32 to nearest.
+/// Returns the least number of a type that is not below `value`, or the largest finite one if only
+/// infinity is; in binary32 the nearest number, but never infinity.
 fn rounded_up(codec: Codec, value: f64) -> f64 {
     let nearest = codec.round(value);
     match codec {
@@ -164,7 +165,7 @@ fn rounded_up(codec: Codec, value: f64) -> f64 {
         _ if nearest >= value || nearest == codec.largest() => nearest,
         Codec::F16 => f16::from_bits(f16::from_f64(nearest).to_bits() + 1).into(),
         Codec::Bf16 => bf16::from_bits(bf16::from_f64(nearest).to_bits() + 1).into(),
-        // A power of two that was rounded down.
+        // E8M0 rounded down to a power of two; the next one is twice that.
         _ => nearest * 2.0,
     }
 }

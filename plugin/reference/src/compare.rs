@@ -11,17 +11,17 @@ use rotini_graph::{Graph, Op, PointwiseMode, Tensor, TensorId, TensorKind};
 use std::collections::HashSet;
 use thiserror::Error;
 
-/// How far a result may be from the reference: |got - want| ≤ absolute + relative |want|.
+/// The maximum distance of a result from the reference: |got - want| ≤ absolute + relative |want|.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// In units of the tensor.
+    /// Absolute part, in the tensor's units.
     pub absolute: f64,
-    /// As a share of the wanted magnitude.
+    /// Relative part, as a fraction of |want|.
     pub relative: f64,
 }
 
 impl Tolerance {
-    /// Nothing but the wanted value.
+    /// Accepts only the wanted value.
     pub const EXACT: Tolerance = Tolerance {
         absolute: 0.0,
         relative: 0.0,
@@ -35,24 +35,26 @@ impl Tolerance {
     }
 }
 
-/// How a tensor compares.
+/// The result of comparing a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Elements that were compared.
+    /// Number of elements that were compared.
     pub elements: usize,
-    /// Elements that are not as wanted.
+    /// Number of elements that are not accepted.
     pub wrong: usize,
-    /// Elements for which anything would have been accepted, because nothing is known about them
-    /// (their sum may overflow the compute type, for one). 0 from [`compare`].
+    /// Number of elements for which any value would have been accepted because their error has no
+    /// bound (for one, their sum may overflow the compute type). 0 from [`compare`].
     pub unbounded: usize,
-    /// Elements whose bounds say little: those of unknown values, and those that may be off by more
-    /// than a sixteenth of the largest magnitude in the tensor before they are rounded to its type.
+    /// Number of elements whose bounds are too loose to catch faults: unbounded ones, and those
+    /// that may be off, before rounding to the tensor's type, by more than a sixteenth of the
+    /// largest magnitude in the tensor.
     pub blunt: usize,
     /// The largest difference.
     pub max_absolute: f64,
-    /// The largest difference as a share of the wanted magnitude, where that is not 0.
+    /// The largest difference as a fraction of the wanted magnitude, over elements where that is
+    /// not 0.
     pub max_relative: f64,
-    /// The largest difference as a share of what is allowed.
+    /// The largest quotient of a difference and the difference allowed.
     pub ratio: f64,
     /// The element with that ratio.
     pub worst: Worst,
@@ -63,13 +65,13 @@ pub struct Report {
 pub struct Worst {
     /// Its logical index.
     pub index: Vec<usize>,
-    /// What the kernel made of it.
+    /// The kernel's value.
     pub got: f64,
-    /// What the reference has.
+    /// The reference's value.
     pub want: f64,
 }
 
-/// Why a result is not accepted.
+/// The reason why a result is not accepted.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Mismatch {
     /// Elements outside the tolerance.
@@ -83,19 +85,19 @@ pub enum Mismatch {
         /// The comparison.
         report: Report,
     },
-    /// A byte that is no element's has changed.
+    /// A byte between the elements has changed.
     #[error("{tensor}: byte {offset} is between the elements, but was changed from {before:#04x} to {after:#04x}")]
     Gap {
         /// The tensor.
         tensor: String,
-        /// Where it is in the buffer.
+        /// The byte's offset in the buffer.
         offset: usize,
         /// Its value before.
         before: u8,
         /// Its value after.
         after: u8,
     },
-    /// Buffers that cannot be compared.
+    /// Buffers whose lengths differ or are too short.
     #[error("{tensor}: {got} bytes are compared with {want}, for a tensor that spans {span}")]
     Length {
         /// The tensor.
@@ -104,24 +106,25 @@ pub enum Mismatch {
         got: usize,
         /// Bytes of the reference.
         want: usize,
-        /// Bytes of the tensor.
+        /// Bytes from the tensor's first to its last element.
         span: usize,
     },
-    /// The reference knows nothing about this tensor.
+    /// The reference could not provide a value for the tensor.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
 }
 
-/// hipDNN's tolerance for an output of a graph, by the operations that lead to it and the coarsest
-/// type among the inputs, the compute types and the output itself. Integers are exact.
+/// Returns hipDNN's tolerance for an output of a graph, chosen by the operations that lead to the
+/// output and the coarsest type among the inputs, the compute types and the output itself. Integers
+/// are exact.
 ///
-/// Intermediates do not count, since they are not rounded, but for those of eight bits and less.
-/// Values are those of hipDNN's `test_sdk`; where its table has none (convolutions and others in
-/// f64), the pointwise row's.
+/// Types of intermediates do not count, since these are not rounded, except those of eight bits and
+/// less. The values are those of hipDNN's `test_sdk`; where its table has none (convolutions and
+/// others in f64), those of its pointwise row.
 ///
 /// # Errors
 ///
-/// [`ReferenceError::Unsupported`] for operations that the reference does not compute.
+/// [`ReferenceError::Unsupported`] for custom operations, for which the table has no row.
 pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, ReferenceError> {
     let tensor = tensor_of(graph, output)?;
     if tensor.dtype.is_integer() {
@@ -156,8 +159,8 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
         .filter_map(|codec| Some((codec.precision()?, codec)))
         .min_by_key(|(precision, _)| *precision)
         .map_or(Codec::F64, |(_, codec)| codec);
-    // The table has none of the types for storage alone: one step of each that is rounded to on the
-    // way.
+    // The table has no row for the types that are only for storage: one step of each such type to
+    // which a value is rounded on the way.
     let step = needed.iter().try_fold(Tolerance::EXACT, |tolerance, id| {
         Ok::<_, ReferenceError>(match Codec::of(tensor_of(graph, *id)?.dtype) {
             Codec::Narrow(format) if written.contains(id) => tolerance.or(Tolerance {
@@ -172,7 +175,7 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
     })
 }
 
-/// The row of hipDNN's table for one operation.
+/// Returns the row of hipDNN's table for one operation.
 fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Tolerance, ReferenceError> {
     let both = |value| Tolerance {
         absolute: value,
@@ -187,7 +190,7 @@ fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Toleranc
             _ => f64,
         })
     };
-    // Where the table has nothing for f64.
+    // Used where the table has no value for f64.
     let finest = pointwise_tolerance(Codec::F64);
     match op {
         Op::BatchnormInference(_) => Ok(table([1e-7, 2e-4, 5e-4, 5e-3])),
@@ -198,7 +201,7 @@ fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Toleranc
         Op::RmsNorm(_) | Op::RmsNormBackward(_) => Ok(table([4e-3, 4e-3, 4e-3, 8e-3])),
         Op::Layernorm(_) | Op::LayernormBackward(_) => Ok(table([1e-5, 1e-4, 1e-3, 1e-2])),
         Op::Sdpa(_) | Op::SdpaBackward(_) => Ok(table([finest, 1e-5, 1e-2, 1e-2])),
-        // The table has no pooling, for which hipDNN's tests use these numbers, and nothing for
+        // The table has no row for pooling, for which hipDNN's tests use these numbers, nor for
         // block scales, which are products and quotients.
         Op::Pointwise(_)
         | Op::ResampleFwd(_)
@@ -228,14 +231,15 @@ fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Toleranc
     }
 }
 
-/// Compares the bytes of one output with those of the reference, which started from the same bytes.
+/// Compares the bytes of one output with the reference's. Both buffers must have held the same
+/// bytes before execution.
 ///
-/// NaN and infinities must be the same, integers equal, and every byte that is no element's must be
-/// untouched.
+/// NaN and infinities must be the same, integers equal, and every byte between elements unchanged.
 ///
 /// # Errors
 ///
-/// The [`Mismatch`]: a gap first, because whoever writes there may have written anything.
+/// The [`Mismatch`]. Changed gaps are reported first, because a kernel that writes there may have
+/// written any element wrongly.
 pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -> Result<Report, Mismatch> {
     check_gaps(tensor, got, want)?;
     let codec = Codec::of(tensor.dtype);
@@ -251,7 +255,8 @@ pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -
             want: want.to_f64(),
             difference,
             allowed,
-            // Where an infinity is wanted, what is allowed is infinite too.
+            // If an infinity is wanted, `allowed` is infinite too, so only a finite difference may
+            // be compared with it.
             accepted: difference == 0.0 || (difference.is_finite() && difference <= allowed),
             unbounded: false,
             bound: if allowed.is_finite() { allowed } else { 0.0 },
@@ -261,14 +266,14 @@ pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -
 }
 
 impl Evaluation<'_> {
-    /// Decides whether `got` may be the output of a kernel that keeps the graph's meaning: one that
-    /// computes in the compute types, in any order and with fused multiplications, keeps
-    /// intermediates in them and rounds each stored element once.
+    /// Checks whether `got` may be the output of a kernel that keeps the graph's meaning: one that
+    /// computes in the compute types, in any order and with fused multiply-adds, keeps
+    /// intermediates in these types, and rounds each stored element once.
     ///
     /// Each element has to be between the rounded ends of the interval that such a kernel can
     /// reach. For sums of products that are exact in the compute type, as [`fill`](crate::fill())
-    /// makes them, this is one value. `before` are the output's bytes before execution: all that
-    /// are no element's must still be there.
+    /// makes them, the interval is one value. `before` holds the output's bytes before execution;
+    /// all bytes between elements must be unchanged.
     ///
     /// # Errors
     ///
@@ -295,9 +300,9 @@ impl Evaluation<'_> {
     }
 }
 
-/// Whether an output's zeros have the signs that the graph gives them: it is made of what is read
-/// by pointwise operations alone. Sums start from a zero of either sign, and which of two zeros is
-/// the larger one is open.
+/// Returns true if the signs of an output's zeros are determined by the graph: if the output is
+/// computed from inputs by pointwise operations other than MAX and MIN. Sums may start from a zero
+/// of either sign, and which of two zeros is larger is not defined.
 fn tells_zeros(graph: &Graph, output: TensorId) -> bool {
     let writer = |id: TensorId| {
         graph.nodes.iter().find(|node| {
@@ -321,8 +326,8 @@ fn tells_zeros(graph: &Graph, output: TensorId) -> bool {
     true
 }
 
-/// Compares one element with the interval of `error` around the unrounded `want`; with
-/// `tells_zeros` an exact zero with its sign.
+/// Compares one element with the interval of `error` around the unrounded `want`. If `tells_zeros`,
+/// an exact zero must have the wanted sign.
 fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, bool)) -> Element {
     let value = want.to_f64();
     let special = !value.is_finite();
@@ -331,12 +336,12 @@ fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, b
     let (low, high) = if error == 0.0 || special {
         (codec.convert(want), codec.convert(want))
     } else if codec == Codec::Bool && value.abs() <= error {
-        // Either, if it may be 0.
+        // If the value may be 0, both truth values are accepted.
         (Number::Integer(0), Number::Integer(1))
     } else {
         (end(-error), end(error))
     };
-    // What the nearest element itself differs by is allowed in any case.
+    // The rounding of the wanted value itself is always allowed.
     let allowed = [low, high, codec.convert(want)]
         .into_iter()
         .map(|end| difference(end, want))
@@ -384,12 +389,12 @@ struct Element {
     allowed: f64,
     accepted: bool,
     unbounded: bool,
-    /// What it may be off by before it is rounded to the tensor's type, which may be coarse: 0
-    /// where only one value is accepted.
+    /// Maximum error before rounding to the tensor's type, which may be coarse; 0 if only one value
+    /// is accepted.
     bound: f64,
 }
 
-/// Sums elements up, which come in logical row-major order.
+/// Summarises the compared elements, which come in logical row-major order.
 fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result<Report, Mismatch> {
     let mut report = Report {
         elements: 0,
@@ -408,8 +413,8 @@ fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result
         if element.want.is_finite() {
             largest = largest.max(element.want.abs());
         }
-        // An accepted difference is at most what is allowed, a wrong one more, whatever the
-        // quotient of infinities is.
+        // Forces the ratio to be at most 1 for accepted elements and above 1 for wrong ones, even
+        // if the quotient is NaN because both numbers are infinite.
         let ratio = match element.difference / element.allowed {
             _ if element.difference == 0.0 => 0.0,
             ratio if element.accepted => ratio.min(1.0),
@@ -442,7 +447,7 @@ fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result
     })
 }
 
-/// The index of the element at `position` in logical row-major order.
+/// Returns the index of the element at `position` in logical row-major order.
 fn logical_index(dims: &[i64], mut position: usize) -> Vec<usize> {
     let mut index: Vec<usize> = dims
         .iter()
@@ -458,7 +463,7 @@ fn logical_index(dims: &[i64], mut position: usize) -> Vec<usize> {
     index
 }
 
-/// Checks that both buffers hold the tensor and agree in every byte that is not an element's.
+/// Checks that both buffers hold the tensor and agree in every byte that belongs to no element.
 fn check_gaps(tensor: &Tensor, got: &[u8], want: &[u8]) -> Result<(), Mismatch> {
     let span = span_bytes(tensor)?;
     if got.len() != want.len() || got.len() < span {

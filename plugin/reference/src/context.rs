@@ -1,4 +1,4 @@
-//! What the implementation of an operation sees, and in what precision it computes.
+//! The input of an operation's implementation, and the precision in which the reference computes.
 
 use crate::ReferenceError;
 use crate::element::Codec;
@@ -7,31 +7,32 @@ use crate::value::{Numbers, Operand, Value, flushed, rounding_error};
 use crate::walk::extents;
 use rotini_graph::{DataType, Graph, TensorId};
 
-/// In what precision float nodes compute.
+/// The precision in which float nodes compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// In binary64, whatever the compute type: the value that the graph means.
     #[default]
     F64,
     /// Operands and result of every node are rounded to its compute type, so that comparisons,
-    /// thresholds and overflows fall as they do in a kernel. Rounding twice does no harm: sums,
-    /// products, quotients and square roots are those of the compute type itself, because binary64
-    /// has more than twice its bits. A convolution still sums in binary64 and is rounded as a
-    /// whole.
+    /// thresholds and overflows turn out as they do in a kernel. Double rounding does no harm:
+    /// sums, products, quotients and square roots equal those computed in the compute type itself,
+    /// because binary64 has more than twice its bits. A convolution still sums in binary64 and is
+    /// rounded once, at the end.
     Compute,
 }
 
-/// How to execute.
+/// Options of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// In what precision float nodes compute.
+    /// The precision in which float nodes compute.
     pub precision: Precision,
-    /// Rounds every virtual float tensor to this type. **This is wrong on purpose**: it is the
-    /// kernel that stores its intermediates, which a test must be able to tell from a right one.
+    /// Rounds every virtual float tensor to this type. **This is wrong on purpose**: it imitates a
+    /// kernel that stores its intermediates, which a test must be able to tell from a correct one.
     pub round_intermediates: Option<DataType>,
 }
 
-/// What the implementation of an operation sees: its node and the values of the tensors before it.
+/// The input of an operation's implementation: its node, and the values of all tensors computed
+/// before it.
 pub(crate) struct Context<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) position: usize,
@@ -39,7 +40,7 @@ pub(crate) struct Context<'a> {
     pub(crate) values: &'a [Option<Value>],
     /// The type in which the node computes.
     pub(crate) compute: Codec,
-    /// Whether error bounds are asked for.
+    /// Whether error bounds are computed.
     pub(crate) bounds: bool,
 }
 
@@ -48,7 +49,7 @@ impl<'a> Context<'a> {
         extents(&tensor_of(self.graph, id)?.dims)
     }
 
-    /// How a tensor is stored.
+    /// Returns a tensor's storage codec.
     pub(crate) fn codec(&self, id: TensorId) -> Result<Codec, ReferenceError> {
         Ok(Codec::of(tensor_of(self.graph, id)?.dtype))
     }
@@ -60,20 +61,22 @@ impl<'a> Context<'a> {
             .ok_or_else(|| ReferenceError::not_validated(format!("tensor {} is read before it is defined", id.0)))
     }
 
-    /// The same for a node that computes in another type.
+    /// Returns this context with another compute type.
     pub(crate) fn computing(&self, compute: Codec) -> Self {
         Context { compute, ..*self }
     }
 
-    /// An operand of a node that computes in floats.
+    /// Returns an operand of a node that computes in floats.
     pub(crate) fn floats(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
         let rounded = self.options.precision == Precision::Compute;
         Ok(self.value(id)?.floats(self.compute, rounded))
     }
 
-    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero, and
-    /// matrix instructions need 16-bit floats as such: one that no memory holds may be rounded to
-    /// its type.
+    /// Returns a factor of the products that a node sums.
+    ///
+    /// Two effects widen its error: devices may flush subnormal factors to zero, and matrix
+    /// instructions need 16-bit operands, so a kernel may round a computed factor that was never
+    /// stored to the tensor's 16-bit type.
     pub(crate) fn factors(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
         let mut operand = self.floats(id)?;
         let narrow = self.narrow(id)?;
@@ -88,21 +91,21 @@ impl<'a> Context<'a> {
         Ok(operand)
     }
 
-    /// The type to which a factor of products may be rounded: 16 bits, where the products are in
-    /// f32 or in a type that is computed in f32.
+    /// Returns the 16-bit type to which a kernel may round a factor of products: the tensor's own
+    /// type, if the products are computed in f32 or in a type that is computed in f32.
     pub(crate) fn narrow(&self, id: TensorId) -> Result<Option<Codec>, ReferenceError> {
         let codec = self.codec(id)?;
         let is_half = |codec| matches!(codec, Codec::F16 | Codec::Bf16);
         Ok((is_half(codec) && (self.compute == Codec::F32 || is_half(self.compute))).then_some(codec))
     }
 
-    /// An operand of a node that computes in integers.
+    /// Returns an operand of a node that computes in integers.
     pub(crate) fn integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
         Ok(self.value(id)?.integers(self.compute))
     }
 
-    /// An operand of a node that computes in integers, none of which depends on how a float was
-    /// rounded.
+    /// Returns an operand of a node that computes in integers, or an error if any element depends
+    /// on how a float was rounded.
     pub(crate) fn exact_integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
         let operand = self.integers(id)?;
         if operand
@@ -116,8 +119,8 @@ impl<'a> Context<'a> {
         Ok(operand)
     }
 
-    /// The elements of a tensor that holds positions rather than quantities, whatever the node
-    /// computes in.
+    /// Returns the elements of an integer tensor that holds positions rather than quantities,
+    /// whatever the node's compute type.
     pub(crate) fn positions(&self, id: TensorId) -> Result<Vec<i64>, ReferenceError> {
         let value = self.value(id)?;
         let uncertain = value.errors.iter().flatten().any(|&error| error > 0.0);
@@ -128,7 +131,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Integers as a result, exact.
+    /// Returns an exact integer result.
     pub(crate) fn integer_value(&self, dims: Vec<usize>, numbers: Vec<i64>) -> Value {
         Value {
             dims,

@@ -1,5 +1,5 @@
-//! Convolutions: forward as patches of the input against the filters, block by block of output
-//! positions; the gradients as its transposes, which pair the same elements.
+//! Convolutions. The forward direction multiplies patches of the input by the filters, one block of
+//! output positions at a time; the gradients are its transposes, which pair the same elements.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -9,10 +9,11 @@ use crate::value::{Numbers, Value};
 use rotini_graph::{ConvGeometry, ConvMode, TensorId};
 use std::ops::Range;
 
-/// Output positions in a block: the patches of a block stay in the second-level cache.
+/// Output positions in a block, chosen so that the patches of a block stay in the second-level
+/// cache.
 const BLOCK: usize = 128;
 
-/// Which of the three tensors of a convolution is computed from the other two.
+/// The tensor of a convolution that is computed from the other two.
 #[derive(Clone, Copy, Debug)]
 enum Direction {
     /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\],
@@ -62,8 +63,9 @@ pub(crate) fn wgrad(context: &Context<'_>, op: &rotini_graph::ConvWgrad) -> Resu
     )
 }
 
-/// Padding is zeros, which fprop multiplies like any element and which the gradients do not reach.
-/// Float sums are in binary64, integer sums wrap in the compute type.
+/// Computes a convolution in one direction. Fprop multiplies the zeros of the padding like any
+/// element; the gradients skip the padding. Float sums are in binary64; integer sums wrap in the
+/// compute type.
 fn convolution(
     context: &Context<'_>,
     direction: Direction,
@@ -111,16 +113,16 @@ fn convolution(
     })
 }
 
-/// An operand's elements with how far each may be off.
+/// An operand's elements with their error bounds.
 #[derive(Clone, Copy)]
 struct Erroneous<'a> {
     values: &'a [f64],
     errors: &'a [f64],
 }
 
-/// Numbers that can be summed up.
+/// Numbers that can be multiplied and accumulated.
 trait Sum: Copy + Default + Send + Sync {
-    /// self + a b.
+    /// Returns self + a b.
     fn add_product(self, a: Self, b: Self) -> Self;
 }
 
@@ -136,7 +138,7 @@ impl Sum for i64 {
     }
 }
 
-/// One spatial axis.
+/// The geometry of one spatial axis.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
     input: usize,
@@ -144,13 +146,13 @@ struct Axis {
     output: usize,
     stride: usize,
     dilation: usize,
-    /// Zeros before the first element; below 0, how many elements are cut off.
+    /// Number of zeros before the first element; if negative, the number of elements cut off.
     padding: i64,
     flipped: bool,
 }
 
 impl Axis {
-    /// An axis that is not there.
+    /// A missing axis, with all extents 1.
     const UNIT: Axis = Axis {
         input: 1,
         filter: 1,
@@ -161,7 +163,7 @@ impl Axis {
         flipped: false,
     };
 
-    /// The input position of a filter tap at an output position; `None` in the padding.
+    /// Returns the input position of a filter tap at an output position; `None` in the padding.
     fn source(&self, output: usize, tap: usize) -> Option<usize> {
         let tap = if self.flipped { self.filter - 1 - tap } else { tap };
         i64::try_from(output * self.stride + tap * self.dilation)
@@ -172,13 +174,13 @@ impl Axis {
     }
 }
 
-/// A convolution over three spatial axes, of which the first may be missing.
+/// A convolution over three spatial axes. Convolutions of fewer axes have leading axes of extent 1.
 struct Problem {
     batch: usize,
     groups: usize,
-    /// Input channels of a group.
+    /// Number of input channels of a group.
     channels: usize,
-    /// Filters of a group.
+    /// Number of filters of a group.
     filters: usize,
     axes: [Axis; 3],
 }
@@ -224,7 +226,7 @@ impl Problem {
         })
     }
 
-    /// The most products in a sum of a direction.
+    /// Returns the largest number of products in any sum of a direction.
     fn terms(&self, direction: Direction) -> usize {
         match direction {
             Direction::Fprop => self.channels * self.taps(),
@@ -245,7 +247,7 @@ impl Problem {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// All sums of a direction from its two operands.
+    /// Computes all sums of a direction from its two operands.
     fn sums<T: Sum>(&self, direction: Direction, a: &[T], b: &[T]) -> Vec<T> {
         match direction {
             Direction::Fprop => self.compute(a, b),
@@ -254,8 +256,8 @@ impl Problem {
         }
     }
 
-    /// For each filter tap, the output positions with the input positions that it pairs them with;
-    /// none in the padding.
+    /// Returns, for each filter tap, the pairs of an output position and the input position that
+    /// the tap multiplies there. Pairs in the padding are left out.
     fn pairs(&self) -> Vec<Vec<(usize, usize)>> {
         let [depth, height, width] = &self.axes;
         let mut pairs = Vec::with_capacity(self.taps());
@@ -276,8 +278,8 @@ impl Problem {
         pairs
     }
 
-    /// Calls `visit` with the indices of each image, its channels and the filters that read them:
-    /// (n, c, k) and c within its group.
+    /// Calls `visit` for each triple of an image, a filter and one of the input channels that the
+    /// filter reads, with the indices (n, c, k) and the index of c within its group.
     fn for_each_channel_pair(&self, mut visit: impl FnMut(usize, usize, usize, usize)) {
         for image in 0..self.batch {
             for group in 0..self.groups {
@@ -322,7 +324,7 @@ impl Problem {
         dw
     }
 
-    /// All sums of fprop, on as many threads as there are processors.
+    /// Computes all sums of fprop, on as many threads as there are processors.
     fn compute<T: Sum>(&self, x: &[T], w: &[T]) -> Vec<T> {
         let positions = self.positions();
         let blocks: Vec<(usize, Range<usize>)> = (0..self.batch * self.groups)
@@ -358,7 +360,8 @@ impl Problem {
         y
     }
 
-    /// The sums of all filters of a group at a range of output positions: one row per filter.
+    /// Computes the sums of all filters of a group at a range of output positions: one row per
+    /// filter.
     fn block<T: Sum>(&self, x: &[T], w: &[T], (image, range): &(usize, Range<usize>)) -> Vec<T> {
         let (inputs, terms) = (self.channels * self.inputs(), self.channels * self.taps());
         let x = &x[image * inputs..][..inputs];
@@ -375,8 +378,8 @@ impl Problem {
         sums
     }
 
-    /// For each channel and filter tap, a row of the elements that it meets at each position of the
-    /// range; 0 in the padding.
+    /// Returns, for each channel and filter tap, a row of the input elements that the tap
+    /// multiplies at each position of the range; 0 in the padding.
     fn patches<T: Sum>(&self, x: &[T], range: Range<usize>) -> Vec<T> {
         let [depth, height, width] = &self.axes;
         let mut patches = Vec::with_capacity(self.channels * self.taps() * range.len());
@@ -402,7 +405,7 @@ impl Problem {
         patches
     }
 
-    /// How far each sum of a direction can be off, with operands that are off themselves.
+    /// Returns the error bound of each sum of a direction, including the operands' own errors.
     fn bounds(&self, sums: Direction, compute: Codec, a: Erroneous<'_>, b: Erroneous<'_>) -> Vec<f64> {
         let magnitudes = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.abs()).collect() };
         let sum = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a + b).collect() };

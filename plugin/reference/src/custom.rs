@@ -1,7 +1,5 @@
-//! Custom operations: known bodies, by the name in the comment that they begin with.
-//!
-//! A body is MLIR, which nothing here reads. Each body's meaning is written down again, mostly as
-//! the operation of the schema that it repeats.
+//! Custom operations: known bodies, identified by the name in their first comment. The reference
+//! parses no MLIR: it implements each known body again, mostly by an operation of the schema.
 
 use crate::context::Context;
 use crate::element::Codec;
@@ -10,7 +8,7 @@ use crate::value::{Numbers, Value, rounding_error};
 use crate::{ReferenceError, matmul, pointwise, reduction};
 use rotini_graph::{CustomOp, Matmul, Pointwise, PointwiseMode, Reduction, ReductionMode, TensorId};
 
-/// Computes one node. The operands in `context` are rounded to their tensors' types.
+/// Computes one node. The operands in `context` have been rounded to their tensors' types.
 pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let text = String::from_utf8_lossy(&op.data);
     let name = text
@@ -107,7 +105,7 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
                     "row largest numbers and more" => (all.fold(more[index], f64::max), 0.0),
                     _ => {
                         let magnitude = all.clone().fold(more[index].abs(), |sum, value| sum + value.abs());
-                        // Each of the sums is rounded.
+                        // Every partial sum is rounded.
                         (
                             all.fold(more[index], |sum, value| sum + value),
                             magnitude * 25.0 * 2.0_f64.powi(-24),
@@ -150,7 +148,7 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
     }
 }
 
-/// Elements made from those of a stored matrix and its extents, each with its error.
+/// Computes each element of `y`, with its error, from the elements and extents of the matrix `x`.
 fn computed(
     context: &Context<'_>,
     x: TensorId,
@@ -173,7 +171,7 @@ fn computed(
     Ok(vec![(y, value)])
 }
 
-/// A matrix with moved elements: `from` says the row and column of each, from the extents.
+/// Moves elements of a matrix: `from` returns the source row and column of an output element.
 fn moved(
     context: &Context<'_>,
     x: TensorId,
@@ -201,7 +199,7 @@ fn moved(
     Ok(vec![(y, value)])
 }
 
-/// The larger one, where NaN is larger than all and 0 larger than -0.
+/// Returns the larger number, where NaN is larger than every number and 0 is larger than -0.
 fn larger(x: f64, z: f64) -> f64 {
     if x.is_nan() || z.is_nan() {
         f64::NAN
@@ -212,7 +210,7 @@ fn larger(x: f64, z: f64) -> f64 {
     }
 }
 
-/// Each element from those at its place.
+/// Computes each element from the elements of `x` and `z` at the same position.
 fn paired(
     context: &Context<'_>,
     [x, z]: [TensorId; 2],
@@ -234,7 +232,7 @@ fn paired(
     Ok(vec![(y, value)])
 }
 
-/// Rows with rotated halves. Cosines and sines have the rows' last axes, the last one halved.
+/// Rotates the halves of each row. Cosines and sines have the last axes of x, the last one halved.
 fn rotary(
     context: &Context<'_>,
     [x, cosines, sines]: [TensorId; 3],
@@ -265,7 +263,7 @@ fn rotary(
     Ok(vec![(y, value)])
 }
 
-/// Tensors one after the other along an axis.
+/// Concatenates tensors along an axis.
 fn joined(
     context: &Context<'_>,
     parts: &[TensorId],
@@ -295,8 +293,7 @@ fn joined(
 
 type Outputs = Result<Vec<(TensorId, Value)>, ReferenceError>;
 
-/// The outputs of a body that meets a defect of the compiler in the form that it is written in, or
-/// nothing if it has another name.
+/// Returns the outputs of a body that triggers a compiler defect; `None` for an unknown name.
 fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[TensorId]) -> Option<Outputs> {
     Some(match (name, inputs, outputs) {
         ("batched products", &[x, z], &[y]) => batched(context, [x, z], y, |x| x),
@@ -329,7 +326,7 @@ fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[Tens
     })
 }
 
-/// x z + more.
+/// Computes the matrix product `a` `b`, plus `more`.
 fn added(context: &Context<'_>, [a, b, more]: [TensorId; 3], c: TensorId) -> Outputs {
     let sums = matmul::matmul(context, &Matmul { a, b, c })?;
     let errors = sums.errors.unwrap_or_else(|| vec![0.0; sums.numbers.iter().len()]);
@@ -356,7 +353,7 @@ fn integers(context: &Context<'_>, y: TensorId, element: impl Fn(usize) -> i64) 
     Ok(vec![(y, context.integer_value(dims, numbers))])
 }
 
-/// A sum of terms in f32, and how far it may be off: each term and each sum is rounded.
+/// Returns a sum of terms in f32 and its error bound: each term and each partial sum is rounded.
 fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut sum, mut magnitude, mut count) = (0.0, 0.0, 1.0);
     for term in terms {
@@ -367,7 +364,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
     (sum, (count + 1.0) * magnitude * 2.0_f64.powi(-24))
 }
 
-/// The matrices of x, turned on their sides, by those of z.
+/// Multiplies the transposed matrices of `x` by those of `z`, with `of` applied to all elements.
 fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, of: fn(f64) -> f64) -> Outputs {
     let &[_, inner, rows] = context.dims(x)?.as_slice() else {
         return Err(context.unsupported("batches of matrices"));
@@ -395,7 +392,7 @@ fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, of: fn(f64
     floats(context, y, all.collect())
 }
 
-/// One matrix by another, the magnitudes of the sums, and these turned.
+/// Computes the product of two matrices, the magnitudes of its elements, and their negatives.
 fn stored(context: &Context<'_>, [x, z]: [TensorId; 2], [y, positive, negative]: [TensorId; 3]) -> Outputs {
     let &[_, rows, inner] = context.dims(x)?.as_slice() else {
         return Err(context.unsupported("matrices"));
@@ -415,7 +412,7 @@ fn stored(context: &Context<'_>, [x, z]: [TensorId; 2], [y, positive, negative]:
     Ok(all)
 }
 
-/// For each row of x, `each` as often as it has elements; or its first element and more.
+/// Returns per row of `x`: `each` times its length, or with `more` its first element + `more`.
 fn terms(context: &Context<'_>, x: TensorId, y: TensorId, each: f64, more: Option<f64>) -> Outputs {
     let x = context.floats(x)?;
     let columns = x.dims.last().copied().unwrap_or(1);
@@ -429,13 +426,13 @@ fn terms(context: &Context<'_>, x: TensorId, y: TensorId, each: f64, more: Optio
     floats(context, y, (0..x.numbers.len() / columns).map(row).collect())
 }
 
-/// For each k, the sum of x[i, j, k] z[j, k] v[i, j, k].
+/// Computes, for each k, the sum over i and j of x[i, j, k] z[j, k] v[i, j, k].
 fn repeated(context: &Context<'_>, [x, z, v]: [TensorId; 3], y: TensorId) -> Outputs {
     let (x, z, v) = (context.floats(x)?, context.floats(z)?, context.floats(v)?);
     let last = x.dims.last().copied().unwrap_or(1);
     let element = |k: usize| {
         let all = (k..x.numbers.len()).step_by(last);
-        // Two products.
+        // Each term has two products.
         let (sum, error) =
             sum(all.map(|index| x.numbers[index] * z.numbers[index % z.numbers.len()] * v.numbers[index]));
         (sum, 2.0 * error)
@@ -443,7 +440,8 @@ fn repeated(context: &Context<'_>, [x, z, v]: [TensorId; 3], y: TensorId) -> Out
     floats(context, y, (0..last).map(element).collect())
 }
 
-/// For each batch, the rows of x twice times those of z, less their sums.
+/// Computes, for each batch, the products of the rows of `x` with the matrix of `z`, less the sums
+/// of the rows. The rows of `x` are repeated once.
 fn centred(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Outputs {
     let &[_, rows, inner] = context.dims(x)?.as_slice() else {
         return Err(context.unsupported("batches of matrices"));
@@ -464,7 +462,7 @@ fn centred(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Outputs
     floats(context, y, all.collect())
 }
 
-/// For each row, the sum of its elements by their weights.
+/// Computes, for each row, the sum of its elements times their weights.
 fn weighted(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Outputs {
     let (x, z) = (context.floats(x)?, context.floats(z)?);
     let columns = x.dims.last().copied().unwrap_or(1);
@@ -476,7 +474,8 @@ fn weighted(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Output
     )
 }
 
-/// The sum of each row times ±1, of what may be off already.
+/// Computes `sign` (±1) times the sum of each row. The error bound includes the errors of the
+/// elements.
 fn totals(context: &Context<'_>, x: TensorId, y: TensorId, sign: f64) -> Outputs {
     let x = context.floats(x)?;
     let columns = x.dims.last().copied().unwrap_or(1);

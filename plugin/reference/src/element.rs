@@ -1,14 +1,14 @@
-//! Numbers as elements: what bytes mean, and what a number becomes when it is stored.
+//! Elements of tensors: decoding bytes to numbers, and rounding numbers to stored elements.
 
 use crate::narrow::Format;
 use half::{bf16, f16};
 use rotini_graph::DataType;
 
-/// How one element type lies in memory.
+/// The storage format of an element type.
 ///
-/// Elements of less than eight bits lie one after the other from the lowest bit of the first byte
-/// on (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN, which has no such class for int4:
-/// there the order is taken to be the same).
+/// Elements of less than eight bits are packed, starting at the lowest bit of the first byte
+/// (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN; it has no such class for int4, for
+/// which the same order is assumed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     F64,
@@ -20,12 +20,12 @@ pub(crate) enum Codec {
     I8,
     U8,
     I4,
-    /// A byte: any but 0 is true, and 1 is stored.
+    /// A byte: any value but 0 reads as true; true is stored as 1.
     Bool,
     Narrow(Format),
 }
 
-/// A number between memory and computation.
+/// The value of an element, decoded from memory or about to be stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     Float(f64),
@@ -56,7 +56,8 @@ impl Codec {
         }
     }
 
-    /// The type as one that nodes compute in; `None` for those that are for storage alone.
+    /// Returns the codec of a type that nodes can compute in; `None` for types that are only for
+    /// storage.
     pub(crate) fn of_compute(dtype: DataType) -> Option<Codec> {
         match Codec::of(dtype) {
             Codec::I4 | Codec::Bool | Codec::Narrow(_) => None,
@@ -64,8 +65,8 @@ impl Codec {
         }
     }
 
-    /// The type with the same bytes in which a truth value that is neither 0 nor 1 shows; other
-    /// types as they are.
+    /// Returns `U8` in place of `Bool`, so that a stored byte other than 0 and 1 shows; other types
+    /// unchanged.
     pub(crate) fn of_byte(self) -> Codec {
         match self {
             Codec::Bool => Codec::U8,
@@ -73,7 +74,7 @@ impl Codec {
         }
     }
 
-    /// Bits of one element.
+    /// Returns the number of bits of one element.
     fn bits(self) -> usize {
         match self {
             Codec::F64 | Codec::I64 => 64,
@@ -85,17 +86,19 @@ impl Codec {
         }
     }
 
-    /// The bytes of `elements` contiguous elements; `None` if the number overflows.
+    /// Returns the number of bytes of `elements` contiguous elements; `None` if it overflows.
     pub(crate) fn bytes(self, elements: usize) -> Option<usize> {
         Some(elements.checked_mul(self.bits())?.div_ceil(8))
     }
 
-    /// The bytes that an element has at least a bit of.
+    /// Returns the range of bytes that hold at least one bit of the element at an offset in
+    /// elements.
     pub(crate) fn range(self, offset: usize) -> std::ops::Range<usize> {
         offset * self.bits() / 8..((offset + 1) * self.bits()).div_ceil(8)
     }
 
-    /// The element at an offset in elements; `None` if it is cut off.
+    /// Returns the element at an offset in elements; `None` if the buffer ends before the element
+    /// does.
     pub(crate) fn load_at(self, bytes: &[u8], offset: usize) -> Option<Number> {
         let element = bytes.get(self.range(offset))?;
         if self.bits() >= 8 {
@@ -109,8 +112,8 @@ impl Codec {
         self.load(&code.to_le_bytes())
     }
 
-    /// Stores the element at an offset in elements, and leaves the bits beside it alone; nothing if
-    /// it is cut off.
+    /// Stores the element at an offset in elements and leaves the neighbouring bits unchanged. Does
+    /// nothing if the buffer ends before the element does.
     pub(crate) fn store_at(self, number: Number, bytes: &mut [u8], offset: usize) {
         let Some(element) = bytes.get_mut(self.range(offset)) else {
             return;
@@ -128,8 +131,8 @@ impl Codec {
         }
     }
 
-    /// The element at the start of `bytes`, in a byte of its own if it is narrower; `None` if it is
-    /// cut off.
+    /// Returns the element at the start of `bytes`, where an element narrower than a byte occupies
+    /// a whole byte; `None` if `bytes` is too short.
     fn load(self, bytes: &[u8]) -> Option<Number> {
         Some(match self {
             Codec::F64 => Number::Float(f64::from_le_bytes(*bytes.first_chunk()?)),
@@ -140,26 +143,28 @@ impl Codec {
             Codec::I32 => Number::Integer(i32::from_le_bytes(*bytes.first_chunk()?).into()),
             Codec::I8 => Number::Integer(i8::from_le_bytes(*bytes.first_chunk()?).into()),
             Codec::U8 => Number::Integer(u8::from_le_bytes(*bytes.first_chunk()?).into()),
-            // The shift brings the sign to where a byte has it.
+            // Shifting left moves the nibble's sign bit to the sign bit of the byte; the arithmetic
+            // shift back extends it.
             Codec::I4 => Number::Integer((i8::from_le_bytes([*bytes.first()? << 4]) >> 4).into()),
             Codec::Bool => Number::Integer((*bytes.first()? != 0).into()),
             Codec::Narrow(format) => Number::Float(format.value(*bytes.first()?)),
         })
     }
 
-    /// The one place where a number becomes an element; `bytes` beyond the element are left alone.
+    /// Stores a number as an element: the only place where one is encoded. `bytes` beyond the
+    /// element are left unchanged.
     ///
-    /// | From | To float | To integer |
-    /// |---|---|---|
-    /// | float | nearest, ties to even; overflow is infinite, but see [`crate::narrow`] | toward zero, saturating; NaN becomes 0 |
-    /// | integer | nearest, ties to even | saturating |
+    /// - float to float: nearest, ties to even; overflow is infinite, but see [`crate::narrow`]
+    /// - float to integer: toward zero, saturating; NaN becomes 0
+    /// - integer to float: nearest, ties to even
+    /// - integer to integer: saturating
     ///
-    /// To a truth value, everything but 0 becomes 1.
+    /// As a truth value, everything but 0 is stored as 1.
     ///
-    /// C leaves a float outside an integer's range undefined, so something has to be chosen:
-    /// saturation is what the hardware's conversions do and is monotone, so that a small error
-    /// before the conversion stays small. Narrowing integers saturates too, though C would wrap:
-    /// then an integer result does not depend on whether its node computes in floats.
+    /// In C, converting a float outside an integer's range is undefined, so a rule has to be
+    /// chosen. Saturation is what the hardware's conversions do, and it is monotone, so a small
+    /// error before the conversion stays small. Narrowing integers saturates too, though C would
+    /// wrap: so an integer result does not depend on whether its node computes in floats.
     fn store(self, number: Number, bytes: &mut [u8]) {
         let mut put = |element: &[u8]| bytes.iter_mut().zip(element).for_each(|(to, from)| *to = *from);
         match self {
@@ -178,7 +183,7 @@ impl Codec {
         }
     }
 
-    /// What [`store`](Self::store) followed by [`load`](Self::load) gives.
+    /// Returns the number that [`store`](Self::store) followed by [`load`](Self::load) gives.
     pub(crate) fn convert(self, number: Number) -> Number {
         match self {
             Codec::F64 => Number::Float(number.to_f64()),
@@ -195,8 +200,8 @@ impl Codec {
         }
     }
 
-    /// `value` rounded to this type. The value itself for integer types, which round nothing that
-    /// they can hold.
+    /// Returns `value` rounded to this type. Integer types return `value` itself: they represent
+    /// their values exactly.
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
             Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => value,
@@ -204,7 +209,7 @@ impl Codec {
         }
     }
 
-    /// Bits of the significand, the implicit one included; `None` for integers.
+    /// Returns the bits of the significand, including the implicit one; `None` for integers.
     pub(crate) fn precision(self) -> Option<i32> {
         match self {
             Codec::F64 => Some(53),
@@ -216,7 +221,7 @@ impl Codec {
         }
     }
 
-    /// The largest number; that of the integers of 64 bits as a binary64.
+    /// Returns the largest finite number; for 64-bit integers, the maximum rounded to a binary64.
     pub(crate) fn largest(self) -> f64 {
         match self {
             Codec::F64 => f64::MAX,
@@ -230,8 +235,8 @@ impl Codec {
         }
     }
 
-    /// The result of integer arithmetic in this width: two's complement, wrapping. `None` for
-    /// floats.
+    /// Returns the result of integer arithmetic wrapped to this width in two's complement; `None`
+    /// for floats and truth values.
     pub(crate) fn wrap(self, value: i64) -> Option<i64> {
         match self {
             Codec::I64 => Some(value),
@@ -245,7 +250,7 @@ impl Codec {
 }
 
 impl Number {
-    /// The value as a binary64; integers beyond 2^53 round to the nearest.
+    /// Returns the value as a binary64; integers beyond 2^53 round to the nearest.
     pub(crate) fn to_f64(self) -> f64 {
         match self {
             Number::Float(value) => value,
@@ -268,7 +273,7 @@ impl Number {
         bf16::from_f32(to_odd(self.to_f64()))
     }
 
-    /// Whether it is not 0, as C has it: NaN is true.
+    /// Returns true if the number is not 0, by C's rule: NaN is true.
     fn is_true(self) -> bool {
         match self {
             Number::Float(value) => value != 0.0,
@@ -285,17 +290,19 @@ impl Number {
     }
 }
 
-/// `value` as a binary32, rounded to odd: toward zero, with the last bit set if anything was lost.
+/// Returns `value` as a binary32, rounded to odd: toward zero, with the last bit set if any bits
+/// were lost.
 ///
-/// A second rounding to a type with at least two bits less then gives what one rounding of `value`
-/// would. `half` itself narrows a binary64 through a binary32 rounded to nearest (with F16C) or
-/// without its low 32 bits, which is wrong beside a tie.
+/// A second rounding to a type with at least two bits less then gives the same as one rounding of
+/// `value`. The crate `half` itself narrows a binary64 through a binary32 that is rounded to
+/// nearest (with F16C) or truncated by 32 bits, which gives wrong results near a tie.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     if f64::from(nearest) == value || nearest.is_nan() {
         return nearest;
     }
-    // For either sign, the bits count magnitudes.
+    // Bit patterns order floats by magnitude, whatever the sign, so subtracting 1 moves toward
+    // zero.
     let beyond = f64::from(nearest).abs() > value.abs();
     f32::from_bits((nearest.to_bits() - u32::from(beyond)) | 1)
 }
@@ -304,7 +311,8 @@ fn to_odd(value: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// The finite elements of a 16-bit type in ascending order, by trying every pattern.
+    /// Returns the finite elements of a 16-bit type in ascending order, by decoding every bit
+    /// pattern.
     fn every(codec: Codec) -> Vec<f64> {
         let mut values: Vec<f64> = (0..=u16::MAX)
             .filter_map(|bits| codec.load(&bits.to_le_bytes()))
@@ -418,7 +426,7 @@ mod tests {
             Codec::I4.store_at(Number::Integer(value), &mut nibbles, offset);
             assert_eq!(Codec::I4.load_at(&nibbles, offset), Some(Number::Integer(value)));
         }
-        // The last nibble is no element's.
+        // The last nibble belongs to no element.
         assert_eq!(nibbles, [0x78, 0xFF]);
         assert_eq!((Codec::I4.bytes(3), Codec::I4.bytes(4)), (Some(2), Some(2)));
 

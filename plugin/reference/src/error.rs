@@ -1,12 +1,12 @@
-//! Why a graph cannot be executed here.
+//! The reasons why the reference cannot execute a graph.
 
 use thiserror::Error;
 
-/// What kept the reference from computing a graph. Every variant names the tensor or node.
+/// The reason why the reference did not compute a graph. Every variant names the tensor or node.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
-    /// The reference has no implementation of this yet. The graph may be fine.
+    /// The reference does not implement an operation, mode or type. The graph may be valid.
     #[error("{node}: the reference does not compute {what}")]
     Unsupported {
         /// The node.
@@ -14,7 +14,7 @@ pub enum ReferenceError {
         /// The operation, mode or type.
         what: String,
     },
-    /// The reference cannot hold such a tensor. The graph may be fine.
+    /// The reference cannot represent a tensor with this property. The graph may be valid.
     #[error("{tensor}: the reference does not read or write {what}")]
     UnsupportedTensor {
         /// The tensor.
@@ -38,10 +38,10 @@ pub enum ReferenceError {
         /// Bytes from the first to the last element.
         needed: usize,
     },
-    /// Something that no graph has after [`Graph::validate`](rotini_graph::Graph::validate).
+    /// A defect that no graph has after [`Graph::validate`](rotini_graph::Graph::validate).
     #[error("the graph was not validated: {what}")]
     NotValidated {
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Runs a graph: reads inputs, computes node after node, writes outputs.
+//! Executes a graph: reads inputs, computes node after node, writes outputs.
 
 use crate::context::{Context, Options, Precision};
 use crate::element::Codec;
@@ -8,25 +8,25 @@ use crate::walk::{Offsets, extents};
 use crate::{ReferenceError, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{CustomOp, Graph, Node, Op, TensorId, TensorKind};
 
-/// Computes a graph in binary64 (integers exactly) and writes its outputs, each element rounded
+/// Computes a graph in binary64 (integers exactly) and writes its outputs, rounding each element
 /// once.
 ///
-/// `graph` must have passed [`Graph::validate`]. `buffers` holds every tensor that is in a buffer
-/// and every runtime scalar; bytes between the elements of an output stay as they are.
+/// `graph` must have passed [`Graph::validate`]. `buffers` must hold every tensor that is in a
+/// buffer and every runtime scalar; bytes between the elements of an output keep their values.
 ///
 /// # Errors
 ///
-/// [`ReferenceError::Unsupported`] for what is not implemented, or what is wrong with a buffer.
-/// Nothing has been written then.
+/// [`ReferenceError::Unsupported`] if the reference does not implement a part of the graph, or the
+/// error for a missing or short buffer. No output has been written in either case.
 pub fn execute(graph: &Graph, buffers: &mut Buffers) -> Result<(), ReferenceError> {
     execute_with(graph, buffers, &Options::default())
 }
 
-/// [`execute`] with a choice of precision.
+/// Executes as [`execute`] does, with a choice of precision.
 ///
 /// # Errors
 ///
-/// Those of [`execute`].
+/// The errors of [`execute`].
 pub fn execute_with(graph: &Graph, buffers: &mut Buffers, options: &Options) -> Result<(), ReferenceError> {
     let values = run(graph, buffers, options, false)?;
     let outputs = || outputs(graph, &values);
@@ -43,7 +43,7 @@ pub fn execute_with(graph: &Graph, buffers: &mut Buffers, options: &Options) -> 
     Ok(())
 }
 
-/// The outputs of a graph before they are rounded, with a bound on the error that a right kernel
+/// The outputs of a graph before they are rounded, with a bound on the error that a correct kernel
 /// may have in each element.
 ///
 /// See [`Evaluation::judge`].
@@ -53,12 +53,12 @@ pub struct Evaluation<'a> {
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// Computes a graph in binary64 together with error bounds, which takes some times as long as
+/// Computes a graph in binary64 together with error bounds, which takes several times as long as
 /// [`execute`]. Writes nothing.
 ///
 /// # Errors
 ///
-/// Those of [`execute`].
+/// The errors of [`execute`].
 pub fn evaluate<'a>(graph: &'a Graph, buffers: &Buffers) -> Result<Evaluation<'a>, ReferenceError> {
     let values = run(graph, buffers, &Options::default(), true)?;
     Ok(Evaluation { graph, values })
@@ -106,7 +106,7 @@ fn run(
     Ok(values)
 }
 
-/// Computes one node: the tensors it writes with their values.
+/// Computes one node and returns the tensors that it writes with their values.
 fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     match &node.op {
         Op::ConvFprop(op) => Ok(vec![(op.y, conv::fprop(context, op)?)]),
@@ -135,7 +135,7 @@ fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>,
     }
 }
 
-/// Computes a custom operation, whose body gets and gives elements that are rounded to their
+/// Computes a custom operation. Its body reads and writes elements that are rounded to their
 /// tensors' types.
 fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let mut values = context.values.to_vec();
@@ -158,10 +158,10 @@ fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Valu
     Ok(results)
 }
 
-/// Whether bounds of NaN and infinities tell that a subnormal operand, which devices may take for
-/// zero, makes another special value of them: in pointwise operations, normalizations and
-/// attention. Examples: a scale of 1e-45 times an infinity, or a weight of 1e-40 times an infinite
-/// value, is NaN for a kernel that flushes.
+/// Returns true if the error bounds of the operation's NaN and infinite results already account for
+/// a subnormal operand that a device may flush to zero, which changes the special value: pointwise
+/// operations, normalizations and attention. Examples: a scale of 1e-45 times an infinity, or a
+/// weight of 1e-40 times an infinite value, is NaN for a kernel that flushes.
 const fn tells_what_is_certain(op: &Op) -> bool {
     matches!(
         op,
@@ -179,7 +179,7 @@ const fn tells_what_is_certain(op: &Op) -> bool {
     )
 }
 
-/// Takes NaN and infinities for what they are.
+/// Sets the error of NaN and infinite values to 0: a kernel must have the same special value.
 fn special_for_certain(value: &mut Value) {
     let errors = value.errors.iter_mut().flatten();
     for (error, number) in errors.zip(value.numbers.iter()) {
@@ -189,8 +189,9 @@ fn special_for_certain(value: &mut Value) {
     }
 }
 
-/// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits,
-/// which is what such a tensor is for; in any other float tensor the value itself, unrounded.
+/// Converts a node's result to the form in which later nodes read it. An integer tensor, and a
+/// float tensor of eight bits or less, has its elements converted to its type, because rounding is
+/// the purpose of such a tensor; any other float tensor keeps the unrounded value.
 fn settle(
     graph: &Graph,
     id: TensorId,

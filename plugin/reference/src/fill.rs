@@ -10,44 +10,44 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
-/// The byte of everything that is not an input's element: gaps, and outputs before they are
-/// written. As a float of any type this is NaN, which spreads if it is read.
+/// The byte that fills everything except inputs' elements: gaps, and outputs before they are
+/// written. As a float of any type it decodes to NaN, which spreads if it is read.
 pub const UNTOUCHED: u8 = 0xFF;
 
-/// Which values a tensor is filled with. Ordered by how much the consumer asks for.
+/// The values that a tensor is filled with, ordered by how much the consumer requires of them.
 ///
 /// Floats are multiples of a power of two with few enough bits that sums of products are exact in
-/// binary32: a kernel's result does not depend on its order of summation, and an operand that lost
-/// bits shows.
+/// binary32: a kernel's result does not depend on its order of summation, and lost bits of an
+/// operand show in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
     /// Uniform from -1 to 1 in steps of 2^-20 (f64), 2^-12 (f32), 2^-8 (f16) or 2^-7 (bf16); 8-bit
     /// integers over their range, wider ones from -4096 to 4096.
     Normal,
-    /// From -1 to 1 in steps of 1/4, so that products have only two bits more than the other
+    /// From -1 to 1 in steps of 1/4, so that a product has only two bits more than the other
     /// factor. Integers as in `Normal`.
     Weights,
-    /// Integers from -3 to 3 (u8: 0 to 6), which are often equal.
+    /// Integers from -3 to 3 (u8: 0 to 6), so that elements are often equal.
     SmallIntegers,
-    /// 0 and 1. Elements of truth values are 0 and other bytes in any profile.
+    /// 0 and 1. In any profile, the bytes of boolean tensors are 0 and various nonzero values.
     Booleans,
-    /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and
-    /// logarithms.
+    /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8 (i4: to 7). For divisors, roots
+    /// and logarithms.
     Positive,
-    /// For conversions: any bit pattern of types of up to eight bits; of wider floats, significands
-    /// of few bits over exponents that go beyond the ends of the narrow types, so that ties are
-    /// frequent, and an edge now and then.
+    /// For conversions. Types of up to eight bits: any bit pattern. Wider floats: significands of
+    /// few bits with exponents beyond the range of the narrow types, so that ties are frequent, and
+    /// sometimes a value of `Edge`.
     Patterns,
     /// Half of the elements are NaN, infinities, zeros of both signs, denormals and the ends of the
     /// range (integers: ends and zero), the others as in `Normal`. Never chosen by [`profile`].
     Edge,
-    /// One element in 24 as in `Edge`, so that some sums have none of them and others one; but
-    /// never the largest number, since whether sums of that overflow depends on their order. Never
-    /// chosen by [`profile`].
+    /// One element in 24 as in `Edge`, so that some sums contain no special value and others
+    /// contain one; but never the largest number, because whether sums with it overflow depends on
+    /// their order. Never chosen by [`profile`].
     FewEdges,
 }
 
-/// The profile that the consumers of a tensor ask for.
+/// Returns the profile that the consumers of a tensor require.
 #[must_use]
 pub fn profile(graph: &Graph, id: TensorId) -> Profile {
     let is_narrow = |id: TensorId| {
@@ -63,12 +63,12 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         Op::Matmul(matmul) if matmul.b == id => Profile::Weights,
         Op::MoeGroupedMatmul(matmul) if matmul.weight == id => Profile::Weights,
         Op::MoeGroupedMatmulBwd(matmul) if matmul.doutput == id => Profile::Weights,
-        // Exponents.
+        // The scales are exponents.
         Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
-        // Nothing but conversions: what reads these, or what they make, is not asked to bear any
-        // number that there is.
+        // The graph is a single conversion: no other operation restricts the values, so every
+        // number is allowed.
         Op::BlockScaleQuantize(blocks) if is_alone && blocks.x == id => Profile::Patterns,
-        // Zeros among them.
+        // The result is boolean, so zeros have to be among the operands.
         Op::Pointwise(op) if is_alone && is_truth(op.out_0) => pointwise_profile(op, id).max(Profile::SmallIntegers),
         Op::Pointwise(op)
             if is_alone && op.mode == PointwiseMode::Identity && (is_narrow(id) || is_narrow(op.out_0)) =>
@@ -80,9 +80,9 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
             ReductionMode::MulNoZeros => Profile::SmallIntegers,
             _ => Profile::Normal,
         },
-        // Positions, some of them in the padding.
+        // Positions; negative ones stand for the padding.
         Op::ResampleBwd(pooling) if pooling.index == Some(id) => Profile::SmallIntegers,
-        // What is above 0 by its meaning: (inverse) variances, counts.
+        // Quantities that are positive by definition: (inverse) variances, counts.
         Op::BatchnormInference(norm) if norm.inv_variance == id => Profile::Positive,
         Op::BatchnormInferenceVariance(norm) if norm.variance == id => Profile::Positive,
         Op::Batchnorm(norm) if norm.prev_running_variance == Some(id) => Profile::Positive,
@@ -117,9 +117,9 @@ fn pointwise_profile(op: &Pointwise, id: TensorId) -> Profile {
     }
 }
 
-/// Bytes for one tensor's buffer: elements by the [`profile`] of its consumers and gaps of
-/// [`UNTOUCHED`], or nothing but [`UNTOUCHED`] if a node writes it. The same for the same seed and
-/// position of the tensor on every machine.
+/// Returns the initial bytes of one tensor's buffer: elements by the [`profile`] of its consumers
+/// and gaps of [`UNTOUCHED`], or only [`UNTOUCHED`] if a node writes the tensor. The bytes depend
+/// only on the graph, the seed and the tensor's position, and are the same on every machine.
 ///
 /// # Errors
 ///
@@ -140,8 +140,8 @@ pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, Reference
     fill_with(graph, id, seed, profile(graph, id))
 }
 
-/// The longest sequence that a tensor with lengths of an attention may tell: as long as the tensors
-/// of queries or keys. `None` for any other tensor.
+/// Returns the maximum of a tensor of sequence lengths of an attention: the extent of the queries
+/// or keys. `None` for any other tensor.
 fn longest(graph: &Graph, id: TensorId) -> Option<i32> {
     const SEQUENCE: usize = 2;
     let of = |q, k, lengths: [Option<TensorId>; 2]| {
@@ -160,11 +160,11 @@ fn longest(graph: &Graph, id: TensorId) -> Option<i32> {
     })
 }
 
-/// The elements of a tensor that routes rows, which have to fit each other; `None` for any other
-/// tensor.
+/// Returns the elements of a tensor that routes rows of a grouped matmul; `None` for any other
+/// tensor. The routing tensors of one node have to be consistent, so they are not random.
 ///
-/// Offsets leave the second group empty, gathered rows run through the tokens with a step of 3, and
-/// scattered ones go to destinations that are the rows in another order.
+/// Offsets leave the second group empty, gathered rows step through the tokens by 3, and scattered
+/// rows go to a permutation of the rows: the reverse order.
 fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
     let extent = |id: TensorId, axis: usize| graph.tensor(id)?.dims.get(axis).copied();
     let offsets = |groups: i64, rows: i64| {
@@ -196,21 +196,21 @@ fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
     })
 }
 
-/// Bytes for one input's buffer with a chosen profile.
+/// Returns the initial bytes of one input's buffer with a chosen profile.
 ///
 /// # Errors
 ///
-/// Those of [`fill`].
+/// The errors of [`fill`].
 pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Result<Vec<u8>, ReferenceError> {
     let codec = Codec::of(tensor_of(graph, id)?.dtype);
     let mut source = Source::of(seed, id);
     fill_numbers(graph, id, std::iter::repeat_with(|| source.number(profile, codec)))
 }
 
-/// Bytes for one tensor's buffer from its elements in logical row-major order.
+/// Returns the bytes of one tensor's buffer from its elements in logical row-major order.
 fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Number>) -> Result<Vec<u8>, ReferenceError> {
     let tensor = tensor_of(graph, id)?;
-    // Truth values as the bytes that they are.
+    // Boolean elements are given as bytes and stored unchanged.
     let codec = Codec::of(tensor.dtype).of_byte();
     let mut bytes = vec![UNTOUCHED; span_bytes(tensor)?];
     let offsets = match tensor.kind {
@@ -223,22 +223,22 @@ fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Numbe
     Ok(bytes)
 }
 
-/// Bytes for every buffer and runtime scalar of a graph, by uid. What lengths and bounds hide from
-/// every query of an attention is NaN or infinite.
+/// Returns the initial bytes of every buffer and runtime scalar of a graph, by uid. Elements that
+/// lengths and bounds hide from every query of an attention are NaN or infinite.
 ///
 /// # Errors
 ///
-/// Those of [`fill`].
+/// The errors of [`fill`].
 pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     fill_around(graph, seed, Buffers::new())
 }
 
-/// [`fill_all`] where some buffers are given, such as those of lengths, which say what is hidden in
-/// the others.
+/// Fills as [`fill_all`] does, but keeps the `given` buffers, such as those of lengths, which
+/// determine what is hidden in the others.
 ///
 /// # Errors
 ///
-/// Those of [`fill`].
+/// The errors of [`fill`].
 pub fn fill_around(graph: &Graph, seed: u64, given: Buffers) -> Result<Buffers, ReferenceError> {
     let mut buffers = fill_each(graph, seed)?;
     buffers.extend(given);
@@ -255,15 +255,15 @@ fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
         .collect()
 }
 
-/// [`fill_all`] with another profile for every input that the profile of its consumers leaves free:
-/// what is neither routing, nor a length, nor a position, nor above 0 by its meaning, nor weights.
+/// Fills as [`fill_all`] does, but with the profile `chosen` for every input whose values are free:
+/// all except routing, lengths, positions, quantities that are positive by definition, and weights.
 ///
-/// Weights stay finite because of padding: hipDNN's loops leave it out, kernels multiply it by
-/// them, and zero times infinity is not 0.
+/// Weights stay finite because of padding: hipDNN's loops skip it, kernels multiply weights by the
+/// padding's zeros, and zero times infinity is NaN.
 ///
 /// # Errors
 ///
-/// Those of [`fill`].
+/// The errors of [`fill`].
 pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
     let mut buffers = fill_each(graph, seed)?;
     let (inputs, _) = inputs_and_outputs(graph);
@@ -279,18 +279,18 @@ pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffer
     Ok(buffers)
 }
 
-/// Random numbers of a profile.
+/// A generator of random numbers of a profile.
 struct Source(ChaCha8Rng);
 
 impl Source {
-    /// For a tensor.
+    /// Returns the generator for a tensor.
     fn of(seed: u64, id: TensorId) -> Self {
         let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
         source.0.set_stream(id.0.into());
         source
     }
 
-    /// Uniform from `least` to `most`, both included.
+    /// Returns a uniform random integer from `least` to `most`, both included.
     fn between(&mut self, least: i32, most: i32) -> i32 {
         let count = u64::from(most.abs_diff(least)) + 1;
         let drawn = (u64::from(self.0.next_u32()) * count) >> 32;
@@ -328,8 +328,8 @@ impl Source {
         }
     }
 
-    /// The byte of a truth value: half of them are 0, and some of the others not 1, which is true
-    /// as well.
+    /// Returns the byte of a random truth value: half of the bytes are 0, and some of the others
+    /// are neither 0 nor 1, which is also true.
     fn truth(&mut self) -> i32 {
         match self.between(0, 15) {
             0..=7 => 0,
@@ -384,20 +384,21 @@ impl Source {
     }
 }
 
-/// How many steps of a float type's values a fill has from 0 to 1; `None` for integers.
+/// Returns the number of steps between 0 and 1 of a fill with a float type; `None` for integers.
 fn steps(codec: Codec) -> Option<i32> {
     match codec {
         Codec::F64 => Some(1 << 20),
         Codec::F32 => Some(1 << 12),
         Codec::F16 => Some(1 << 8),
         Codec::Bf16 => Some(1 << 7),
-        // All of them, or all that have few bits more than 1 has.
+        // The spacing of the codes between 1 and 2, so that all multiples up to 2 are
+        // representable.
         Codec::Narrow(format) => Some(1 << (format.precision() - 1)),
         Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => None,
     }
 }
 
-/// Values of a float type where implementations differ.
+/// Returns the values of a float type for which implementations tend to differ.
 fn edges(codec: Codec) -> Vec<f64> {
     if let Codec::Narrow(format) = codec {
         return vec![format.value(0), format.value(1), format.largest(), f64::NAN];

@@ -1,15 +1,15 @@
-//! What each pointwise mode computes from one element of each operand, and how exact a kernel must
-//! be.
+//! The function of each pointwise mode for one element of each operand, and the accuracy that a
+//! kernel must have.
 //!
-//! The functions lose at most a few bits of binary64 themselves, in their tails too, because
-//! kernels that compute in f64 are compared with them.
+//! The functions here lose at most a few bits of binary64, in their tails too, because kernels that
+//! compute in f64 are compared with them.
 
 use crate::element::Codec;
 use crate::value::{distance, flushed, rounding_error, ulp};
 use rotini_graph::{Pointwise, PointwiseMode};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// A mode with its parameters.
+/// A pointwise mode with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function {
     mode: PointwiseMode,
@@ -23,7 +23,7 @@ pub(crate) struct Function {
 
 /// The factor inside the tanh of GELU's tanh form.
 const GELU_TANH_SCALE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-/// The weight of the cubic term there.
+/// The coefficient of the cubic term inside that tanh.
 const GELU_TANH_CUBIC: f64 = 0.044_715;
 
 impl Function {
@@ -40,8 +40,8 @@ impl Function {
         }
     }
 
-    /// The result for operands x, y and z; those beyond the mode's arity do not matter. Gradients
-    /// take (dy, x).
+    /// Returns the result for operands x, y and z; operands beyond the mode's arity are ignored.
+    /// Gradients take (dy, x).
     ///
     /// `index` is the position along GEN_INDEX's axis.
     pub(crate) fn float(&self, [x, y, z]: [f64; 3], index: usize) -> f64 {
@@ -107,7 +107,8 @@ impl Function {
             Mode::Neg => -x,
             Mode::Reciprocal => 1.0 / x,
             Mode::ReluBwd => x * self.relu_factor(y),
-            // Without a slope the line is flat, also where x is infinite.
+            // With slope 0 the result is the lower clip even for x = -inf, where the general
+            // formula would give 0 · inf = NaN.
             Mode::ReluFwd if x <= self.lower && self.slope == 0.0 => self.lower,
             Mode::ReluFwd if x <= self.lower => self.slope * (x - self.lower) + self.lower,
             Mode::ReluFwd if x >= self.upper => self.upper,
@@ -136,8 +137,8 @@ impl Function {
         }
     }
 
-    /// The derivative of a clipped line, as hipDNN's reference has it at the clips: the line's at
-    /// the lower one, 1 at the upper.
+    /// Returns the derivative of the clipped ReLU. At the clips themselves it follows hipDNN's
+    /// reference: the slope at the lower clip, 1 at the upper.
     fn relu_factor(&self, x: f64) -> f64 {
         if x <= self.lower {
             self.slope
@@ -148,8 +149,8 @@ impl Function {
         }
     }
 
-    /// The result in the integers of `compute`, wrapping; `None` for modes and parameters that
-    /// leave the integers.
+    /// Returns the result in the integers of `compute`, wrapping; `None` for modes and parameters
+    /// without an integer result.
     pub(crate) fn integer(&self, [x, y, z]: [i64; 3], index: usize, compute: Codec) -> Option<i64> {
         use PointwiseMode as Mode;
         let result = match self.mode {
@@ -223,13 +224,14 @@ impl Function {
         compute.wrap(result)
     }
 
-    /// How far a kernel's float result may be off when its operands are off by up to `errors`.
+    /// Returns the maximum error of a kernel's float result if its operands are off by up to
+    /// `errors`.
     ///
-    /// What the operands' errors do is seen by moving them: the functions are monotone or smooth,
-    /// and where they jump, the value at the jump is tried too. What the operation itself adds is
-    /// its roundings in the compute type, or for functions without a correctly rounded form the
-    /// tolerance that hipDNN gives a pointwise node. Devices may take subnormal operands for zero
-    /// and flush subnormal results to it: IREE's CPU drivers do.
+    /// The effect of the operands' errors is found by evaluating at moved operands: the functions
+    /// are monotone or smooth, and where they jump, the value at the jump is tried too. To this the
+    /// operation adds its own error: its roundings in the compute type or, for functions without a
+    /// correctly rounded form, some units in the last place. Devices may flush subnormal operands
+    /// and results to zero: IREE's CPU drivers do.
     pub(crate) fn error(&self, operands: [f64; 3], errors: [f64; 3], index: usize, compute: Codec) -> f64 {
         let result = self.float(operands, index);
         let errors = [0, 1, 2].map(|operand| errors[operand].max(flushed(compute, operands[operand])));
@@ -247,7 +249,7 @@ impl Function {
 
     fn propagated(&self, operands: [f64; 3], errors: [f64; 3], index: usize, result: f64) -> f64 {
         use PointwiseMode as Mode;
-        // Equality is the difference's being zero.
+        // The result can flip only if the operands' intervals overlap.
         if let (Mode::CmpEq | Mode::CmpNeq, [x, y, _], [from_x, from_y, _]) = (self.mode, operands, errors) {
             return f64::from(u8::from((x - y).abs() <= from_x + from_y));
         }
@@ -271,8 +273,8 @@ impl Function {
     fn own_error(&self, [x, y, _]: [f64; 3], result: f64, exactly: bool, compute: Codec) -> f64 {
         use PointwiseMode as Mode;
         let rounding = |value| rounding_error(compute, value, exactly);
-        // Several steps, which devices may fuse. Of f64 the reference's own steps have rounded
-        // already: it cannot tell what is exact.
+        // For modes of several steps, which devices may fuse. In f64 the reference's own steps have
+        // already rounded, so it cannot tell which results are exact.
         let steps = |value| rounding_error(compute, value, exactly && compute != Codec::F64);
         match self.mode {
             Mode::Abs
@@ -293,7 +295,7 @@ impl Function {
             | Mode::Min
             | Mode::Neg => 0.0,
             Mode::Add | Mode::GenIndex | Mode::Mul | Mode::ReluBwd | Mode::Sub => rounding(result),
-            // Devices have forms of these that are off by a few units.
+            // Devices may use approximations of these operations that are off by a few units.
             Mode::Div | Mode::Reciprocal | Mode::Sqrt => 4.0 * rounding(result),
             Mode::AddSquare => steps(y * y) + steps(result),
             Mode::ReluFwd if x <= self.lower && self.slope != 0.0 => {
@@ -305,21 +307,23 @@ impl Function {
         }
     }
 
-    /// How far a function without a correctly rounded form may be off: units in the last place of
-    /// the result, or of what it is the difference of. `docs/semantics.md` has the list.
+    /// Returns the maximum error of a function without a correctly rounded form: some units in the
+    /// last place of the result or, for a difference, of its terms. `docs/semantics.md` has the
+    /// list.
     fn function_error(&self, [x, y]: [f64; 2], result: f64, compute: Codec) -> f64 {
         use PointwiseMode as Mode;
-        // Odd functions and products have a zero of 0, with its sign.
+        // Odd functions, and products with 0, have an exact zero at 0, with its sign.
         if !result.is_finite() || (result == 0.0 && x == 0.0) {
             return 0.0;
         }
-        // An exponential of a rounded product is off by as much as the product is, and by what is
-        // the product's own.
+        // If beta is not 1, the argument beta x is rounded, which gives its exponential a relative
+        // error of as many units as |beta x|, on top of the function's own error. Beyond 1000 the
+        // exponential has overflowed or underflowed.
         let scaled = |factor: f64, argument: f64| {
             if factor == 1.0 { 0.0 } else { argument.abs().min(1000.0) }
         };
-        // What is multiplied with a factor that is subnormal may be 0: these are factors and their
-        // products.
+        // Pairs of a factor and the product that it is part of. If a factor is subnormal, a device
+        // may flush it to zero and lose the whole product.
         let none = [(1.0, 0.0); 2];
         let all_of_it = |factor: f64| [(factor, result), (1.0, 0.0)];
         let (units, magnitude, factors) = match self.mode {
@@ -379,12 +383,13 @@ impl Function {
     }
 }
 
-/// Units in the last place that a function may be off by.
+/// Maximum error of a function, in units in the last place.
 const FUNCTION: f64 = 4.0;
-/// The same for those that are made of several steps: gradients, and GELU.
+/// Maximum error of gradients and of GELU, which take several steps, in units in the last place.
 const COMPOUND: f64 = 6.0;
 
-/// The tolerance of hipDNN's table for a pointwise node in the type `codec`, absolute and relative.
+/// Returns the tolerance, both absolute and relative, that hipDNN's table gives a pointwise node in
+/// the type `codec`.
 pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
     match codec {
         Codec::F64 => 1e-7,
@@ -395,18 +400,20 @@ pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
     }
 }
 
-/// The distribution function of the standard normal distribution, accurate in its lower tail too.
+/// Returns the distribution function of the standard normal distribution, accurate in its lower
+/// tail too.
 fn normal_cdf(x: f64) -> f64 {
-    /// What binary64 lacks of 1/√2.
+    /// The rounding error of 1/√2 as a binary64.
     const REST: f64 = -4.833_646_656_726_457e-17;
     let argument = -x * FRAC_1_SQRT_2;
-    // The tail multiplies what the argument was rounded by.
+    // In the tail, the steep slope of erfc amplifies the rounding error of the argument, so it is
+    // corrected to first order.
     let lost = f64::mul_add(-x, FRAC_1_SQRT_2, -argument) - x * REST;
     let slope = FRAC_2_SQRT_PI * exp_of_minus_square(argument);
     0.5 * (libm::erfc(argument) - if slope == 0.0 { 0.0 } else { slope * lost })
 }
 
-/// The standard normal distribution's density.
+/// Returns the density of the standard normal distribution.
 fn normal_density(x: f64) -> f64 {
     let square = x * x;
     let lost = f64::mul_add(x, x, -square);
@@ -422,15 +429,16 @@ fn exp_of_minus_square(x: f64) -> f64 {
     (-x * x).exp()
 }
 
-/// 2 √(2/π) (x + 0.044715 x³): 1 + tanh(u) is 2 σ(2u).
+/// Returns 2u = 2 √(2/π) (x + 0.044715 x³), the argument of σ in GELU's tanh form: 1 + tanh(u) is 2
+/// σ(2u).
 fn gelu_tanh_argument(x: f64) -> f64 {
     2.0 * GELU_TANH_SCALE * (x + GELU_TANH_CUBIC * x.powi(3))
 }
 
-/// x times the derivative of σ of that.
+/// Returns x times the derivative of σ([`gelu_tanh_argument`]) with respect to x.
 fn gelu_tanh_rest(x: f64) -> f64 {
     let slope = sigmoid_slope(gelu_tanh_argument(x));
-    // No product of 0 and infinity where the slope has long vanished.
+    // Avoids 0 · inf where the slope has underflowed to zero.
     let inner = 2.0 * GELU_TANH_SCALE * (1.0 + 3.0 * GELU_TANH_CUBIC * if slope == 0.0 { 0.0 } else { x * x });
     x * slope * inner
 }
@@ -439,13 +447,13 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// σ (1 - σ), accurate where σ is near 1 too.
+/// Returns σ (1 - σ), accurate where σ is near 1 too.
 fn sigmoid_slope(x: f64) -> f64 {
     let exp = (-x.abs()).exp();
     exp / (1.0 + exp).powi(2)
 }
 
-/// A parameter as an integer, if it is one.
+/// Returns a parameter as an integer, if it is a whole number.
 fn integral(value: f64) -> Option<i64> {
     (value.trunc() == value && value.abs() <= 2.0_f64.powi(53)).then_some(value as i64)
 }

@@ -1,9 +1,9 @@
-//! What no result of an attention may depend on, filled with NaN and infinities: rows of q and of
-//! what belongs to queries, rows of k and v, and elements of a mask that no query sees by lengths
-//! and bounds.
+//! Fills the elements that no result of an attention may depend on with NaN and infinities: rows of
+//! q and of the other per-query tensors, rows of k and v, and elements of a mask, if sequence
+//! lengths and bounds hide them from every query.
 //!
-//! Caches are allocated for the longest sequence, and what is behind the sequence's end is whatever
-//! was there before.
+//! Key-value caches are allocated for the longest sequence, and the memory behind a sequence's end
+//! holds stale bytes.
 
 use crate::ReferenceError;
 use crate::attention::{Sight, sight};
@@ -13,25 +13,25 @@ use crate::walk::{Offsets, broadcast_strides, extents};
 use rotini_graph::{Graph, Op, TensorId, TensorKind};
 use std::collections::{HashMap, HashSet};
 
-/// How elements of an operand are seen.
+/// The relation of an operand's elements to queries and keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Rows of queries.
+    /// One row per query.
     Query,
-    /// Rows of keys.
+    /// One row per key.
     Key,
-    /// An element for each score, perhaps broadcast.
+    /// One element per score, perhaps broadcast.
     Score,
 }
 
-/// Fills what is hidden in every tensor that nothing but attention reads.
+/// Fills the hidden elements of every tensor that only attention reads.
 ///
 /// # Errors
 ///
 /// If a graph is not validated, or a buffer is missing.
 pub(crate) fn hide(graph: &Graph, buffers: &mut Buffers) -> Result<(), ReferenceError> {
     let (inputs, _) = inputs_and_outputs(graph);
-    // The elements that are seen, by their number; `None` is all of them.
+    // The logical positions of the visible elements; `None` if all are visible.
     let mut seen: HashMap<TensorId, Option<HashSet<usize>>> = HashMap::new();
     for node in &graph.nodes {
         let roles = roles(&node.op);
@@ -62,7 +62,7 @@ pub(crate) fn hide(graph: &Graph, buffers: &mut Buffers) -> Result<(), Reference
             continue;
         }
         let codec = Codec::of(tensor.dtype);
-        // Elements may share memory.
+        // With stride 0, a visible and a hidden element may share memory.
         let mut kept = HashSet::new();
         for (number, offset) in Offsets::of(tensor)?.enumerate() {
             if seen.contains(&number) {
@@ -80,7 +80,7 @@ pub(crate) fn hide(graph: &Graph, buffers: &mut Buffers) -> Result<(), Reference
     Ok(())
 }
 
-/// The operands of which parts may be hidden.
+/// Returns the operands that may have hidden elements.
 fn roles(op: &Op) -> Vec<(TensorId, Role)> {
     let (mut roles, mask) = match op {
         Op::Sdpa(op) => (
@@ -102,7 +102,8 @@ fn roles(op: &Op) -> Vec<(TensorId, Role)> {
     roles
 }
 
-/// The numbers of the elements that some query sees; `None` where rows cannot be told.
+/// Returns the logical positions of the elements that some query sees; `None` if the dims do not
+/// tell rows of queries or keys apart.
 fn numbers(graph: &Graph, id: TensorId, role: Role, sight: &Sight) -> Result<Option<HashSet<usize>>, ReferenceError> {
     let dims = extents(&tensor_of(graph, id)?.dims)?;
     let Sight {

@@ -1,21 +1,21 @@
-//! A CPU executor of operation graphs that judges the compiled ones.
+//! A CPU executor of operation graphs, and the judge of compiled kernels' results.
 //!
-//! It shares nothing with the lowering but the IR's types: each operation is written down from the
-//! IR's docs once more, as plainly as possible, in `f64` (or `i64` where the compute type is an
-//! integer). What both have in common is the graph's meaning alone, so that a fault of one is seen
-//! as a difference.
+//! The crate shares no code with the lowering except the IR's types: each operation is implemented
+//! a second time from the IR's docs, as plainly as possible, in `f64` (or `i64` where the compute
+//! type is an integer). Because the two implementations have only the graph's meaning in common, a
+//! fault in either one shows as a difference.
 //!
 //! # What flows through
 //!
 //! [`fill()`] makes seeded bytes for every tensor of a graph that is in a buffer. [`execute`] reads
-//! the inputs from such bytes through their strides and writes the outputs, each value rounded
-//! once. [`compare()`] holds a kernel's bytes against that within a [`Tolerance`] of hipDNN's
-//! table.
+//! the inputs from such bytes through their strides and writes the outputs, rounding each value
+//! once. [`compare()`] checks a kernel's output bytes against the reference's within a
+//! [`Tolerance`] of hipDNN's table.
 //!
-//! [`evaluate()`] stops before the outputs are rounded and, if asked, carries along how far a
-//! kernel that keeps the graph's meaning can be from each value: [`Evaluation::judge`] accepts the
-//! results within that bound and no others. It finds what a table wide enough for every kernel
-//! cannot: an intermediate that was rounded, an operand that was truncated.
+//! [`evaluate()`] stops before the outputs are rounded and also computes, for each value, a bound
+//! on the error of a kernel that keeps the graph's meaning: [`Evaluation::judge`] accepts results
+//! within that bound and no others. The bounds catch faults that a table wide enough for every
+//! kernel cannot: a rounded intermediate, a truncated operand.
 
 mod attention;
 mod block_scale;

@@ -6,15 +6,15 @@ use crate::sums::{Sums, product_grid};
 use crate::value::{Numbers, Value};
 use rotini_graph::{Matmul, TensorId};
 
-/// c\[.., m, n\] = sum over k of a\[.., m, k\] b\[.., k, n\].
+/// Computes c\[.., m, n\] = sum over k of a\[.., m, k\] b\[.., k, n\].
 ///
-/// A batch extent that is a fraction of the output's repeats each matrix in a run: the operand's
-/// index is the output's, divided by how often its extent goes into the output's
-/// (`CpuReferenceMatmul.hpp` of hipDNN).
+/// If an operand's batch extent is a fraction of the output's, each of its matrices is used for a
+/// run of consecutive outputs: the operand's index is the output's index divided by the quotient of
+/// the two extents (`CpuReferenceMatmul.hpp` of hipDNN).
 pub(crate) fn matmul(context: &Context<'_>, op: &Matmul) -> Result<Value, ReferenceError> {
     let [a, b, c] = [op.a, op.b, op.c].map(|id| context.dims(id));
     let (a, b, c) = (a?, b?, c?);
-    // Batch axes that an operand lacks come first, with an extent of 1.
+    // An operand of lower rank lacks leading batch axes, which are added with extent 1.
     let ranked = |dims: Vec<usize>| [vec![1; c.len().saturating_sub(dims.len())], dims].concat();
     let (a, b) = (ranked(a), ranked(b));
     contract(context, &Product::new(&a, &b, &c)?, op.a, op.b, c)
@@ -22,14 +22,15 @@ pub(crate) fn matmul(context: &Context<'_>, op: &Matmul) -> Result<Value, Refere
 
 /// Sums of products of the elements of two operands.
 pub(crate) trait Contraction {
-    /// The most products in a sum.
+    /// Returns the largest number of products in any of the sums.
     fn terms(&self) -> usize;
 
-    /// Each sum, started from `zero` and continued by `add`.
+    /// Computes all sums, each started from `zero` and continued by `add`.
     fn sums<T: Copy, S: Copy>(&self, a: &[T], b: &[T], zero: S, add: impl Fn(S, T, T) -> S) -> Vec<S>;
 }
 
-/// Float sums are in binary64, integer sums wrap in the compute type.
+/// Computes a contraction of two tensors. Float sums are in binary64; integer sums wrap in the
+/// compute type.
 pub(crate) fn contract(
     context: &Context<'_>,
     contraction: &impl Contraction,
@@ -83,13 +84,13 @@ pub(crate) fn contract(
     })
 }
 
-/// The extents of a product with the matrices that each matrix of the output is made of.
+/// A batched matrix product: its extents, and the operand matrices of each output matrix.
 pub(crate) struct Product {
     pub(crate) rows: usize,
     pub(crate) inner: usize,
     pub(crate) columns: usize,
-    /// For each matrix of the output in order, the positions of its operands; `None` where it is
-    /// zero.
+    /// For each output matrix in order, the positions of its two operand matrices; `None` if the
+    /// output matrix is zero.
     pub(crate) matrices: Vec<Option<(usize, usize)>>,
 }
 
@@ -147,8 +148,8 @@ impl Contraction for Product {
     }
 }
 
-/// The position of the operand's matrix that belongs to the output's matrix at `position`; `None`
-/// if the extents do not divide.
+/// Returns the position of the operand matrix that belongs to the output matrix at `position`;
+/// `None` if the operand's extents do not divide the output's.
 fn repeated(mut position: usize, from: &[usize], to: &[usize]) -> Option<usize> {
     if from.len() != to.len() {
         return None;

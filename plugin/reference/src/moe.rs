@@ -1,7 +1,7 @@
-//! Grouped matmuls: each row of tokens with the matrix of its expert.
+//! Grouped matmuls: each row of tokens is multiplied by the matrix of its expert.
 //!
-//! Routing is as `CpuFpReferenceMoeGroupedMatmul.hpp` and `CpuFpReferenceMoeGroupedMatmulBwd.hpp`
-//! of hipDNN have it; what they refuse to run is refused here too.
+//! Routing follows `CpuFpReferenceMoeGroupedMatmul.hpp` and `CpuFpReferenceMoeGroupedMatmulBwd.hpp`
+//! of hipDNN; inputs that these refuse are refused here too.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -10,9 +10,9 @@ use crate::value::Value;
 use rotini_graph::{MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, TensorId};
 use std::ops::Range;
 
-/// output\[0, d, n\] = sum over k of token\[0, s, k\] weight\[e, k, n\], for each routed row r of
-/// group g, which belongs to expert e, the remainder of g by the number of experts. Rows that
-/// nothing is routed to are zero.
+/// Computes output\[0, d, n\] = sum over k of token\[0, s, k\] weight\[e, k, n\], for each routed
+/// row r of group g, with the expert e = g modulo the number of experts. Output rows that no row is
+/// routed to are zero.
 ///
 /// | Mode | source s | destination d |
 /// |---|---|---|
@@ -67,7 +67,8 @@ pub(crate) fn grouped_matmul(context: &Context<'_>, op: &MoeGroupedMatmul) -> Re
     contract(context, &product, op.token, op.weight, dims)
 }
 
-/// dweight\[e, k, n\] = sum over the rows r of expert e of token\[0, r, k\] doutput\[0, r, n\].
+/// Computes dweight\[e, k, n\] = sum over the rows r of expert e of token\[0, r, k\] doutput\[0, r,
+/// n\].
 pub(crate) fn grouped_matmul_bwd(context: &Context<'_>, op: &MoeGroupedMatmulBwd) -> Result<Value, ReferenceError> {
     let (token, dims) = (context.dims(op.token)?, context.dims(op.dweight)?);
     let (&[_, tokens, _], &[_, inner, columns]) = (token.as_slice(), dims.as_slice()) else {
@@ -81,7 +82,7 @@ pub(crate) fn grouped_matmul_bwd(context: &Context<'_>, op: &MoeGroupedMatmulBwd
     contract(context, &outer, op.token, op.doutput, dims)
 }
 
-/// For each group of rows, the sum of their outer products.
+/// The sum of outer products over each group of rows.
 struct Outer {
     groups: Vec<Range<usize>>,
     inner: usize,
@@ -111,7 +112,7 @@ impl Contraction for Outer {
     }
 }
 
-/// The rows of each group: from its offset to the next one's, or to the end.
+/// Returns the rows of each group: from its offset to the next group's, or to the end.
 fn groups(context: &Context<'_>, offsets: TensorId, rows: usize) -> Result<Vec<Range<usize>>, ReferenceError> {
     let mut starts: Vec<usize> = context
         .positions(offsets)?

@@ -1,24 +1,25 @@
-//! Floats of up to eight bits. Each code means what the table of its format says. A number is
-//! stored as the nearest code.
+//! Floats of up to eight bits. A code's value is that of the format's table; a number is stored as
+//! the nearest code.
 //!
 //! The formats are those of the OCP specifications (8-bit floating point, revision 1.0;
-//! microscaling formats, version 1.0). What they leave open is as in hipDNN's types
-//! (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`):
+//! microscaling formats, version 1.0). Where these leave a choice, the rules are those of hipDNN's
+//! types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`,
+//! `Fp6E2M3.hpp`):
 //!
-//! - What is too large, an infinity too, becomes the largest number.
-//! - NaN stays NaN. If the format has none, it becomes zero.
-//! - A scale (E8M0) is rounded toward zero. If that is zero or negative, it becomes the least
-//!   scale.
+//! - Numbers that are too large, including infinities, become the largest number.
+//! - NaN stays NaN; if the format has none, it becomes zero.
+//! - A scale (E8M0) is rounded toward zero. Zero, negative numbers and numbers below the least
+//!   scale become the least scale.
 //!
-//! The first versions of hipDNN's conversions to the two FP8 types differ: both cut subnormal
-//! results off, and E4M3 saturates from 256, its largest power of two. The specification rounds to
-//! nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
+//! The first versions of hipDNN's conversions to the two FP8 types differ: both flush subnormal
+//! results to zero, and E4M3 saturates from 256, its largest power of two. The specification rounds
+//! to nearest everywhere, as hipDNN's own FP4 and FP6 do and this module does.
 //!
 //! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: the bias is
-//! greater by one, there is no infinity, and NaN has the code of the negative zero, which becomes
-//! zero.
+//! greater by one, there is no infinity, and the code of the negative zero is NaN, so a negative
+//! zero is stored as zero.
 
-/// A float format without more than 256 codes.
+/// A float format of at most 256 codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     E4M3,
@@ -32,7 +33,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Bits of an element.
+    /// Returns the bits of an element.
     pub(crate) fn bits(self) -> usize {
         match self {
             Format::E4M3 | Format::E5M2 | Format::E8M0 | Format::E4M3Fnuz | Format::E5M2Fnuz => 8,
@@ -41,7 +42,7 @@ impl Format {
         }
     }
 
-    /// Bits of the fraction.
+    /// Returns the bits of the fraction.
     fn fraction_bits(self) -> u32 {
         match self {
             Format::E8M0 => 0,
@@ -51,7 +52,7 @@ impl Format {
         }
     }
 
-    /// Bits of the significand, the implicit one included.
+    /// Returns the bits of the significand, including the implicit one.
     pub(crate) fn precision(self) -> i32 {
         self.fraction_bits() as i32 + 1
     }
@@ -68,7 +69,7 @@ impl Format {
         }
     }
 
-    /// The bit of the sign; 0 for a scale, which has none.
+    /// Returns the mask of the sign bit; 0 for a scale, which has none.
     fn sign(self) -> u8 {
         match self {
             Format::E8M0 => 0,
@@ -76,7 +77,7 @@ impl Format {
         }
     }
 
-    /// The code of the largest number.
+    /// Returns the code of the largest number.
     fn last(self) -> u8 {
         match self {
             Format::E4M3 => 0x7E,
@@ -88,12 +89,12 @@ impl Format {
         }
     }
 
-    /// Whether zero has no sign, and NaN has the code of the negative zero.
+    /// Returns true if zero has no sign and its negative code is NaN.
     fn is_fnuz(self) -> bool {
         matches!(self, Format::E4M3Fnuz | Format::E5M2Fnuz)
     }
 
-    /// What a code means.
+    /// Returns the value of a code.
     pub(crate) fn value(self, code: u8) -> f64 {
         let (negative, magnitude) = (code & self.sign() != 0, code & !self.sign());
         let exponent = i32::from(magnitude >> self.fraction_bits());
@@ -111,7 +112,7 @@ impl Format {
         if negative { -value } else { value }
     }
 
-    /// The code that a number is stored as.
+    /// Returns the code that a number is stored as.
     pub(crate) fn code(self, value: f64) -> u8 {
         let numbers = || (0..=self.last()).map(|code| self.value(code));
         if self == Format::E8M0 {
@@ -128,7 +129,7 @@ impl Format {
                 _ => 0,
             };
         }
-        // All numbers are of few bits, so the distances to the nearest two are exact.
+        // All codes have few bits, so the distances to the two nearest ones are exact.
         let magnitude = value.abs().min(self.largest());
         let distance = |code: u8| (self.value(code) - magnitude).abs();
         let above = numbers().position(|number| number >= magnitude);
@@ -145,7 +146,7 @@ impl Format {
         sign | nearest
     }
 
-    /// The largest number.
+    /// Returns the largest number.
     pub(crate) fn largest(self) -> f64 {
         self.value(self.last())
     }
@@ -198,8 +199,8 @@ mod tests {
                 (0x3F, -28.0),
             ],
         );
-        // hipDNN's table (`Fp8E4M3Fnuz.hpp`), and the other format with a bias greater by one than
-        // in the specification.
+        // E4M3: hipDNN's table (`Fp8E4M3Fnuz.hpp`). E5M2: the specification's values with a bias
+        // greater by one.
         is(
             Format::E4M3Fnuz,
             &[
@@ -235,13 +236,13 @@ mod tests {
     #[test]
     fn numbers_become_the_nearest_code_and_ties_the_even_one() {
         let cases = [
-            // Between 1 and 1.125: below, at and above the middle; then the next gap, where the
-            // upper code is even.
+            // Between 1 and 1.125: below, at and above the midpoint; then the midpoint of the next
+            // gap, where the upper code is even.
             (Format::E4M3, 1.062, 0x38),
             (Format::E4M3, 1.0625, 0x38),
             (Format::E4M3, 1.063, 0x39),
             (Format::E4M3, 1.1875, 0x3A),
-            // Subnormal: half of the least one is a tie with zero.
+            // Subnormals: half of the least one is a tie with zero.
             (Format::E4M3, 2.0_f64.powi(-10), 0x00),
             (Format::E4M3, 1.01 * 2.0_f64.powi(-10), 0x01),
             (Format::E4M3, 300.0, 0x79),
@@ -256,7 +257,7 @@ mod tests {
             (Format::E2M1, 0.25, 0x00),
             (Format::E2M1, -0.75, 0x0A),
             (Format::E2M3, 7.3, 0x1F),
-            // Scales go down to a power of two.
+            // Scales are rounded down to a power of two.
             (Format::E8M0, 3.99, 128),
             (Format::E8M0, 0.99, 126),
         ];

@@ -1,11 +1,11 @@
 //! Batch, layer and RMS normalization, forward and backward.
 //!
-//! They differ in which elements share a mean and a variance, and which share a scale and a bias.
-//! [`Problem`] says so; the rest is the same for all. Variances are those of hipDNN's newest
-//! reference for layernorm: the mean is subtracted before squaring. hipDNN's reference for
-//! batchnorm subtracts the squared mean from the mean of squares. The value is the same, but in the
-//! compute type that loses all digits of a variance far below the squared mean. The bounds here do
-//! not allow that.
+//! The kinds differ in which elements share a mean and a variance, and which share a scale and a
+//! bias. [`Problem`] holds this difference; the rest is the same for all. Variances follow hipDNN's
+//! newest reference for layernorm: the mean is subtracted before squaring. hipDNN's reference for
+//! batchnorm subtracts the squared mean from the mean of squares. Mathematically the value is the
+//! same, but in the compute type that formula loses all digits of a variance far below the squared
+//! mean; the bounds here do not allow such a loss.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -16,13 +16,13 @@ use rotini_graph::{
     RmsNorm, RmsNormBackward, TensorId,
 };
 
-/// The epsilon of gradients whose node has none (hipDNN's `CpuFpReferenceBatchnorm.hpp` and
+/// The epsilon of gradients if the node has none (hipDNN's `CpuFpReferenceBatchnorm.hpp` and
 /// `LayernormBpropPlan.hpp`).
 const DEFAULT_EPSILON: f64 = 1e-5;
 
 type Results = Result<Vec<(TensorId, Value)>, ReferenceError>;
 
-/// y = scale (x - mean) inv_variance + bias, per channel.
+/// Computes y = scale (x - mean) inv_variance + bias, per channel.
 pub(crate) fn batchnorm_inference(context: &Context<'_>, op: &BatchnormInference) -> Results {
     let arithmetic = context.arithmetic()?;
     let problem = Problem::channels(&context.dims(op.x)?)?;
@@ -37,7 +37,7 @@ pub(crate) fn batchnorm_inference(context: &Context<'_>, op: &BatchnormInference
     Ok(vec![context.result(op.y, &y)?])
 }
 
-/// y = scale (x - mean) / sqrt(variance + epsilon) + bias, per channel.
+/// Computes y = scale (x - mean) / sqrt(variance + epsilon) + bias, per channel.
 pub(crate) fn batchnorm_inference_variance(context: &Context<'_>, op: &BatchnormInferenceVariance) -> Results {
     let arithmetic = context.arithmetic()?;
     let problem = Problem::channels(&context.dims(op.x)?)?;
@@ -58,8 +58,10 @@ pub(crate) fn batchnorm_inference_variance(context: &Context<'_>, op: &Batchnorm
     Ok(vec![context.result(op.y, &y)?])
 }
 
-/// The batch's statistics per channel, y from these, and next = (1 - momentum) previous + momentum
-/// times the batch's, the variance of n elements scaled by n / (n - 1).
+/// Computes the batch's statistics per channel, y from these, and the running statistics.
+///
+/// The running statistics are next = (1 - momentum) previous + momentum batch, where the variance
+/// of a batch of n elements is first multiplied by n / (n - 1).
 pub(crate) fn batchnorm(context: &Context<'_>, op: &Batchnorm) -> Results {
     if !op.peer_stats.is_empty() {
         return Err(context.unsupported("statistics of several devices"));
@@ -101,7 +103,7 @@ pub(crate) fn batchnorm(context: &Context<'_>, op: &Batchnorm) -> Results {
             .into_iter()
             .zip(batch)
             .map(|(previous, &batch)| {
-                // The factor is a quotient that is rounded itself.
+                // The factor n / (n - 1) is itself a rounded quotient.
                 let batch = if factor == 1.0 {
                     batch
                 } else {
@@ -115,7 +117,7 @@ pub(crate) fn batchnorm(context: &Context<'_>, op: &Batchnorm) -> Results {
     Ok(results)
 }
 
-/// See [`Problem::gradients`].
+/// Computes dx, dscale and dbias; see [`Problem::gradients`].
 pub(crate) fn batchnorm_backward(context: &Context<'_>, op: &BatchnormBackward) -> Results {
     if !op.peer_stats.is_empty() {
         return Err(context.unsupported("statistics of several devices"));
@@ -134,7 +136,7 @@ pub(crate) fn batchnorm_backward(context: &Context<'_>, op: &BatchnormBackward) 
     ])
 }
 
-/// y = scale (x - mean) / sqrt(variance + epsilon) + bias over the last dims.
+/// Computes y = scale (x - mean) / sqrt(variance + epsilon) + bias, normalizing over the last dims.
 pub(crate) fn layernorm(context: &Context<'_>, op: &Layernorm) -> Results {
     let arithmetic = context.arithmetic()?;
     let problem = Problem::last(&context.dims(op.x)?, op.normalized_dim_count)?;
@@ -152,7 +154,7 @@ pub(crate) fn layernorm(context: &Context<'_>, op: &Layernorm) -> Results {
     Ok(results)
 }
 
-/// See [`Problem::gradients`].
+/// Computes dx, dscale and dbias; see [`Problem::gradients`].
 pub(crate) fn layernorm_backward(context: &Context<'_>, op: &LayernormBackward) -> Results {
     let problem = Problem::last(&context.dims(op.x)?, op.normalized_dim_count)?;
     let x = context.reals(op.x)?;
@@ -167,7 +169,8 @@ pub(crate) fn layernorm_backward(context: &Context<'_>, op: &LayernormBackward) 
     ])
 }
 
-/// y = scale x / sqrt(mean of squares + epsilon) + bias over the dims of the scale.
+/// Computes y = scale x / sqrt(mean of squares + epsilon) + bias, normalizing over the dims of the
+/// scale.
 pub(crate) fn rms_norm(context: &Context<'_>, op: &RmsNorm) -> Results {
     let arithmetic = context.arithmetic()?;
     let problem = Problem::scaled(&context.dims(op.x)?, &context.dims(op.scale)?)?;
@@ -196,7 +199,7 @@ pub(crate) fn rms_norm(context: &Context<'_>, op: &RmsNorm) -> Results {
     Ok(results)
 }
 
-/// See [`Problem::gradients`].
+/// Computes dx, dscale and dbias; see [`Problem::gradients`].
 pub(crate) fn rms_norm_backward(context: &Context<'_>, op: &RmsNormBackward) -> Results {
     let problem = Problem::scaled(&context.dims(op.x)?, &context.dims(op.scale)?)?;
     let [dy, x, scale, inv_rms] = [op.dy, op.x, op.scale, op.inv_rms].map(|id| context.reals(id));
@@ -218,15 +221,15 @@ struct Classes {
     count: usize,
 }
 
-/// Which elements of x are normalized together.
+/// The elements of x that share statistics, and those that share parameters.
 struct Problem {
-    /// Those with one mean and variance.
+    /// Elements that share a mean and a variance.
     groups: Classes,
-    /// Those with one scale and bias.
+    /// Elements that share a scale and a bias.
     parameters: Classes,
 }
 
-/// What is known of each group of elements.
+/// The statistics of each group of elements.
 struct Statistics {
     mean: Vec<Real>,
     variance: Vec<Real>,
@@ -240,7 +243,7 @@ struct Gradients {
 }
 
 impl Problem {
-    /// Both by channel, axis 1.
+    /// Returns the problem with groups and parameters by channel, which is axis 1.
     fn channels(dims: &[usize]) -> Result<Self, ReferenceError> {
         let [_, channels, spatial @ ..] = dims else {
             return Err(ReferenceError::not_validated(format!("channels of dims {dims:?}")));
@@ -258,7 +261,8 @@ impl Problem {
         })
     }
 
-    /// A group for each index of the first axes, a parameter for each of the last `count`.
+    /// Returns the problem with one group per index of the leading axes and one parameter per index
+    /// of the last `count` axes.
     fn last(dims: &[usize], count: i64) -> Result<Self, ReferenceError> {
         usize::try_from(count)
             .ok()
@@ -268,8 +272,9 @@ impl Problem {
             .ok_or_else(|| ReferenceError::not_validated(format!("the last {count} of dims {dims:?}")))
     }
 
-    /// The same, with the last axes those where a scale has the extents of x. Axis 0 is the batch
-    /// in any case; axes that the scale lacks in front count as 1.
+    /// Returns the problem as [`last`](Self::last) does, where the last axes are those in which the
+    /// scale has the extents of x. Axis 0 is always the batch; a scale of lower rank is padded with
+    /// leading extents of 1.
     fn scaled(dims: &[usize], scale: &[usize]) -> Result<Self, ReferenceError> {
         let mut scale = scale.to_vec();
         while scale.len() < dims.len() {
@@ -301,7 +306,7 @@ impl Problem {
         }
     }
 
-    /// The positions of the elements of each class.
+    /// Returns the positions of the elements of each class.
     fn members(&self, classes: &Classes) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); classes.count];
         for (position, &class) in classes.of.iter().enumerate() {
@@ -312,7 +317,7 @@ impl Problem {
         members
     }
 
-    /// n / (n - 1) for groups of n elements, 1 for groups of 1.
+    /// Returns n / (n - 1) for groups of n elements, 1 for groups of one element.
     fn unbiased(&self) -> f64 {
         let count = self.groups.of.len() / self.groups.count.max(1);
         if count > 1 {
@@ -343,7 +348,7 @@ impl Problem {
         statistics
     }
 
-    /// The mean and the inverse deviation that were saved, or those of x.
+    /// Returns the saved mean and inverse deviation, or computes them from x.
     fn saved(
         &self,
         context: &Context<'_>,
@@ -357,14 +362,14 @@ impl Problem {
         let arithmetic = context.arithmetic()?;
         let epsilon = match epsilon {
             Some(epsilon) => context.real(epsilon)?,
-            // As close as the compute type comes to it.
+            // The default rounded to the compute type.
             None => arithmetic.blurred(Real::exactly(DEFAULT_EPSILON), 1.0),
         };
         let statistics = self.statistics(&arithmetic, x, epsilon);
         Ok((statistics.mean, statistics.inv_variance))
     }
 
-    /// (x - mean) inv_variance.
+    /// Computes (x - mean) inv_variance.
     fn normalized(
         &self,
         arithmetic: &Arithmetic,
@@ -379,7 +384,7 @@ impl Problem {
         Ok(x.iter().zip(&self.groups.of).map(normalized).collect())
     }
 
-    /// scale normalized + bias.
+    /// Computes scale · normalized + bias.
     fn transformed(
         &self,
         arithmetic: &Arithmetic,
@@ -397,9 +402,11 @@ impl Problem {
         Ok(normalized.iter().zip(&self.parameters.of).map(transformed).collect())
     }
 
-    /// With n the normalized x and g = scale dy: dx = inv_variance (g - mean of g - n times the
-    /// mean of g n), the means those of the group; dscale, dbias the sums of dy n and of dy over
-    /// the elements of a parameter. Without a mean (RMSNorm) there is no mean of g either.
+    /// Computes the gradients of a normalization.
+    ///
+    /// With n the normalized x and g = scale dy: dx is inv_variance (g - mean of g - n times the
+    /// mean of g n), with the means over the group; dscale and dbias are the sums of dy n and of dy
+    /// over the elements of a parameter. Without a mean (RMSNorm), the term "mean of g" is absent.
     fn gradients(
         &self,
         arithmetic: &Arithmetic,

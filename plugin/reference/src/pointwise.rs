@@ -1,4 +1,4 @@
-//! Pointwise operations: each element of the broadcast operands through a [`Function`].
+//! Pointwise operations: apply a [`Function`] to each element of the broadcast operands.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::value::{Numbers, Operand, Value};
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{Pointwise, TensorId};
 
-/// Computes one node. Operands broadcast to the declared dims of the result, whatever their number.
+/// Computes one node. All operands broadcast to the declared dims of the result.
 pub(crate) fn pointwise(context: &Context<'_>, op: &Pointwise) -> Result<Value, ReferenceError> {
     let dims = context.dims(op.out_0)?;
     let ids: Vec<TensorId> = [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten().collect();
@@ -66,7 +66,7 @@ pub(crate) fn pointwise(context: &Context<'_>, op: &Pointwise) -> Result<Value, 
     })
 }
 
-/// The index along the operation's axis for each element; 0 where it has none.
+/// Returns the index along the operation's axis for each element; 0 if the operation has no axis.
 fn indices(op: &Pointwise, dims: &[usize]) -> Result<Offsets, ReferenceError> {
     let mut strides = vec![0; dims.len()];
     if let Some(axis) = op.axis {
@@ -76,8 +76,8 @@ fn indices(op: &Pointwise, dims: &[usize]) -> Result<Offsets, ReferenceError> {
     Ok(Offsets::new(dims, &strides))
 }
 
-/// For each element of a result with extents `dims`, the operands' elements and errors, padded with
-/// zeros to three.
+/// Returns, for each element of a result with extents `dims`, the operands' elements and errors,
+/// padded to three with zeros.
 fn zip<'a, T: Copy + Default>(
     operands: &'a [Operand<'_, T>],
     dims: &'a [usize],

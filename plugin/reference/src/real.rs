@@ -1,9 +1,8 @@
-//! Numbers with a bound of how far a kernel's number may be from them, and the arithmetic that
-//! carries the bound along.
+//! Numbers with a bound on the error of a kernel, and the arithmetic that propagates the bound.
 //!
-//! An operation that is more than a sum of products is written once, in this arithmetic. Values are
-//! computed in binary64. With each step, the bound grows by what a kernel loses in its compute
-//! type.
+//! Operations that are more than a sum of products are implemented once, in this arithmetic. Values
+//! are computed in binary64; with each step, the bound grows by the rounding errors that a kernel
+//! makes in its compute type.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -12,7 +11,7 @@ use crate::sums::{Sums, grid, product_grid};
 use crate::value::{Numbers, Value, flushed, rounding_error};
 use rotini_graph::TensorId;
 
-/// A number with a bound on the distance to what a kernel has for it.
+/// A number with a bound on its distance from a kernel's value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Real {
     pub(crate) value: f64,
@@ -20,12 +19,12 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// A number that every kernel has as it is.
+    /// Returns a number that every kernel represents exactly.
     pub(crate) const fn exactly(value: f64) -> Self {
         Real { value, error: 0.0 }
     }
 
-    /// Whether a kernel may have zero for it where another has not.
+    /// Returns true if some kernels may have zero here and others not.
     fn may_be_zero(&self) -> bool {
         self.error > 0.0 && self.value.abs() <= self.error
     }
@@ -33,13 +32,13 @@ impl Real {
 
 /// The arithmetic of a node that computes in floats.
 ///
-/// Additions, multiplications and sums are off by their roundings. Devices have forms of division
-/// and square root that are off by a few units, and exponentials whose error grows with their
-/// argument, because it is multiplied by log2(e) first.
+/// Additions, multiplications and sums have the errors of their roundings. Devices may use
+/// approximations of division and square root that are off by a few units, and exponentials whose
+/// error grows with their argument, because the argument is first multiplied by log2(e).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arithmetic {
     compute: Codec,
-    /// Whether errors are asked for; they are 0 otherwise.
+    /// Whether errors are computed; they are 0 otherwise.
     bounds: bool,
 }
 
@@ -79,7 +78,7 @@ impl Arithmetic {
         self.rounded(value, propagated, 4.0)
     }
 
-    /// 1 / sqrt(a).
+    /// Returns 1 / sqrt(a).
     pub(crate) fn rsqrt(&self, a: Real) -> Real {
         let value = 1.0 / a.value.sqrt();
         if !value.is_finite() {
@@ -100,12 +99,12 @@ impl Arithmetic {
         } else {
             (a.value + a.error).exp() - value
         };
-        // The argument of an exponential that underflows does not matter any more.
+        // Beyond 1000 the exponential has underflowed, so a larger argument adds no error.
         let argument = a.value.abs().min(1000.0) + a.error.min(1000.0);
         self.rounded(value, propagated, 16.0 + 2.0 * argument)
     }
 
-    /// The natural logarithm.
+    /// Returns the natural logarithm.
     pub(crate) fn ln(&self, a: Real) -> Real {
         let value = a.value.ln();
         let propagated = match a.error {
@@ -113,8 +112,8 @@ impl Arithmetic {
             error if a.value <= error => f64::INFINITY,
             error => value - (a.value - error).ln(),
         };
-        // Close to 1 the logarithm of base 2 that devices start from is accurate as a sum, not as a
-        // factor.
+        // Devices start from the logarithm of base 2, which near 1 has a small absolute error but
+        // not a small relative one.
         let own = if a.value.is_finite() && a.value > 0.0 {
             4.0 * self.unit()
         } else {
@@ -123,7 +122,7 @@ impl Arithmetic {
         self.rounded(value, propagated + own, 4.0)
     }
 
-    /// The sum in any order.
+    /// Returns the sum; the bound holds for any order of summation.
     pub(crate) fn sum(&self, terms: &[Real]) -> Real {
         let value: f64 = terms.iter().map(|term| term.value).sum();
         if !self.bounds {
@@ -138,7 +137,7 @@ impl Arithmetic {
         self.summed(value, magnitude, propagated, terms.len().saturating_sub(1), grid)
     }
 
-    /// The sum of products in any order.
+    /// Returns the sum of products; the bound holds for any order of summation.
     pub(crate) fn dot(&self, a: &[Real], b: &[Real]) -> Real {
         let pairs = || a.iter().zip(b);
         let value: f64 = pairs().map(|(a, b)| a.value * b.value).sum();
@@ -160,12 +159,12 @@ impl Arithmetic {
         self.summed(value, magnitude, propagated, a.len(), grid)
     }
 
-    /// The sum over a count.
+    /// Returns the mean of the terms.
     pub(crate) fn mean(&self, terms: &[Real]) -> Real {
         self.div(self.sum(terms), Real::exactly(terms.len() as f64))
     }
 
-    /// The same number with a relative error of this many units more.
+    /// Returns the number with its relative error increased by this many units.
     pub(crate) fn blurred(&self, a: Real, units: f64) -> Real {
         if !self.bounds || !a.value.is_finite() {
             return a;
@@ -176,7 +175,7 @@ impl Arithmetic {
         }
     }
 
-    /// The same number, which may have been rounded to a narrower type on the way.
+    /// Returns the number with the error of a possible rounding to a narrower type.
     pub(crate) fn narrowed(&self, a: Real, codec: Codec) -> Real {
         if !self.bounds || codec == self.compute {
             return a;
@@ -187,8 +186,8 @@ impl Arithmetic {
         }
     }
 
-    /// NaN or an infinity: for certain, or only if no kernel takes a number that is as good as zero
-    /// for zero.
+    /// Returns a NaN or infinite result. Its error is 0, or infinite if `is_unknown`: if a kernel
+    /// may flush an operand to zero and so get another result.
     const fn special(&self, value: f64, is_unknown: bool) -> Real {
         Real {
             value,
@@ -197,7 +196,8 @@ impl Arithmetic {
     }
 
     fn summed(&self, value: f64, magnitude: f64, propagated: f64, roundings: usize, grid: Option<i32>) -> Real {
-        // Two sums in binary64 can be off in opposite directions.
+        // The kernel's f64 sum and the reference's own binary64 sum may be off in opposite
+        // directions.
         let roundings = if self.compute == Codec::F64 {
             2 * roundings
         } else {
@@ -210,13 +210,14 @@ impl Arithmetic {
         }
     }
 
-    /// A result that is off by `propagated` and by that many units of its own rounding.
+    /// Returns a result with the error `propagated` of its operands and `units` roundings of its
+    /// own.
     fn rounded(&self, value: f64, propagated: f64, units: f64) -> Real {
         if !self.bounds {
             return Real::exactly(value);
         }
-        // A result that the compute type holds is not rounded, unless only fusing it with the next
-        // operation makes it so: what is lost in binary64 is lost here too.
+        // A result that the compute type represents is exact, except in f64: there a fused
+        // operation may keep bits that the reference's own binary64 result has already lost.
         let exactly = propagated == 0.0 && self.compute != Codec::F64;
         let units = if self.compute == Codec::F64 { 2.0 * units } else { units };
         let rounding = rounding_error(self.compute, value.abs() + propagated, exactly);
@@ -227,7 +228,7 @@ impl Arithmetic {
         }
     }
 
-    /// The unit roundoff.
+    /// Returns the unit roundoff; 0 without bounds.
     fn unit(&self) -> f64 {
         if self.bounds {
             rounding_error(self.compute, 1.0, false)
@@ -241,14 +242,16 @@ fn values(reals: &[Real]) -> Vec<f64> {
     reals.iter().map(|real| real.value).collect()
 }
 
-/// Returns true if nothing is known of a sum of these: one is unknown, and none is NaN for certain.
+/// Returns true if the sum of these terms has no bound: one term has none, and no term is NaN for
+/// certain.
 fn is_unknown(terms: &[Real]) -> bool {
     let is_nan = |term: &Real| term.value.is_nan() && term.error == 0.0;
     terms.iter().any(|term| term.error.is_infinite()) && !terms.iter().any(is_nan)
 }
 
-/// The same for a product. An infinity makes NaN of a factor that is taken for zero, and an
-/// infinity of any other.
+/// Returns true if the product of two factors has no bound: one of them has none, or one is
+/// infinite and the other may be flushed to zero, which gives NaN instead of an infinity. A certain
+/// NaN gives a certain NaN.
 fn is_unknown_product(a: Real, b: Real) -> bool {
     let is_nan = |factor: Real| factor.value.is_nan() && factor.error == 0.0;
     let meets = |infinite: Real, other: Real| infinite.value.is_infinite() && other.may_be_zero();
@@ -260,13 +263,13 @@ fn product_error(a: Real, b: Real) -> f64 {
     finite_or_infinite(part(a.value, b.error) + part(b.value, a.error) + part(a.error, b.error))
 }
 
-/// Nothing is known where infinities have met.
+/// Replaces a NaN bound, which arises from infinities, by infinity.
 fn finite_or_infinite(error: f64) -> f64 {
     if error.is_nan() { f64::INFINITY } else { error }
 }
 
 impl Context<'_> {
-    /// The arithmetic of the node.
+    /// Returns the arithmetic of the node.
     pub(crate) fn arithmetic(&self) -> Result<Arithmetic, ReferenceError> {
         if self.compute.precision().is_none() {
             return Err(self.unsupported("this operation in integers"));
@@ -277,7 +280,8 @@ impl Context<'_> {
         })
     }
 
-    /// The elements of a tensor, packed in logical order. Devices may take subnormal ones for zero.
+    /// Returns the elements of a tensor, packed in logical order. Their errors allow for devices
+    /// that flush subnormal elements to zero.
     pub(crate) fn reals(&self, id: TensorId) -> Result<Vec<Real>, ReferenceError> {
         let operand = self.floats(id)?;
         let numbers = operand.numbers.iter();
@@ -293,7 +297,7 @@ impl Context<'_> {
         })
     }
 
-    /// The one element of a tensor.
+    /// Returns the only element of a tensor.
     pub(crate) fn real(&self, id: TensorId) -> Result<Real, ReferenceError> {
         match self.reals(id)?.as_slice() {
             &[real] => Ok(real),
@@ -301,7 +305,7 @@ impl Context<'_> {
         }
     }
 
-    /// A result of the node.
+    /// Returns a result of the node as a tensor's value.
     pub(crate) fn result(&self, id: TensorId, reals: &[Real]) -> Result<(TensorId, Value), ReferenceError> {
         let dims = self.dims(id)?;
         if dims.iter().product::<usize>() != reals.len() {

@@ -9,13 +9,14 @@ use crate::value::{Extreme, Numbers, Value, division_error, flushed, least_norma
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{Reduction, ReductionMode};
 
-/// Each output is its elements combined. AVG divides their sum by their number, NORM1 sums
-/// magnitudes, NORM2 is the root of the sum of squares, AMAX the largest magnitude, MUL_NO_ZEROS
-/// the product of those that are not zero.
+/// Combines the elements behind each output. AVG divides their sum by their number, NORM1 sums
+/// magnitudes, NORM2 is the square root of the sum of squares, AMAX the largest magnitude,
+/// MUL_NO_ZEROS the product of the nonzero elements.
 ///
-/// MIN, MAX and AMAX pass over NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of
-/// hipDNN do. Those start at the ends of the finite range of the compute type, AMAX at 0: that is
-/// what nothing but NaN gives. But nothing but -inf has the maximum -inf here.
+/// MIN, MAX and AMAX ignore NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of hipDNN
+/// do. These start from the ends of the finite range of the compute type (AMAX from 0), which is
+/// the result if all elements are NaN. Unlike there, the maximum of elements that are all -inf is
+/// -inf here.
 pub(crate) fn reduction(context: &Context<'_>, op: &Reduction) -> Result<Value, ReferenceError> {
     use ReductionMode as Mode;
     let dims = context.dims(op.output)?;
@@ -71,20 +72,20 @@ pub(crate) fn reduction(context: &Context<'_>, op: &Reduction) -> Result<Value, 
     })
 }
 
-/// The elements behind one output, with how far each may be off.
+/// The elements that are reduced to one output, with their error bounds.
 struct Group<T> {
     values: Vec<T>,
     errors: Vec<f64>,
 }
 
-/// The elements of each output in logical row-major order.
+/// Returns the elements of each output, in logical row-major order.
 fn groups<T: Copy>(
     from: &[usize],
     to: &[usize],
     values: &[T],
     errors: &[f64],
 ) -> Result<Vec<Group<T>>, ReferenceError> {
-    // The output read as an array of the input's extents repeats along the axes that are reduced.
+    // Read with the input's extents, the output has stride 0 along the reduced axes.
     let strides = broadcast_strides(to, from)?;
     let mut groups: Vec<Group<T>> = (0..to.iter().product())
         .map(|_| Group {
@@ -102,7 +103,7 @@ fn groups<T: Copy>(
     Ok(groups)
 }
 
-/// The value of one output and how far a kernel may be from it.
+/// Returns the value of one output and a kernel's maximum error.
 fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64) {
     use ReductionMode as Mode;
     let magnitudes = || group.values.iter().map(|value| value.abs());
@@ -131,13 +132,14 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
                     .filter(|(value, _)| **value != 0.0),
                 compute,
             );
-            // What may be zero for a kernel may be left out by it, whatever it is here.
+            // An element that a kernel may flush to zero may be left out of its product, whatever
+            // its value.
             let uncertain = group.values.iter().zip(&group.errors).any(|(value, error)| {
                 value.abs() <= error.max(flushed(compute, *value)) && (*value != 0.0 || *error != 0.0)
             });
             (value, if uncertain { f64::INFINITY } else { error })
         }
-        // NaN counts as the end of the finite range.
+        // NaN counts as the least finite number, so it never wins unless all elements are NaN.
         Mode::Min => {
             let values = group.values.iter().map(|value| counted(-value, compute));
             let (value, error) = extreme(values, &group.errors, compute);
@@ -154,12 +156,12 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
     }
 }
 
-/// What an element of a maximum counts as.
+/// Replaces NaN by the least finite number for a maximum.
 fn counted(value: f64, compute: Codec) -> f64 {
     if value.is_nan() { least_finite(compute) } else { value }
 }
 
-/// The largest element, NaN left out.
+/// Returns the largest element, ignoring NaN, and its error bound.
 fn extreme(values: impl Iterator<Item = f64>, errors: &[f64], compute: Codec) -> (f64, f64) {
     let mut largest = Extreme::default();
     for (value, error) in values.zip(errors) {
@@ -168,8 +170,8 @@ fn extreme(values: impl Iterator<Item = f64>, errors: &[f64], compute: Codec) ->
     (largest.value, largest.error())
 }
 
-/// The root of the sum of squares. Squares may underflow, and a device may take subnormal ones for
-/// zero.
+/// Returns the root of the sum of squares and its error bound. Squares may underflow, and a device
+/// may flush subnormal ones to zero.
 fn norm2(group: &Group<f64>, compute: Codec) -> (f64, f64) {
     let squares = || group.values.iter().map(|value| value * value);
     let sum: f64 = squares().sum();
@@ -188,12 +190,12 @@ fn norm2(group: &Group<f64>, compute: Codec) -> (f64, f64) {
     let error = Sums::new(compute, group.values.len(), grid).bound(sum, propagated);
     let root = sum.sqrt();
     let moved = ((sum + error).sqrt() - root).max(root - (sum - error).max(0.0).sqrt());
-    // Devices have forms of the root that are off by a few units.
+    // Devices may use approximations of the square root that are off by a few units.
     (root, moved + 4.0 * rounding_error(compute, root, error == 0.0))
 }
 
-/// The product, with one rounding for each factor. Partial products, in any order, may overflow or
-/// be subnormal on the way.
+/// Returns the product and its error bound, with one rounding per factor. Partial products, in any
+/// order, may overflow or be subnormal on the way.
 fn product<'a>(factors: impl Iterator<Item = (&'a f64, &'a f64)>, compute: Codec) -> (f64, f64) {
     let (mut value, mut upper, mut count) = (1.0_f64, 1.0_f64, 0_u32);
     let (mut largest, mut least, mut odd, mut inexact) = (1.0_f64, 1.0_f64, Some(1_u64), false);

@@ -1,4 +1,4 @@
-//! Pooling: windows over the spatial axes, forward and backward.
+//! Pooling over windows of the spatial axes, forward and backward.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -8,14 +8,14 @@ use crate::value::{Extreme, Numbers, Value, division_error, flushed};
 use half::{bf16, f16};
 use rotini_graph::{PaddingMode, ResampleBwd, ResampleFwd, ResampleMode, TensorId};
 
-/// Which elements each window covers, the same for every image and channel.
+/// The elements that each window covers, the same for every image and channel.
 struct Windows {
-    /// The elements of one channel of the larger tensor.
+    /// Number of elements of one channel of the input, the larger tensor.
     inputs: usize,
     /// For each output position, the input position of each tap in row-major order; `None` in the
     /// padding.
     taps: Vec<Vec<Option<usize>>>,
-    /// Taps of one window.
+    /// Number of taps of one window.
     size: usize,
 }
 
@@ -58,7 +58,7 @@ impl Windows {
         })
     }
 
-    /// What the sum of a window is divided by.
+    /// Returns the divisor of the sum of a window.
     fn divisor(&self, mode: ResampleMode, taps: &[Option<usize>]) -> usize {
         match mode {
             ResampleMode::AvgpoolExcludePadding => taps.iter().flatten().count().max(1),
@@ -67,7 +67,7 @@ impl Windows {
     }
 }
 
-/// Every index of an array of these extents in row-major order.
+/// Returns every index of an array of these extents in row-major order.
 fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
     dims.iter().fold(vec![Vec::new()], |prefixes, &dim| {
         prefixes
@@ -77,7 +77,7 @@ fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// The tensors that pooling writes.
+/// Computes pooling and returns the tensors that it writes.
 pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let (x_dims, dims) = (context.dims(op.x)?, context.dims(op.y)?);
     let windows = Windows::new(&x_dims, &dims, [&op.pre_padding, &op.stride, &op.window])?;
@@ -140,9 +140,9 @@ pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(Te
     Ok(written)
 }
 
-/// The same for a maximum that is computed in integers. hipDNN's reference executor has no pooling
-/// in integers (`ResampleFwdSignatureKey.hpp`); the rules are those of [`largest`], with the least
-/// number of the compute type.
+/// Computes max pooling in integers. hipDNN's reference executor has no pooling in integers
+/// (`ResampleFwdSignatureKey.hpp`); the rules are those of [`largest`], with the least number of
+/// the compute type as the result of a window of padding.
 fn greatest_integers(
     context: &Context<'_>,
     op: &ResampleFwd,
@@ -186,13 +186,14 @@ fn greatest_integers(
     Ok(written)
 }
 
-/// The largest element of a window with the error of its value, and its position with the error of
-/// that; -1 for the padding.
+/// Returns the largest element of a window and its position, each with its error bound. The
+/// position of padding is -1.
 ///
-/// The first candidate is taken whatever it is, any other only if it is greater: so a NaN stays if
-/// it comes first and is passed over later, and the first of equal elements wins. A window of
-/// nothing but `NegInf` padding gives the least finite number of the compute type. All this as in
-/// hipDNN's GPU reference (`GpuRefResampleFwd.cpp`), which its CPU reference's tests agree with.
+/// The first candidate is taken whatever its value, and any other only if it is greater: so a NaN
+/// stays if it comes first and is ignored later, and of equal elements the first wins. A window
+/// that covers only `NegInf` padding gives the least finite number of the compute type. All this
+/// follows hipDNN's GPU reference (`GpuRefResampleFwd.cpp`), with which the tests of its CPU
+/// reference agree.
 fn largest(
     taps: &[Option<usize>],
     padding: PaddingMode,
@@ -218,7 +219,7 @@ fn largest(
     for &(_, value, error) in &candidates {
         range.add(value, error);
     }
-    // A kernel may take any candidate that can be as large as the best one for it.
+    // A kernel may select any candidate whose interval reaches that of the best one.
     let index_error = candidates
         .iter()
         .filter(|(_, value, error)| error + best.2 > 0.0 && value + error >= best.1 - best.2)
@@ -228,7 +229,7 @@ fn largest(
     ((best.1, value_error), (best.0, index_error))
 }
 
-/// The least finite number of a compute type.
+/// Returns the least finite number of a compute type.
 pub(crate) fn least_finite(compute: Codec) -> f64 {
     match compute {
         Codec::F16 => f16::MIN.into(),
@@ -242,11 +243,12 @@ fn exact_grid(values: &[f64], errors: &[f64]) -> Option<i32> {
     errors.iter().all(|&error| error == 0.0).then(|| grid(values)).flatten()
 }
 
-/// dx\[n, c, i\] = sum of dy\[n, c, o\] over the windows o that took i as their largest element, or
-/// over those that cover i, each divided by what the forward operation divides by.
+/// Computes dx\[n, c, i\] as a sum of dy\[n, c, o\]. Max pooling: over the windows o whose largest
+/// element is i. Average pooling: over the windows that cover i, each term divided by the divisor
+/// of the forward operation.
 ///
-/// An index that lies outside its own window counts for nothing, as in
-/// `CpuFpReferenceResampleBwd.hpp` of hipDNN.
+/// An index that lies outside its window is ignored, as in `CpuFpReferenceResampleBwd.hpp` of
+/// hipDNN.
 pub(crate) fn backward(context: &Context<'_>, op: &ResampleBwd) -> Result<Value, ReferenceError> {
     let (dims, dy_dims) = (context.dims(op.dx)?, context.dims(op.dy)?);
     if context.compute.precision().is_none() {

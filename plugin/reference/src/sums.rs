@@ -7,12 +7,13 @@ use crate::value::least_normal;
 /// Bounds for the sums of one node.
 ///
 /// A sum of n products that are added one after the other is off by at most n u times the sum of
-/// their magnitudes, with u the unit roundoff. That is allowed for few of them: of many, the bound
-/// grows like log n, as it does in a tree, so that a kernel which adds up a million elements in one
-/// register is found. It is not off at all where every term and partial sum is a multiple of one
-/// power of two that is not too small for the largest of them: integers in disguise, as
-/// [`fill`](crate::fill()) makes them. Terms so small that they are subnormal may be rounded once
-/// more, or be taken for zero.
+/// their magnitudes, where u is the unit roundoff. This is allowed for few terms only: for many,
+/// the bound grows like log n, as in a tree, so that a kernel which adds up a million elements in
+/// one register is caught.
+///
+/// The sum is exact if every term and partial sum is a multiple of one power of two and the largest
+/// still fits the significand above that power: integers in disguise, as [`fill`](crate::fill())
+/// makes them. Subnormal terms may be rounded once more or flushed to zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
     compute: Codec,
@@ -21,15 +22,17 @@ pub(crate) struct Sums {
     underflow: f64,
 }
 
-/// The number of roundings by which a sum of `terms` terms may be off.
+/// Returns the number of roundings by which a sum of `terms` terms may be off.
 fn growth(terms: usize) -> f64 {
     let terms = terms as f64;
-    // Four for each level of a tree: lanes add up a few before they meet.
+    // Four for each level of a tree, because each lane adds up a few terms before the lanes are
+    // combined.
     terms.min(4.0 * (terms.max(1.0).log2() + 1.0))
 }
 
 impl Sums {
-    /// Sums of at most `terms` terms, all multiples of 2^`grid` if it is known.
+    /// Returns the bounds of sums of at most `terms` terms, all multiples of 2^`grid` if it is
+    /// known.
     pub(crate) fn new(compute: Codec, terms: usize, grid: Option<i32>) -> Self {
         let precision = compute.precision().unwrap_or(53);
         // f16 is computed in f32, in which its subnormals are normal.
@@ -48,10 +51,10 @@ impl Sums {
         }
     }
 
-    /// The bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms are off by
-    /// `propagated` together.
+    /// Returns the bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms'
+    /// errors add up to `propagated`.
     pub(crate) fn bound(&self, magnitude: f64, propagated: f64) -> f64 {
-        // An exact zero times what nothing is known about.
+        // An exact zero times an unbounded error.
         if propagated.is_nan() {
             return f64::INFINITY;
         }
@@ -59,7 +62,7 @@ impl Sums {
             return propagated;
         }
         let most = magnitude + propagated;
-        // Nothing is known of a sum that may overflow on its way.
+        // A sum that may overflow on the way has no bound.
         if most.is_finite() && self.compute.round(most).is_infinite() {
             return f64::INFINITY;
         }
@@ -67,13 +70,13 @@ impl Sums {
     }
 }
 
-/// The grid of products of two operands that are what they seem.
+/// Returns the grid of the products of two exact operands: the sum of their grids' exponents.
 pub(crate) fn product_grid(a: &[f64], b: &[f64]) -> Option<i32> {
     Some(grid(a)?.saturating_add(grid(b)?))
 }
 
-/// The exponent of the largest power of two of which all values are multiples; `None` if one is not
-/// finite.
+/// Returns the exponent of the largest power of two of which all values are multiples; `None` if a
+/// value is not finite.
 pub(crate) fn grid(values: &[f64]) -> Option<i32> {
     values
         .iter()
@@ -87,8 +90,8 @@ pub(crate) fn grid(values: &[f64]) -> Option<i32> {
         .map(|least| if least == i32::MAX { 0 } else { least })
 }
 
-/// A number other than 0 as an odd integer (without its sign) times a power of two; `None` if it is
-/// not finite.
+/// Returns a nonzero number as an odd integer (without its sign) and the exponent of the power of
+/// two that it is multiplied by; `None` if it is not finite.
 pub(crate) fn odd_part(value: f64) -> Option<(u64, i32)> {
     let bits = value.to_bits();
     let exponent = i32::try_from((bits >> 52) & 0x7FF).ok()?;
@@ -122,7 +125,7 @@ mod tests {
     fn many_terms_are_allowed_the_logarithm_of_their_number() {
         assert_eq!([1, 4, 16].map(growth), [1.0, 4.0, 16.0]);
         assert_eq!(growth(1 << 20), 84.0);
-        // What a sum of a million times 0.1 in one register of f32 makes.
+        // The error of adding 0.1 a million times in one f32 register.
         let tenth = 0.1_f32;
         let wrong = (0..1 << 20).fold(0.0_f32, |sum, _| sum + tenth);
         let right = f64::from(tenth) * f64::from(1 << 20);

@@ -1,5 +1,5 @@
-//! A graph's tensors in their buffers: which a graph reads and writes, how many bytes they take,
-//! and their elements as values.
+//! A graph's tensors in their buffers: which tensors a graph reads and writes, their sizes in
+//! bytes, and their elements as values.
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 /// The bytes of each tensor by uid, from its first to its last element.
 pub type Buffers = HashMap<i64, Vec<u8>>;
 
-/// Reads every tensor that a node needs and none writes.
+/// Reads every tensor that some node reads and no node writes.
 pub(crate) fn read_inputs(
     graph: &Graph,
     buffers: &Buffers,
@@ -25,7 +25,7 @@ pub(crate) fn read_inputs(
         .collect()
 }
 
-/// The tensors that are read and not written by any node, and those that are written.
+/// Returns the tensors that nodes read and none writes, and the tensors that nodes write.
 pub(crate) fn inputs_and_outputs(graph: &Graph) -> (HashSet<TensorId>, HashSet<TensorId>) {
     let (mut read, mut written) = (HashSet::new(), HashSet::new());
     for node in &graph.nodes {
@@ -44,7 +44,7 @@ fn read(tensor: &Tensor, buffers: &Buffers, bounds: bool) -> Result<Value, Refer
     let dims = extents(&tensor.dims)?;
     let elements: usize = dims.iter().product();
     let numbers: Vec<Number> = match tensor.kind {
-        // A constant is a value of the tensor's type, though the wire carries 16-bit floats as
+        // A constant is rounded to the tensor's type, because the wire carries 16-bit floats as
         // binary32.
         TensorKind::Constant(Scalar::Float(bits)) => {
             vec![codec.convert(Number::Float(f64::from_bits(bits))); elements]
@@ -88,7 +88,7 @@ fn read(tensor: &Tensor, buffers: &Buffers, bounds: bool) -> Result<Value, Refer
     })
 }
 
-/// The stored tensors with their values.
+/// Returns the written tensors that are in buffers, with their values.
 pub(crate) fn outputs<'a>(
     graph: &'a Graph,
     values: &'a [Option<Value>],
@@ -102,12 +102,12 @@ pub(crate) fn outputs<'a>(
         .filter_map(|((_, tensor), value)| value.as_ref().map(|value| (tensor, value)))
 }
 
-/// The number of bytes from a tensor's first to its last element, which is what its buffer must
-/// have; one element for a runtime scalar.
+/// Returns the number of bytes from a tensor's first to its last element, which its buffer must
+/// have at least; for a runtime scalar, the size of one element.
 ///
 /// # Errors
 ///
-/// If it overflows.
+/// [`ReferenceError::UnsupportedTensor`] if the number overflows.
 pub fn span_bytes(tensor: &Tensor) -> Result<usize, ReferenceError> {
     let elements = match tensor.kind {
         TensorKind::RuntimeScalar => Some(1),

@@ -1,4 +1,4 @@
-//! A tensor's elements while they are computed with: packed, in logical row-major order.
+//! A tensor's elements during computation: packed, in logical row-major order.
 
 use crate::element::{Codec, Number};
 use std::borrow::Cow;
@@ -6,9 +6,9 @@ use std::borrow::Cow;
 /// Elements in the arithmetic of the node that made them.
 #[derive(Clone, Debug)]
 pub(crate) enum Numbers {
-    /// The value of a float: never rounded below binary64.
+    /// Values of a float tensor, kept in binary64.
     Float(Vec<f64>),
-    /// The value of an integer: exact.
+    /// Values of an integer tensor, exact.
     Integer(Vec<i64>),
 }
 
@@ -17,8 +17,8 @@ pub(crate) enum Numbers {
 pub(crate) struct Value {
     pub(crate) dims: Vec<usize>,
     pub(crate) numbers: Numbers,
-    /// How far each element may be from what a kernel has that keeps the graph's meaning. Only if
-    /// asked for.
+    /// For each element, a bound on its distance from the value in a kernel that keeps the graph's
+    /// meaning. `None` unless bounds were asked for.
     pub(crate) errors: Option<Vec<f64>>,
 }
 
@@ -39,8 +39,8 @@ impl Numbers {
 }
 
 impl Value {
-    /// The elements as a node of this float type reads them; `rounded` if it cannot hold more than
-    /// the type.
+    /// Returns the elements as a node of this float type reads them. With `rounded`, they are
+    /// rounded to the type.
     pub(crate) fn floats(&self, compute: Codec, rounded: bool) -> Operand<'_, f64> {
         let errors = self.errors.as_ref().map(|errors| {
             let sum = |(number, error): (Number, &f64)| error + rounding_error(compute, number.to_f64(), *error == 0.0);
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The elements as a node of this integer type reads them.
+    /// Returns the elements as a node of this integer type reads them.
     pub(crate) fn integers(&self, compute: Codec) -> Operand<'_, i64> {
         let numbers = self.numbers.iter().map(|number| match compute.convert(number) {
             Number::Integer(value) => value,
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// The elements converted to `codec`.
+    /// Returns the elements converted to `codec`.
     pub(crate) fn convert(self, codec: Codec) -> Value {
         let errors = self
             .errors
@@ -108,9 +108,9 @@ impl Value {
     }
 }
 
-/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound
-/// what is between them. That to a truth value is not: between its ends may be 0, which alone is
-/// false.
+/// Returns the errors of the converted elements. Conversions are monotone, so the converted ends of
+/// the interval bound everything between them. The conversion to a truth value is not monotone: 0,
+/// which alone is false, may lie between the ends.
 fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64> {
     let converted = |value: f64| codec.convert(Number::Float(value)).to_f64();
     numbers
@@ -130,8 +130,8 @@ fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64
         .collect()
 }
 
-/// How far apart two results are: 0 for the same infinity or two NaN, infinite if only one of them
-/// is special.
+/// Returns the distance of two results: 0 for two equal infinities or two NaN, infinite if only one
+/// of them is special.
 pub(crate) fn distance(a: f64, b: f64) -> f64 {
     if a == b || (a.is_nan() && b.is_nan()) {
         return 0.0;
@@ -140,8 +140,8 @@ pub(crate) fn distance(a: f64, b: f64) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-/// What rounding a value near `value` to `codec` can change. `exactly` says that it is this value
-/// and not one near it, so that one which the type holds is not changed at all.
+/// Returns the maximum error of rounding a value near `value` to `codec`. If `exactly`, it is
+/// `value` itself that is rounded, so the error is 0 where the type represents it.
 pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     let Some(precision) = codec.precision() else {
         return 0.0;
@@ -156,8 +156,8 @@ pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     value.abs().max(least_normal(codec)) * 2.0_f64.powi(-precision)
 }
 
-/// The distance from a number of this magnitude to the next one in a float type; infinite where the
-/// type ends.
+/// Returns the distance from a number of this magnitude to the next one in a float type; infinite
+/// beyond the type's largest number.
 pub(crate) fn ulp(codec: Codec, magnitude: f64) -> f64 {
     let Some(precision) = codec.precision() else {
         return 0.0;
@@ -166,19 +166,19 @@ pub(crate) fn ulp(codec: Codec, magnitude: f64) -> f64 {
     if !codec.round(magnitude).is_finite() {
         return f64::INFINITY;
     }
-    // The power of two at or below it, whose significand is 0.
+    // Clearing the fraction bits leaves the power of two at or below the magnitude.
     let power = f64::from_bits(magnitude.to_bits() & !((1 << 52) - 1));
     power * 2.0_f64.powi(1 - precision)
 }
 
-/// What is lost if `value` is taken for zero because it is subnormal. f16 is computed in f32, in
-/// which its subnormals are normal.
+/// Returns the error if `value` is flushed to zero because it is subnormal. f16 is computed in f32,
+/// in which its subnormals are normal.
 pub(crate) fn flushed(codec: Codec, value: f64) -> f64 {
     let is_subnormal = codec != Codec::F16 && codec.precision().is_some() && value.abs() < least_normal(codec);
     if is_subnormal { value.abs() } else { 0.0 }
 }
 
-/// The least magnitude that is not subnormal.
+/// Returns the least magnitude that is not subnormal.
 pub(crate) fn least_normal(codec: Codec) -> f64 {
     match codec {
         Codec::F16 => 2.0_f64.powi(-14),
@@ -187,8 +187,8 @@ pub(crate) fn least_normal(codec: Codec) -> f64 {
     }
 }
 
-/// How far a kernel may be from `sum` / `count` if its sum is off by `error`. Dividing by a power
-/// of two loses nothing, and devices multiply by a rounded reciprocal otherwise.
+/// Returns the maximum error of a kernel's `sum` / `count` if its sum is off by `error`. Dividing
+/// by a power of two loses nothing; for other counts, devices multiply by a rounded reciprocal.
 pub(crate) fn division_error(codec: Codec, sum: f64, error: f64, count: usize) -> f64 {
     let quotient = sum / count as f64;
     let rounding = if count.is_power_of_two() {
@@ -199,10 +199,10 @@ pub(crate) fn division_error(codec: Codec, sum: f64, error: f64, count: usize) -
     error / count as f64 + rounding.max(flushed(codec, quotient))
 }
 
-/// The largest of several numbers with how far it may be off. NaN is left out.
+/// The largest of several numbers, with its error bound. NaN is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extreme {
-    /// Negative infinity of nothing.
+    /// The largest value; negative infinity before the first one.
     pub(crate) value: f64,
     low: f64,
     high: f64,
@@ -224,7 +224,7 @@ impl Extreme {
         self.value = self.value.max(value);
         self.low = self.low.max(value - error);
         self.high = self.high.max(value + error);
-        // It may be anything.
+        // A special value with an unbounded error may be any number.
         if error.is_infinite() && !value.is_finite() {
             self.high = f64::INFINITY;
         }

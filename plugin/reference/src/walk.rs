@@ -1,4 +1,4 @@
-//! The order in which elements are visited: logical row-major, whatever the strides.
+//! Element order: logical row-major, whatever the strides.
 
 use crate::ReferenceError;
 use rotini_graph::Tensor;
@@ -13,7 +13,8 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// The offsets of an array with these extents and strides, which must be of one length.
+    /// Returns the offsets of an array with these extents and strides. Both lists must have the
+    /// same length.
     pub(crate) fn new(dims: &[usize], strides: &[usize]) -> Self {
         Offsets {
             axes: dims
@@ -26,7 +27,7 @@ impl Offsets {
         }
     }
 
-    /// The offsets of a tensor's elements in its buffer.
+    /// Returns the offsets of a tensor's elements in its buffer.
     pub(crate) fn of(tensor: &Tensor) -> Result<Self, ReferenceError> {
         Ok(Offsets::new(&extents(&tensor.dims)?, &extents(&tensor.strides)?))
     }
@@ -57,7 +58,7 @@ impl Iterator for Offsets {
 
 impl ExactSizeIterator for Offsets {}
 
-/// Extents or strides as they are used for addressing.
+/// Converts extents or strides to `usize` for addressing.
 pub(crate) fn extents(list: &[i64]) -> Result<Vec<usize>, ReferenceError> {
     list.iter()
         .map(|&value| {
@@ -66,8 +67,8 @@ pub(crate) fn extents(list: &[i64]) -> Result<Vec<usize>, ReferenceError> {
         .collect()
 }
 
-/// Strides of the packed row-major array `from` read as an array of extents `to`: right-aligned,
-/// with stride 0 where it repeats.
+/// Returns the strides with which the packed row-major array `from` is read as an array of extents
+/// `to`: axes are aligned at the right, and repeated axes have stride 0.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Result<Vec<usize>, ReferenceError> {
     let missing = to
         .len()

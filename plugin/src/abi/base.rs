@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char};
 
 const NAME: &CStr = c"rotini";
 
-/// The crate's version, with a terminator.
+/// The crate's version, with a terminating zero.
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
     Err(_) => c"",
@@ -19,12 +19,12 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 /// [`API_VERSION`] as text.
 const API_VERSION_TEXT: &CStr = c"1.5.0";
 
-/// An engine plugin, as opposed to a heuristic one.
+/// `hipdnnPluginGetType`'s value for an engine plugin, as opposed to a heuristic one.
 const TYPE_ENGINE: i32 = 1;
 
 const _: () = assert!(matches!(API_VERSION, [1, 5, 0]), "the text above has to follow");
 
-/// Gives the plugin's name.
+/// Returns the plugin's name.
 ///
 /// # Safety
 ///
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn hipdnnPluginGetName(name: *mut *const c_char) -> i32 {
     })
 }
 
-/// Gives the plugin's own version.
+/// Returns the plugin's own version.
 ///
 /// # Safety
 ///
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn hipdnnPluginGetVersion(version: *mut *const c_char) -> 
     })
 }
 
-/// Gives the version of the engine API that is implemented.
+/// Returns the version of the engine API that is implemented.
 ///
 /// # Safety
 ///
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn hipdnnPluginGetApiVersion(version: *mut *const c_char) 
     })
 }
 
-/// Says that this is an engine plugin.
+/// Returns the plugin's type: an engine plugin.
 ///
 /// # Safety
 ///
@@ -80,7 +80,8 @@ pub unsafe extern "C" fn hipdnnPluginGetType(type_: *mut i32) -> i32 {
     })
 }
 
-/// Gives the text of this thread's last error; it is valid until the thread's next call that fails.
+/// Returns the text of this thread's last error. It is valid until the thread's next call that
+/// fails.
 ///
 /// # Safety
 ///
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn hipdnnPluginGetLastErrorString(text: *mut *const c_char
     }
 }
 
-/// Sets the function that takes log messages; null silences.
+/// Sets the host's logging function; null turns logging off.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipdnnPluginSetLoggingCallback(callback: Option<Callback>) -> i32 {
     guard("hipdnnPluginSetLoggingCallback", || {
@@ -105,7 +106,7 @@ pub extern "C" fn hipdnnPluginSetLoggingCallback(callback: Option<Callback>) -> 
     })
 }
 
-/// Sets the least severity that is logged.
+/// Sets the lowest severity that is logged.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipdnnPluginSetLogLevel(severity: i32) -> i32 {
     guard("hipdnnPluginSetLogLevel", || {

@@ -1,4 +1,4 @@
-//! The functions of an engine plugin about execution contexts: create, serialize, execute, destroy
+//! The functions of an engine plugin that create, serialize, execute and destroy execution contexts
 //! (`EnginePluginApi.h`).
 
 use super::given::{destroy, give, take_back};
@@ -14,8 +14,8 @@ use rotini_graph::ShapeOverride;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 
-/// Tells the workspace that a graph will need: exactly if it is cached, else an upper bound. It is
-/// no more than the config's limit, because a graph that needs more than that gets no context.
+/// Returns the workspace that a graph will need: exact if it is cached, else an upper bound. The
+/// result never exceeds the config's limit, because a graph that needs more gets no context.
 ///
 /// # Safety
 ///
@@ -39,13 +39,13 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
         };
         let knobs = Knobs::read(config)?;
         let bytes = pipeline::workspace_bytes(handle.runtime(), handle.device()?.as_ref(), graph, &knobs)?;
-        // What needs more than it may have is refused when its context is created.
+        // A graph that needs more than the limit is refused when its context is created.
         size.write(to_usize(bytes.min(knobs.workspace_limit))?);
         Ok(())
     })
 }
 
-/// Compiles a graph, or finds it compiled.
+/// Creates a context for a graph: compiles the graph, unless its code is cached.
 ///
 /// # Safety
 ///
@@ -89,13 +89,13 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroyExecutionContext(
     guard("hipdnnEnginePluginDestroyExecutionContext", || {
         // SAFETY: by this function's contract.
         unsafe { reference(handle, "handle") }?;
-        // SAFETY: it came from `Box::into_raw` in `CreateExecutionContext`, and is given back once
-        // by this function's contract.
+        // SAFETY: the context came from `Box::into_raw` in one of the functions that create
+        // contexts, and this function's contract says that it is destroyed once.
         unsafe { destroy(context, "execution context") }
     })
 }
 
-/// Tells the workspace that a context needs, exactly.
+/// Returns the exact workspace to pass to a context's executions.
 ///
 /// # Safety
 ///
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(
     })
 }
 
-/// Writes a context as bytes that `DestroySerializedExecutionContext` frees.
+/// Serializes a context to bytes that `DestroySerializedExecutionContext` frees.
 ///
 /// # Safety
 ///
@@ -134,8 +134,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginSerializeExecutionContext(
     })
 }
 
-/// Writes a context as bytes that `DestroySerializedExecutionContext` frees; newer hosts name the
-/// engine.
+/// Serializes a context to bytes that `DestroySerializedExecutionContext` frees. Newer hosts call
+/// this function, with the engine's id.
 ///
 /// # Safety
 ///
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginSerializeExecutionContextWithEngineId
     })
 }
 
-/// Frees what serializing a context gave, and zeroes it.
+/// Frees the bytes of a serialized context, and zeroes the caller's struct.
 ///
 /// # Safety
 ///
@@ -173,13 +173,13 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroySerializedExecutionContext(
     })
 }
 
-/// Creates a context from the bytes of another, without a compiler and without the cache.
+/// Creates a context from serialized bytes, without a compiler and without the cache.
 ///
 /// # Safety
 ///
 /// `handle` and `bytes` are null or valid, `context` is null or valid for a write. Intact bytes
-/// hold machine code that runs with all rights of this process: they were made by this plugin, and
-/// kept where nobody else could change them.
+/// contain machine code that runs with all rights of this process, so they must have been made by
+/// this plugin, and kept where nobody else could change them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
     handle: *const Handle,
@@ -195,8 +195,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
                 place(context, "execution context")?,
             )
         };
-        // Hosts of an older generation have other arguments here: until the bytes are known to be a
-        // context, nothing is written.
+        // Hosts of an older generation pass other arguments here, so nothing is written until the
+        // bytes are known to be a context.
         let context = pipeline::load_context(handle.runtime(), &handle.device()?, bytes)?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
@@ -231,14 +231,15 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
     })
 }
 
-/// Executes a context on the handle's stream with other shapes of some of its buffers. The argument
-/// order is that of the header (`EnginePluginApi.h`); the design document (RFC 0008) has another.
+/// Executes a context on the handle's stream with other shapes for some of its buffers. The
+/// argument order is that of the header (`EnginePluginApi.h`), which differs from the design
+/// document (RFC 0008).
 ///
 /// # Safety
 ///
-/// As [`hipdnnEnginePluginExecuteOpGraph`], with the spans that the buffers have with these shapes.
-/// `uids`, `ranks`, `shapes` and `strides` are null or valid for `overrides` reads, each entry of
-/// the last two is null or valid for as many reads as its rank.
+/// As [`hipdnnEnginePluginExecuteOpGraph`], where the buffers have the spans of these shapes.
+/// `uids`, `ranks`, `shapes` and `strides` are null or valid for `overrides` reads, and each entry
+/// of `shapes` and `strides` is null or valid for as many reads as its rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
     handle: *const Handle,
@@ -290,7 +291,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
     })
 }
 
-/// The entries of an array of the caller's.
+/// Returns an array of the caller's as a slice.
 ///
 /// # Safety
 ///
@@ -301,8 +302,8 @@ unsafe fn array<'a, T>(entries: *const T, count: u32, what: &'static str) -> Res
     } else if entries.is_null() {
         Err(Error::Null(what))
     } else {
-        // SAFETY: not null, and valid by this function's contract; a u32 of entries of at most 16
-        // bytes fits an `isize`.
+        // SAFETY: not null, and valid by this function's contract. A `u32` number of entries of at
+        // most 16 bytes fits an `isize`.
         Ok(unsafe { std::slice::from_raw_parts(entries, count as usize) })
     }
 }

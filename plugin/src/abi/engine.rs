@@ -1,5 +1,5 @@
-//! The functions of an engine plugin about itself, its handles and which graphs it takes
-//! (`EnginePluginApi.h`). Those about contexts are in [`super::context`].
+//! The functions of an engine plugin for the engine, its handles and the graphs that it supports
+//! (`EnginePluginApi.h`). Those for contexts are in [`super::context`].
 
 use super::given::{destroy, give, take_back};
 use super::guard::{caught, guard, own, place, reference};
@@ -13,7 +13,7 @@ use crate::told;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
 use std::ffi::{c_char, c_void};
 
-/// Gives the engines' ids: writes at most `max` of them and tells how many there are.
+/// Returns the engines' ids: writes at most `max` of them, and their total number to `count`.
 ///
 /// # Safety
 ///
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetAllEngineIds(ids: *mut i64, max: u
         // SAFETY: by this function's contract.
         let count = unsafe { place(count, "count") }?;
         if max > 0 {
-            // SAFETY: by this function's contract; one id fits.
+            // SAFETY: by this function's contract, `ids` is valid for at least one write.
             unsafe { place(ids, "engine ids") }?.write(engine_id::ID);
         }
         count.write(1);
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetAllEngineIds(ids: *mut i64, max: u
     })
 }
 
-/// Gives the engine's name.
+/// Returns the engine's name.
 ///
 /// # Safety
 ///
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineName(engine_id: i64, name: *
         // SAFETY: by this function's contract.
         let name = unsafe { place(name, "name") }?;
         if engine_id != engine_id::ID {
-            // The documented answer for somebody else's id.
+            // The documented answer for another plugin's id.
             return Err(Error::ForeignEngine(engine_id));
         }
         name.write(engine_id::NAME_C.as_ptr());
@@ -74,17 +74,17 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreate(handle: *mut *mut Handle) -> i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
     guard("hipdnnEnginePluginDestroy", || {
-        // SAFETY: it came from `Box::into_raw` in `Create`, and is given back once by this
-        // function's contract.
+        // SAFETY: the handle came from `Box::into_raw` in `Create`, and this function's contract
+        // says that it is destroyed once.
         unsafe { destroy(handle, "handle") }
     })
 }
 
-/// Sends the handle's executions to a stream.
+/// Sets the stream of the handle's later executions.
 ///
 /// # Safety
 ///
-/// `handle` is null or a living handle of this plugin; the stream lives while work is sent to it.
+/// `handle` is null or a live handle of this plugin; the stream lives while work is sent to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stream: *mut c_void) -> i32 {
     guard("hipdnnEnginePluginSetStream", || {
@@ -93,9 +93,9 @@ pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stre
     })
 }
 
-/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no
-/// error, whatever is wrong: an error ends the search in all other plugins too. That goes for a bug
-/// of ours and for a handle from before a `fork`.
+/// Returns the engines that can run a graph: this one, or none. A graph that cannot be read or run
+/// yields no engine and no error, whatever the reason, because an error would end the search in all
+/// other plugins too. This includes a panic in rotini, and a handle from before a `fork`.
 ///
 /// # Safety
 ///
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
             count.write(0);
             return Ok(());
         }
-        // At least one fits if there is a place.
+        // The only id fits if `max` is not zero.
         if let Some(ids) = &ids {
             ids.write(engine_id::ID);
         }
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
     })
 }
 
-/// Tells about the engine: bytes that `DestroyEngineDetails` frees.
+/// Returns the engine's details, as bytes that `DestroyEngineDetails` frees.
 ///
 /// # Safety
 ///
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
     })
 }
 
-/// Frees what `GetEngineDetails` gave, and zeroes it.
+/// Frees the bytes of `GetEngineDetails`, and zeroes the caller's struct.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What the plugin gives to the host and takes back: boxed objects, and bytes.
+//! Objects that the plugin gives to the host and takes back: boxed objects, and bytes.
 
 use super::guard::{Place, place, reference};
 use super::types::Bytes;
@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::fork::{Made, Process};
 use std::ffi::c_void;
 
-/// Destroys what was given to the host. In a forked child of the process that made it, its threads
-/// may be missing and its locks held for ever: there it is leaked.
+/// Destroys an object that was given to the host. In a forked child of the process that made it,
+/// the object's threads may not exist and its locks may be held for ever, so it is leaked there.
 ///
 /// # Safety
 ///
@@ -21,7 +21,7 @@ pub(super) unsafe fn destroy<T: Made>(pointer: *mut T, what: &'static str) -> Re
     Ok(())
 }
 
-/// Hands bytes to the caller, who gives them back to [`take_back`].
+/// Passes ownership of bytes to the caller, who returns them to [`take_back`].
 pub(super) fn give(place: &Place<Bytes>, bytes: Vec<u8>) {
     let bytes = bytes.into_boxed_slice();
     let length = bytes.len();
@@ -31,7 +31,7 @@ pub(super) fn give(place: &Place<Bytes>, bytes: Vec<u8>) {
     });
 }
 
-/// Frees what [`give`] wrote, and zeroes it.
+/// Frees the bytes that [`give`] wrote, and zeroes the caller's struct.
 ///
 /// # Safety
 ///
@@ -42,7 +42,7 @@ pub(super) unsafe fn take_back(bytes: *mut Bytes, what: &'static str) -> Result<
     place.write(Bytes::EMPTY);
     if !given.pointer.is_null() {
         let slice = std::ptr::slice_from_raw_parts_mut(given.pointer.cast_mut().cast::<u8>(), given.length);
-        // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
+        // SAFETY: pointer and length came from `Box::into_raw` of a boxed slice of this length.
         drop(unsafe { Box::from_raw(slice) });
     }
     Ok(())

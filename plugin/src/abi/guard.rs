@@ -1,4 +1,4 @@
-//! What stands between C and Rust: no panic crosses, every error leaves its text.
+//! The guard between C and Rust: no panic crosses it, and every error leaves its text.
 
 use super::{last_error, logging};
 use crate::error::{Error, Status};
@@ -6,22 +6,23 @@ use crate::fork::Made;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an exported function and turns its result into a status. Everything that an
-/// export does is in here: its body, the text of its error, and the host's logging function.
+/// Runs the body of an exported function and converts its result to a status. Everything that an
+/// export does happens inside the guard: its body, recording the text of its error, and calling the
+/// host's logging function.
 ///
-/// What a panicking body left half done is only read again through locks and queues that hold whole
-/// values, so it is safe to go on.
+/// It is safe to continue after a panic, because state that a panicking body left half updated is
+/// only read again through locks and queues that contain whole values.
 pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> i32 {
     let mut outcome = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
         logging::held(|| outcome = Some(attempt(name, body)))
     }));
     if let Err(panic) = done {
-        // The panic came from logging, or from dropping a payload. Dropping this one may panic
-        // again.
+        // The panic came from logging, or from dropping a panic's payload. Dropping this payload
+        // may panic again, so it is leaked.
         std::mem::forget(panic);
     }
-    // Last: a logging function may have called the plugin, and failed.
+    // Set last, because a logging function may have called the plugin and changed the last error.
     match outcome {
         Some(Ok(())) => Status::Success as i32,
         Some(Err((status, text))) => {
@@ -35,7 +36,7 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
     }
 }
 
-/// Runs a body. Returns nothing on success, else a status and its text.
+/// Runs a body and logs its error. The error is returned as a status and its text.
 fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), (Status, String)> {
     caught(name, body).map_err(|error| {
         let status = error.status();
@@ -47,7 +48,7 @@ fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Resu
     })
 }
 
-/// Runs a body; a panic is an error.
+/// Runs a body, and converts a panic to an error.
 pub(super) fn caught<T>(name: &str, body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())))
 }
@@ -60,17 +61,17 @@ fn from_panic(name: &str, panic: &(dyn Any + Send)) -> Error {
     Error::Internal(format!("{name} panicked: {}", text.unwrap_or("no message")))
 }
 
-/// A reference to what a pointer points to, or the error that it is null.
+/// Returns a reference to a pointer's target, or an error if the pointer is null.
 ///
 /// # Safety
 ///
-/// The pointer is null or valid for reads for `'a`, and nothing writes there meanwhile.
+/// The pointer is null or valid for reads for `'a`, and nothing writes to its target meanwhile.
 pub(super) unsafe fn reference<'a, T>(pointer: *const T, what: &'static str) -> Result<&'a T, Error> {
     // SAFETY: by this function's contract.
     unsafe { pointer.as_ref() }.ok_or(Error::Null(what))
 }
 
-/// As [`reference`], for something that only the process can use that made it.
+/// Returns a reference as [`reference`] does, or an error if another process made the object.
 ///
 /// # Safety
 ///
@@ -82,7 +83,7 @@ pub(super) unsafe fn own<'a, T: Made>(pointer: *const T, what: &'static str) -> 
     Ok(own)
 }
 
-/// A place to write a result to, or the error that it is null.
+/// Returns a place to write a result to, or an error if the pointer is null.
 ///
 /// # Safety
 ///
@@ -95,8 +96,9 @@ pub(super) unsafe fn place<T>(pointer: *mut T, what: &'static str) -> Result<Pla
     }
 }
 
-/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written
-/// before everything is validated: a caller of another generation may have something else there.
+/// Memory of the caller for a result, possibly uninitialised, so it can only be written. Nothing is
+/// written before all arguments are validated: a caller of another generation may keep something
+/// else there.
 pub(super) struct Place<T>(*mut T);
 
 impl<T> Place<T> {

@@ -3,22 +3,22 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
-/// Bytes of a text with its terminator, as hipDNN recommends.
+/// Maximum bytes of a text with its terminating zero, as hipDNN recommends.
 const CAPACITY: usize = 2048;
 
 thread_local! {
-    // A plain array: a thread-local with a destructor would keep the library mapped after it is
-    // closed.
+    // A plain array, because a thread-local with a destructor would keep the library mapped after
+    // it is closed.
     static TEXT: UnsafeCell<[u8; CAPACITY]> = const { UnsafeCell::new([0; CAPACITY]) };
 }
 
-/// Keeps the text of an error, cut to what fits.
+/// Stores the text of an error, truncated to the capacity.
 pub(super) fn set(message: &str) {
     let mut end = message.len().min(CAPACITY - 1);
     while !message.is_char_boundary(end) {
         end = end.saturating_sub(1);
     }
-    // A text cannot have a terminator inside.
+    // A zero inside the text would end it early, so it is replaced.
     let bytes = message
         .bytes()
         .take(end)
@@ -34,7 +34,7 @@ pub(super) fn set(message: &str) {
     });
 }
 
-/// The text, as C reads it. Never null.
+/// Returns the text as a C string, which is never null.
 pub(super) fn pointer() -> *const c_char {
     TEXT.try_with(|text| text.get().cast_const().cast())
         .unwrap_or(c"".as_ptr())

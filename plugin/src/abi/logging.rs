@@ -1,9 +1,9 @@
-//! From `tracing` to the host's logging callback.
+//! Logging: passes events of `tracing` to the host's callback.
 //!
-//! The callback may do anything: throw, or call the plugin. So the messages of a call of the host
-//! are held back until the call holds no lock any more, and are delivered through a function in C++
-//! that lets no exception pass (`callback.cpp`). The messages of calls that a callback makes are
-//! dropped, or there would be no end.
+//! The callback may do anything, such as throw or call the plugin. So the messages of an exported
+//! function are held back until it holds no lock any more. They are then delivered through a C++
+//! function that lets no exception pass (`callback.cpp`). Messages of calls that the callback
+//! itself makes are dropped, because they would recurse without end.
 
 use super::types::LogSeverity;
 use crate::config;
@@ -19,17 +19,17 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// The host's function (`hipdnnCallback_t`).
 pub type Callback = unsafe extern "C" fn(severity: i32, message: *const c_char);
 
-/// The callback's address; 0 is none.
+/// The callback's address; 0 if there is none.
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
-/// The least severity that is passed on.
+/// The lowest severity that is passed on.
 static LEVEL: AtomicI32 = AtomicI32::new(LogSeverity::Warn as i32);
-/// Whether a callback has thrown: said once.
+/// Whether a callback has thrown, which is logged once.
 static THREW: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
 
 unsafe extern "C" {
-    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics,
-    /// which are lost then.
+    /// Calls the callback and returns whether it threw. Catches C++ exceptions and other languages'
+    /// panics, which are lost then.
     fn rotini_tell(callback: Callback, severity: c_int, message: *const c_char) -> c_int;
 }
 
@@ -39,19 +39,19 @@ struct Message {
     text: CString,
 }
 
-/// Messages that are held back, for the thread that made them alone.
+/// A buffer of held-back messages, used by one thread at a time.
 type Held = RefCell<Vec<Message>>;
 
-// Without destructors: those of the host's threads would keep the library mapped after it is
-// closed.
+// Without destructors: one on a host thread would keep the library mapped after it is closed.
 thread_local! {
-    /// Where this thread's messages are held back: in a frame further up its stack, or nowhere.
+    /// The buffer of this thread's messages, or null. It is in a frame of [`held`] further up this
+    /// thread's stack, or on the stack of a thread that waits for this one.
     static HELD: Cell<*const Held> = const { Cell::new(std::ptr::null()) };
-    /// Whether this thread is in the callback.
+    /// Whether this thread is inside the callback.
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Holds back the messages of `body`, and delivers them when it has ended and holds no locks any
+/// Holds back the messages of `body`, and delivers them when it has ended and holds no lock any
 /// more.
 pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     let messages = Held::default();
@@ -62,27 +62,26 @@ pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The place where a thread's messages are held back, for another thread that works for it while it
-/// waits.
+/// A thread's message buffer, lent to another thread that works for it while it waits.
 pub(crate) struct Lent(*const Held);
 
-// SAFETY: the lender waits while the other thread uses the place, by the contract of
+// SAFETY: the lender waits while the other thread uses the buffer, by the contract of
 // `of_this_thread`.
 unsafe impl Send for Lent {}
 
 impl Lent {
-    /// The calling thread's.
+    /// Returns the calling thread's buffer.
     ///
     /// # Safety
     ///
-    /// The calling thread waits until whoever gets it has finished with it.
+    /// The calling thread waits until the thread that gets the buffer has finished with it.
     pub(crate) unsafe fn of_this_thread() -> Self {
         Lent(HELD.get())
     }
 
-    /// Holds back the messages of `body`.
+    /// Runs `body`, and holds back its messages in the buffer.
     pub(crate) fn during<T>(self, body: impl FnOnce() -> T) -> T {
-        /// Goes back to the place before, whatever ends the body.
+        /// Restores the thread's previous buffer, even if the body panics.
         struct Before(*const Held);
 
         impl Drop for Before {
@@ -95,17 +94,17 @@ impl Lent {
     }
 }
 
-/// Calls the host's function.
+/// Calls the host's callback.
 fn tell(severity: LogSeverity, message: &CString) {
     let address = CALLBACK.load(Ordering::Acquire);
     if address == 0 || IS_TELLING.replace(true) {
         return;
     }
-    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while
-    // the library is loaded.
+    // SAFETY: the address was that of a callback when it was stored, and the host keeps the
+    // callback valid while the library is loaded.
     let callback = unsafe { std::mem::transmute::<usize, Callback>(address) };
-    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing
-    // unwinds out of it.
+    // SAFETY: the message lives until the call returns, as the header requires. Nothing unwinds out
+    // of the call.
     let threw = unsafe { rotini_tell(callback, severity as c_int, message.as_ptr()) } != 0;
     IS_TELLING.set(false);
     if threw && !THREW.swap(true, Ordering::Relaxed) {
@@ -113,26 +112,26 @@ fn tell(severity: LogSeverity, message: &CString) {
     }
 }
 
-/// Sets the host's callback; `None` silences.
+/// Sets the host's callback; `None` turns logging off.
 pub(super) fn set_callback(callback: Option<Callback>) {
     INSTALL.call_once(|| {
         if let Some(level) = config::log_level() {
             LEVEL.store(level as i32, Ordering::Relaxed);
         }
-        // A program that links rotini as a library may already have a subscriber; it stays.
+        // A program that links rotini as a library may already have a subscriber, which is kept.
         let _ = tracing::subscriber::set_global_default(HostSubscriber);
     });
     CALLBACK.store(callback.map_or(0, |callback| callback as usize), Ordering::Release);
 }
 
-/// Sets the least severity that is passed on. `ROTINI_LOG` has the last word.
+/// Sets the lowest severity that is passed on. `ROTINI_LOG` takes precedence.
 pub(super) fn set_level(level: LogSeverity) {
     if config::log_level().is_none() {
         LEVEL.store(level as i32, Ordering::Relaxed);
     }
 }
 
-/// The severity of a name as `ROTINI_LOG` and hipDNN's own variable spell it.
+/// Returns the severity with this name, as spelled in `ROTINI_LOG` and hipDNN's own variable.
 #[must_use]
 pub fn level_by_name(name: &str) -> Option<LogSeverity> {
     Some(match name {
@@ -153,12 +152,12 @@ const fn severity(level: Level) -> LogSeverity {
     }
 }
 
-/// Passes events on; spans mean nothing to the host.
+/// A subscriber that passes events to the host and ignores spans.
 struct HostSubscriber;
 
 impl Subscriber for HostSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // hipDNN has nothing below info.
+        // hipDNN has no severity below info.
         *metadata.level() <= Level::INFO
             && severity(*metadata.level()) as i32 >= LEVEL.load(Ordering::Relaxed)
             && CALLBACK.load(Ordering::Relaxed) != 0
@@ -166,7 +165,7 @@ impl Subscriber for HostSubscriber {
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> tracing::subscriber::Interest {
-        // The level changes at any time: ask for each event.
+        // The level may change at any time, so `enabled` is asked for each event.
         tracing::subscriber::Interest::sometimes()
     }
 
@@ -180,8 +179,8 @@ impl Subscriber for HostSubscriber {
         bytes.retain(|&byte| byte != 0);
         let Ok(text) = CString::new(bytes) else { return };
         let severity = severity(*event.metadata().level());
-        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of
-        // one that waits for it.
+        // SAFETY: null, or a buffer in a frame of `held` that has not ended: on this thread, or on
+        // one that waits for this thread.
         match unsafe { HELD.get().as_ref() } {
             Some(held) => held.borrow_mut().push(Message { severity, text }),
             None => tell(severity, &text),

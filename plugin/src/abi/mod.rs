@@ -1,8 +1,8 @@
-//! The C ABI: what hipDNN calls.
+//! The C ABI: the functions that hipDNN calls.
 //!
-//! Every exported function is a thin shell: a guard that catches panics, checks of its pointers, a
-//! call of safe Rust, and the result as a status. The text of an error is kept per thread until the
-//! next one (`last_error`).
+//! Every exported function is a thin shell: it catches panics, checks its pointers, calls safe Rust
+//! and returns the result as a status. The text of an error is kept per thread until the next error
+//! (`last_error`).
 
 pub mod base;
 pub mod context;
@@ -16,8 +16,9 @@ pub mod types;
 
 pub use types::{Bytes, LogSeverity};
 
-/// The engine API that is implemented: 1.5.0. Hosts offer graphs by this version alone, so it is
-/// raised only with what it promises: shapes at execution (1.1), scalars at execution (1.2), ragged
-/// tensors and alignments (1.3), engine names (1.4), candidates and predictions (1.5). What of them
-/// is not executed is declined, graph by graph.
+/// The engine API version that is implemented: 1.5.0. Hosts decide by this version alone which
+/// graphs they offer, so it is raised only together with the features that it promises: shapes at
+/// execution (1.1), scalars at execution (1.2), ragged tensors and alignments (1.3), engine names
+/// (1.4), candidates and predictions (1.5). Graphs that use an unsupported part of these features
+/// are declined one by one.
 pub const API_VERSION: [u32; 3] = [1, 5, 0];

@@ -1,5 +1,5 @@
-//! The functions of an engine plugin about its configurations and their speed: engine API 1.5.0
-//! (`EnginePluginApi.h`). What they give, `DestroyEngineDetails` frees.
+//! The functions of an engine plugin for its configurations and their speed: engine API 1.5.0
+//! (`EnginePluginApi.h`). `DestroyEngineDetails` frees the bytes that they return.
 
 use super::given::give;
 use super::guard::{guard, own, place, reference};
@@ -11,8 +11,8 @@ use crate::knobs::Knobs;
 use rotini_wire::prediction::Kind;
 use rotini_wire::{engine_details, prediction};
 
-/// Gives some of the configurations that a graph may have, in a stable order: those that the
-/// config's knobs allow, from `offset` on, at most `limit`. Nothing is compiled.
+/// Returns a page of the configurations of a graph, in a stable order: at most `limit` of those
+/// that the config's knobs allow, starting at `offset`. Nothing is compiled.
 ///
 /// # Safety
 ///
@@ -51,8 +51,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginEnumerateCandidates(
     })
 }
 
-/// Gives how fast an execution, or the best configuration, is known to be. Nothing is compiled,
-/// measured or executed.
+/// Returns the predicted speed of the engine or of its best configuration, as far as it is known.
+/// Nothing is compiled, measured or executed.
 ///
 /// # Safety
 ///

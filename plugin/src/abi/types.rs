@@ -1,25 +1,25 @@
-//! The types of the ABI, with the header's layout.
+//! The types of the ABI, laid out as in the header.
 
 use std::ffi::c_void;
 
-/// Bytes of somebody else (`hipdnnPluginConstData_t`).
+/// Bytes that cross the C boundary (`hipdnnPluginConstData_t`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Bytes {
-    /// The first byte; anything if there are none.
+    /// Pointer to the first byte; any value if the length is zero.
     pub pointer: *const c_void,
-    /// How many.
+    /// Number of bytes.
     pub length: usize,
 }
 
 impl Bytes {
-    /// None.
+    /// No bytes.
     pub(super) const EMPTY: Bytes = Bytes {
         pointer: std::ptr::null(),
         length: 0,
     };
 
-    /// The bytes as a slice.
+    /// Returns the bytes as a slice.
     ///
     /// # Safety
     ///
@@ -37,20 +37,20 @@ impl Bytes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum LogSeverity {
-    /// What happened.
+    /// An event.
     Info = 0,
-    /// What works, but not as asked.
+    /// A request that succeeds, but not as asked.
     Warn = 1,
-    /// What failed.
+    /// A failed operation.
     Error = 2,
-    /// What cannot go on.
+    /// A failure after which nothing can go on.
     Fatal = 3,
-    /// As a level: nothing.
+    /// Only as a level: no messages.
     Off = 4,
 }
 
 impl LogSeverity {
-    /// The severity of a C enum's value.
+    /// Returns the severity with the C enum's value.
     #[must_use]
     pub const fn from_raw(value: i32) -> Option<Self> {
         Some(match value {

@@ -1,9 +1,9 @@
 //! Host memory: IREE's CPU drivers on the caller's own pointers.
 //!
-//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a
-//! pool of threads (local-task), as many as the process may use. Pointers are used in place.
-//! Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer that is less
-//! aligned is copied through the plugin's own memory, and so is an output that overlaps an input.
+//! Small graphs run on the calling thread (local-sync). Graphs with enough work run on a pool of as
+//! many threads as the process may use (local-task). Pointers are used in place. Compiled code
+//! relies on 64-byte alignment, which hipDNN does not guarantee: a buffer with less alignment is
+//! copied through the plugin's own memory, and so is an output that overlaps an input.
 
 use super::retired::Retired;
 use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
@@ -19,33 +19,34 @@ use rotini_iree::runtime::{
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Operations from which on the pool pays: below, waking threads costs more than they save.
-/// Measured: handing out costs 20 to 55 µs, in which one core does a few million operations.
+/// Number of operations from which on the thread pool is used: below, waking threads costs more
+/// than they save. Measured: handing work to the pool costs 20 to 55 µs, in which one core does a
+/// few million operations.
 const POOL_OPERATIONS: u64 = 4_000_000;
 
-/// Programs that stay loaded after their last context: the graphs of a model or two, at some tens
-/// of KiB each.
+/// Maximum number of programs that stay loaded after their last context: the graphs of one or two
+/// models, at some tens of KiB each.
 const MAX_RETIRED: usize = 256;
 
 /// The CPU and its memory.
 pub struct Host {
     instance: Instance,
     sync: HalDevice,
-    /// Started when first needed: most processes that ask for applicability never execute here.
+    /// The thread pool. Started on first use: most processes only ask for applicability.
     pool: OnceLock<Option<HalDevice>>,
     compiled_for: CompiledFor<Target>,
-    /// Bytes of workspace that an execution may have of ours.
+    /// Maximum bytes of workspace that an execution takes from the plugin's own memory.
     own_workspace: usize,
     retired: Arc<Mutex<Retired<Arc<HostExecutable>>>>,
 }
 
 impl Host {
-    /// The CPU that this process runs on.
+    /// Sets up the CPU that this process runs on.
     ///
     /// # Errors
     ///
-    /// If the runtime cannot be set up; if code shall be for processors that have what this one
-    /// lacks.
+    /// If the runtime cannot be set up, or if the settings ask for code that needs features that
+    /// this CPU lacks.
     pub fn new(config: &Config, instance: &Instance) -> Result<Self, Error> {
         if let Target::X86(level) = config.cpu
             && !level.is_here()
@@ -64,7 +65,7 @@ impl Host {
                 target: config.cpu.clone(),
                 features: match config.cpu {
                     Target::Cpu => cpu_features(),
-                    // The level is all that its code depends on.
+                    // Code for a level depends on nothing but the level.
                     _ => String::new(),
                 },
             },
@@ -73,7 +74,7 @@ impl Host {
         })
     }
 
-    /// The pool of threads, if this process may use more than one core.
+    /// Returns the thread pool, if this process may use more than one core.
     fn pool(&self) -> Option<&HalDevice> {
         self.pool
             .get_or_init(|| {
@@ -120,7 +121,7 @@ impl Device for Host {
         let executable = match retired {
             Some(executable) => executable,
             None => {
-                // SAFETY: the code is the compiler's by this function's contract.
+                // SAFETY: the code was made by the compiler, by this function's contract.
                 let module = unsafe { Module::load(&self.instance, Arc::from(code)) }
                     .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
                 let large = work.operations >= POOL_OPERATIONS;
@@ -141,16 +142,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the compiler resolves `host` to: the processor's model and features, as the system tells
-/// them.
+/// Returns the processor's model and features, to which the compiler resolves the target `host`.
 fn cpu_features() -> String {
     features_of(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// The lines of `/proc/cpuinfo` that tell one processor's code from another's. Without any, code is
-/// shared with no other process.
+/// Returns the lines of `/proc/cpuinfo` that distinguish the code of one processor from that of
+/// another. Without any, the result is unique to this process, so that code is not shared.
 fn features_of(info: &str) -> String {
-    // As x86-64 has them, and as Arm has them.
+    // The names of x86-64, then those of Arm.
     let names = [
         "cpu family\t",
         "model\t",
@@ -177,7 +177,7 @@ fn features_of(info: &str) -> String {
     format!("{}; {}", std::env::consts::ARCH, lines.join("; "))
 }
 
-/// Code in use. Retires it when its last context is gone.
+/// Code in use. When its last context is gone, it is retired.
 struct Loaded {
     executable: Arc<HostExecutable>,
     key: Key,
@@ -193,7 +193,7 @@ impl Drop for Loaded {
             retired.push(self.key, self.code_bytes, Arc::clone(&self.executable));
             retired.excess()
         };
-        // Not under the lock: others load and retire meanwhile.
+        // Dropped outside the lock, so that other threads can load and retire code meanwhile.
         drop(batch);
     }
 }
@@ -209,35 +209,35 @@ impl Executable for Loaded {
     }
 }
 
-/// Code that is loaded for the CPU.
+/// Code that is loaded for the CPU, with the resources to execute it.
 struct HostExecutable {
     device: HalDevice,
     module: Module,
     arguments: Vec<(Argument, TensorType)>,
     parameters: Vec<Parameter>,
     workspace_bytes: usize,
-    /// Bytes of workspace that an execution may have of ours.
+    /// Maximum bytes of workspace that an execution takes from the plugin's own memory.
     own_workspace: usize,
-    /// Lanes that no thread uses at the moment. A thread that finds none makes one.
+    /// Lanes that no thread uses at the moment. A thread that finds none creates one.
     lanes: ArrayQueue<Lane>,
 }
 
-/// Lanes kept for reuse: more threads than this at a time make theirs anew.
+/// Maximum number of idle lanes that are kept for reuse; further threads create new ones.
 const MAX_IDLE_LANES: usize = 64;
 
-/// What one thread needs to execute: the function with its argument list, and what it was bound to
-/// last.
+/// The state with which one thread executes: the function with its argument list, and the buffers
+/// that were bound last.
 struct Lane {
     invocation: Invocation,
-    /// The pointers that were bound last; empty if none are.
+    /// The pointers that were bound last; empty if none are bound.
     bound: Vec<*mut c_void>,
-    /// Memory for arguments that cannot be used in place.
+    /// Buffers for arguments that cannot be used in place.
     staging: Vec<Option<Buffer>>,
-    /// Memory for the workspace if the caller's is less aligned than needed, or missing.
+    /// Workspace for executions without a caller's workspace, or with one of too little alignment.
     workspace: Option<Aligned>,
 }
 
-// SAFETY: the pointers are only compared, except during `execute`, whose caller vouches for them.
+// SAFETY: the pointers are only compared, except in `execute`, whose caller keeps them valid.
 unsafe impl Send for Lane {}
 
 impl HostExecutable {
@@ -261,7 +261,7 @@ impl HostExecutable {
             own_workspace,
             lanes,
         };
-        // Made now, so that what cannot be executed fails at creation.
+        // Created here, so that code that cannot be executed is refused when it is loaded.
         let lane = executable.new_lane().map_err(failed())?;
         drop(executable.lanes.push(lane));
         Ok(executable)
@@ -278,8 +278,8 @@ impl HostExecutable {
         })
     }
 
-    /// Frees what is only of use while there is a context: the plugin's own memory, and lanes for
-    /// further threads.
+    /// Frees what is only needed while there is a context: lanes with memory of the plugin, and all
+    /// but one of the others.
     fn shrink(&self) {
         let mut kept = None;
         while let Some(lane) = self.lanes.pop() {
@@ -303,13 +303,13 @@ impl HostExecutable {
         // SAFETY: by this function's contract.
         let result = unsafe { self.run(&mut lane, buffers) };
         if result.is_ok() {
-            // A full queue means more threads than are worth keeping lanes for.
+            // If the queue is full, there are more idle lanes than are worth keeping.
             drop(self.lanes.push(lane));
         }
         result
     }
 
-    /// Binds the caller's pointers, deciding for each whether it can be used in place.
+    /// Binds the caller's pointers: in place, or through a staging buffer.
     ///
     /// # Safety
     ///
@@ -321,7 +321,7 @@ impl HostExecutable {
             start..start.saturating_add(bytes)
         };
         let overlap = |a: usize, b: usize| range(a).start < range(b).end && range(b).start < range(a).end;
-        // Nothing counts as bound until everything is.
+        // A failure below leaves nothing marked as bound.
         lane.bound.clear();
         for (index, (argument, tensor)) in self.arguments.iter().enumerate() {
             if argument.role == SlotRole::Scalar {
@@ -347,16 +347,16 @@ impl HostExecutable {
             };
             if in_place {
                 *staging = None;
-                // SAFETY: the pointer is valid by this function's contract, and outputs overlap
-                // nothing.
+                // SAFETY: the pointer is valid by this function's contract, and an output that is
+                // bound in place overlaps no other argument.
                 unsafe { lane.invocation.bind(index, pointer)? };
             } else {
                 let buffer = match staging.take() {
                     Some(buffer) => buffer,
                     None => Buffer::allocate(&self.device, tensor.bytes())?,
                 };
-                // SAFETY: the buffer is the lane's, for this argument alone, and a lane is one
-                // thread's while it executes.
+                // SAFETY: the buffer belongs to this argument of the lane, and only one thread uses
+                // a lane while it executes.
                 unsafe { lane.invocation.bind_buffer(index, &buffer)? };
                 *staging = Some(buffer);
             }
@@ -365,8 +365,8 @@ impl HostExecutable {
         Ok(())
     }
 
-    /// Binds the caller's workspace, or the plugin's own memory if it is less aligned than needed,
-    /// or null where little is needed.
+    /// Binds the caller's workspace. Binds the plugin's own memory instead if the workspace has too
+    /// little alignment, or if it is null and little is needed.
     ///
     /// # Safety
     ///
@@ -386,7 +386,7 @@ impl HostExecutable {
                 pointer.addr() < start.saturating_add(bytes) && start < pointer.addr().saturating_add(tensor.bytes())
             };
             let tensors = buffers.pointers.iter().zip(&self.arguments);
-            // Scalars have no pointer by now.
+            // Pointers of scalars are null here, so they overlap nothing.
             if let Some(index) = tensors.map(|tensor| overlaps(&tensor)).position(|overlaps| overlaps) {
                 return Err(ExecuteError::WorkspaceOverlap(index));
             }
@@ -400,8 +400,8 @@ impl HostExecutable {
             };
             lane.workspace.insert(own).pointer()
         };
-        // SAFETY: valid for `bytes` bytes: the caller's by this function's contract, or the lane's
-        // own.
+        // SAFETY: the memory is valid for `bytes` bytes: the caller's by this function's contract,
+        // the lane's by its allocation.
         unsafe { lane.invocation.bind_workspace(pointer, bytes)? };
         Ok(())
     }
@@ -424,12 +424,12 @@ impl HostExecutable {
         for ((argument, tensor), (staging, &pointer)) in
             self.arguments.iter().zip(lane.staging.iter().zip(buffers.pointers))
         {
-            // Outputs with gaps are read too: the gaps are written back as they were.
+            // An output with gaps is copied in too, so that its gaps are written back unchanged.
             if let Some(staging) = staging
                 && (argument.role == SlotRole::Input || !argument.packed)
             {
                 // SAFETY: the caller's memory is valid for the argument's bytes by this function's
-                // contract. The buffer is the lane's, whose work has not begun.
+                // contract. The staging buffer belongs to the lane, whose work has not begun.
                 unsafe {
                     let bytes = std::slice::from_raw_parts(pointer.cast::<u8>(), tensor.bytes());
                     staging.write(0, bytes)?;
@@ -443,7 +443,7 @@ impl HostExecutable {
             if let Some(staging) = staging
                 && argument.role == SlotRole::Output
             {
-                // SAFETY: as above; nothing else reads or writes an output during the call, and the
+                // SAFETY: as above. Nothing else reads or writes an output during the call, and the
                 // lane's work is done.
                 unsafe {
                     let bytes = std::slice::from_raw_parts_mut(pointer.cast::<u8>(), tensor.bytes());
@@ -455,7 +455,7 @@ impl HostExecutable {
     }
 }
 
-/// Host memory with the alignment that compiled code wants.
+/// Host memory with the alignment that compiled code requires.
 struct Aligned {
     chunks: Vec<Chunk>,
 }
@@ -465,7 +465,7 @@ struct Aligned {
 struct Chunk(#[expect(dead_code, reason = "only its size and alignment matter")] [u8; HOST_ALIGNMENT]);
 
 impl Aligned {
-    /// `None` if there is not so much.
+    /// Allocates at least `bytes` bytes; `None` if there is not enough memory.
     fn new(bytes: usize) -> Option<Self> {
         let (count, mut chunks) = (bytes.div_ceil(HOST_ALIGNMENT), Vec::new());
         chunks.try_reserve_exact(count).ok()?;

@@ -1,8 +1,8 @@
-//! Devices: where kernels run, behind one trait.
+//! Devices that kernels run on, behind one trait.
 //!
 //! A device loads compiled code into an [`Executable`] and executes it on buffers of the caller: in
-//! the memory of the process (`host`), or in a GPU's (`gpu`), where executions are ordered by the
-//! caller's stream.
+//! the memory of the process (`host`), or in GPU memory (`gpu`), where executions are ordered by
+//! the caller's stream.
 
 pub mod gpu;
 pub mod host;
@@ -17,66 +17,67 @@ use rotini_iree::runtime::{ElementType, Parameter, TensorType};
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-/// A stream of the caller. Host devices have none and ignore it.
+/// A stream of the caller. Host devices ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// `hipStream_t` or `CUstream`; null is the GPU's default stream.
     pub pointer: *mut c_void,
-    /// The GPU that it is on.
+    /// Ordinal of the GPU that the stream is on.
     pub ordinal: u32,
 }
 
 /// The GPUs of this process.
 pub trait Gpus: Send + Sync {
-    /// The GPU that a stream is on; for the null stream the calling thread's current one.
+    /// Returns the GPU that a stream is on; for the null stream, the calling thread's current GPU.
     ///
     /// # Errors
     ///
     /// The driver's error, if it is not a stream.
     fn of_stream(&self, stream: *mut c_void) -> Result<u32, Error>;
 
-    /// The driver's library, by the name or path under which the loader finds it again.
+    /// Returns the name or path under which the loader finds the driver's library again.
     fn library(&self) -> &str;
 
-    /// A line for people on each GPU, by ordinal. Sets none up.
+    /// Returns a one-line description of each GPU, by ordinal. Sets up no GPU.
     fn list(&self) -> Vec<String>;
 
-    /// A GPU by its ordinal, set up when it is first asked for.
+    /// Returns the GPU with this ordinal, and sets it up on first use.
     ///
     /// # Errors
     ///
-    /// If there is none, or none that code can be compiled for.
+    /// If there is no such GPU, or none that code can be compiled for.
     fn device(&self, ordinal: u32) -> Result<Arc<dyn Device>, Error>;
 }
 
-/// What one execution is given.
+/// The arguments of one execution.
 #[derive(Debug)]
 pub struct Buffers<'a> {
     /// One pointer per argument of the signature; null for scalars.
     pub pointers: &'a [*mut c_void],
     /// The bits of the scalars, in the signature's order.
     pub scalars: &'a [u64],
-    /// The caller's workspace; where it is null, an execution that needs little uses memory of the
-    /// device's.
+    /// The caller's workspace. If it is null, an execution that needs little workspace uses the
+    /// plugin's own memory.
     pub workspace: *mut c_void,
 }
 
-/// Where kernels run.
+/// A device that kernels run on.
 pub trait Device: Send + Sync {
-    /// What to compile for.
+    /// Returns the target and features to compile for.
     fn compiled_for(&self) -> &CompiledFor<Target>;
 
-    /// A name for people.
+    /// Returns a description for people.
     fn describe(&self) -> String;
 
-    /// All that the times of code for [`Self::compiled_for`] depend on besides: product, threads or
-    /// compute units, driver. What was measured on one device is not used on another.
+    /// Returns everything besides [`Self::compiled_for`] that the run time of code depends on:
+    /// product, number of threads or compute units, driver. Measurements on one device are not used
+    /// on another.
     fn measured_on(&self) -> String;
 
-    /// Whether executions can be captured into a graph of the driver's, to be replayed.
+    /// Returns whether executions can be captured into a graph of the driver, to be replayed.
     fn can_be_captured(&self) -> bool;
 
-    /// Loads compiled code. Code with the same key is the same code, and may be loaded still.
+    /// Loads compiled code. Code with the same key is identical, and may still be loaded.
     ///
     /// # Errors
     ///
@@ -95,44 +96,46 @@ pub trait Device: Send + Sync {
     ) -> Result<Arc<dyn Executable>, Error>;
 }
 
-/// Loaded code, for any number of threads.
+/// Loaded code, which any number of threads may execute.
 pub trait Executable: Send + Sync {
-    /// Bytes of workspace that one execution needs.
+    /// Returns the bytes of workspace that one execution needs.
     fn workspace_bytes(&self) -> u64;
 
-    /// Whether executions on the stream are captured now, to be done later; true also if that is
-    /// unknown.
+    /// Returns whether the stream is being captured, so that executions on it run later. Also true
+    /// if that is unknown.
     fn is_captured(&self, _stream: Stream) -> bool {
         false
     }
 
-    /// Executes on the stream. Host devices return when the work is done, GPUs when it is enqueued.
+    /// Executes the code on the stream. Host devices return when the work is done, GPUs when it is
+    /// enqueued.
     ///
     /// # Errors
     ///
-    /// Null or overlapping buffers, by position; whatever the runtime reports.
+    /// If buffers are null or overlap, with their positions, and if the runtime reports an error.
     ///
     /// # Safety
     ///
     /// Every pointer is valid for its argument's bytes in this device's memory until the work is
-    /// done, and so is the workspace. The scalars are as many as the signature has. The stream is
-    /// on the GPU that it says it is on.
+    /// done, and so is the workspace. There are as many scalars as in the signature. The stream is
+    /// on the GPU that it names.
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError>;
 }
 
-/// How much one execution does, to choose between one thread and several.
+/// The amount of work of one execution, which decides between one thread and several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Multiplications and other operations on elements, roughly.
     pub operations: u64,
 }
 
-/// Why an execution failed, with positions of arguments: the context knows their names.
+/// The reason why an execution failed. Arguments are given by position, because only the context
+/// knows their names.
 #[derive(Debug)]
 pub enum ExecuteError {
     /// The argument's pointer is null.
     Null(usize),
-    /// Two arguments overlap, the second of which is written.
+    /// Two arguments overlap, and the second one is written.
     Overlap(usize, usize),
     /// The argument's pointer is no multiple of this many bytes.
     Misaligned(usize, usize),
@@ -144,18 +147,18 @@ pub enum ExecuteError {
     NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
-    /// The workspace is memory that the GPU cannot reach, as far as that is known.
+    /// The workspace is memory that the GPU cannot access, as far as that is known.
     HostWorkspace,
-    /// The code is loaded on another GPU than the stream is on.
+    /// The code is loaded on another GPU than that of the stream.
     OtherGpu {
-        /// The code's.
+        /// Ordinal of the GPU that has the code.
         code: u32,
-        /// The stream's.
+        /// Ordinal of the stream's GPU.
         stream: u32,
     },
-    /// The GPU's driver's report.
+    /// An error of the GPU's driver.
     Driver(DriverError),
-    /// The runtime's report.
+    /// An error of the runtime.
     Runtime(rotini_iree::runtime::Error),
 }
 
@@ -171,26 +174,27 @@ impl From<rotini_iree::runtime::Error> for ExecuteError {
     }
 }
 
-/// What was made once, or the reason why it never can be.
+/// A value that is made once, or the reason why it can never be made.
 pub(crate) type Settled<T> = OnceLock<Result<T, Error>>;
 
-/// What is settled; else tries to make it, and keeps what lasts of the outcome.
+/// Returns the settled result. If there is none, tries to make the value, and stores the result
+/// unless it is a temporary failure.
 ///
 /// # Errors
 ///
-/// Why it cannot be made, now or ever.
+/// The reason why the value cannot be made, now or ever.
 pub(crate) fn make_once<T: Clone>(settled: &Settled<T>, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if let Some(settled) = settled.get() {
         return settled.clone();
     }
     match make() {
         Err(error) if !error.is_about_devices() => Err(error),
-        // Another thread may have been faster.
+        // Another thread may have settled the value meanwhile.
         made => settled.get_or_init(|| made).clone(),
     }
 }
 
-/// The runtime's type of an argument.
+/// Returns the runtime's type of an argument.
 fn tensor_type(argument: &Argument) -> Result<TensorType, rotini_iree::runtime::Error> {
     let element = match argument.dtype.storage() {
         Storage::F32 => ElementType::F32,
@@ -199,14 +203,14 @@ fn tensor_type(argument: &Argument) -> Result<TensorType, rotini_iree::runtime::
         Storage::F64 => ElementType::F64,
         Storage::I32 => ElementType::I32,
         Storage::I64 => ElementType::I64,
-        // A byte is a byte, whatever it means.
+        // Bytes are only moved, so their meaning does not matter.
         Storage::I8 => ElementType::I8,
     };
     TensorType::new(element, &argument.shape)
 }
 
-/// The parameters of the compiled function: its tensors and scalars, then the workspace and the
-/// fences.
+/// Returns the parameters of the compiled function: its tensors and scalars, then the workspace and
+/// the fences.
 fn parameters(signature: &Signature) -> Result<Vec<Parameter>, rotini_iree::runtime::Error> {
     let arguments = signature.arguments.iter().map(|argument| match argument.role {
         SlotRole::Scalar => Ok(Parameter::Number {

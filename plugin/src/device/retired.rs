@@ -1,18 +1,18 @@
-//! Code whose last context is gone. It may be wanted again, and on a GPU it may still be running,
-//! so it stays loaded for a while.
+//! Code whose last context is gone. It stays loaded for a while, because it may be wanted again,
+//! and on a GPU it may still be running.
 
 use rotini_cache::Key;
 use std::collections::VecDeque;
 
-/// The bytes of programs that stay loaded on a device after their last context: code, constants,
-/// and the memory of captured executions.
+/// Maximum bytes of the programs that stay loaded on a device after their last context: code,
+/// constants, and the memory of captured executions.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Programs in the order in which they were retired.
 #[derive(Debug)]
 pub(super) struct Retired<T> {
     entries: VecDeque<Entry<T>>,
-    /// How many there may be.
+    /// Maximum number of programs.
     limit: usize,
     bytes: usize,
 }
@@ -33,19 +33,20 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Retires a program.
+    /// Adds a program whose last context is gone.
     pub(super) fn push(&mut self, key: Key, bytes: usize, code: T) {
         self.entries.push_back(Entry { key, bytes, code });
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Whether there are too many.
+    /// Returns true if there are too many programs, or too many bytes of them.
     pub(super) fn is_excess(&self) -> bool {
         self.entries.len() > self.limit || self.bytes > MAX_BYTES
     }
 
-    /// If there are too many, takes the older half of them, to be unloaded once the device has
-    /// finished with them; many at a time, because on a GPU it is the waiting that costs.
+    /// If there are too many programs, takes the oldest of them until half the limits is left. The
+    /// caller unloads them once the device has finished with them. Many are taken at a time,
+    /// because on a GPU the cost is in waiting.
     pub(super) fn excess(&mut self) -> Vec<(Key, usize, T)> {
         let mut batch = Vec::new();
         if self.is_excess() {
@@ -58,7 +59,7 @@ impl<T> Retired<T> {
         batch
     }
 
-    /// Puts back what cannot be unloaded yet.
+    /// Puts back programs that cannot be unloaded yet.
     pub(super) fn put_back(&mut self, batch: Vec<(Key, usize, T)>) {
         for (key, bytes, code) in batch.into_iter().rev() {
             self.bytes = self.bytes.saturating_add(bytes);
@@ -66,7 +67,7 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Takes a program back into use.
+    /// Takes a program out, to use it again.
     pub(super) fn take(&mut self, key: &Key) -> Option<T> {
         let index = self.entries.iter().position(|entry| entry.key == *key)?;
         let entry = self.entries.remove(index)?;
@@ -74,7 +75,7 @@ impl<T> Retired<T> {
         Some(entry.code)
     }
 
-    /// Takes everything.
+    /// Takes all programs.
     pub(super) fn drain(&mut self) -> Vec<T> {
         self.bytes = 0;
         self.entries.drain(..).map(|entry| entry.code).collect()

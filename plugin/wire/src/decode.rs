@@ -1,4 +1,4 @@
-//! Bytes to graphs.
+//! Decoding of bytes to graphs.
 
 use crate::error::DecodeError;
 use crate::field::{Place, WireEnum};
@@ -7,22 +7,22 @@ use crate::{operation, value, verifier_options};
 use rotini_graph::{DataType, Graph, GraphError, MAX_GRAPH_SIZE, Node, Tensor, TensorId, TensorKind};
 use std::collections::HashMap;
 
-/// The graph, its tensors, its nodes and their attributes.
+/// Maximum number of tables: the graph, its tensors, its nodes and their attributes.
 const MAX_TABLES: usize = 1 + MAX_GRAPH_SIZE + 2 * MAX_GRAPH_SIZE;
 
 /// Reads a graph and [validates](Graph::validate) it.
 ///
-/// A node without a compute type computes in the graph's; a tensor without a type has the graph's
-/// intermediate type if it is virtual and its input-output type if not. A tensor that holds a value
-/// is a constant even if a caller may pass one at execution: the value wins, as in hipDNN.
-/// Constants are rounded to their tensor's type.
+/// A node without a compute type computes in the graph's. A tensor without a type has the graph's
+/// intermediate type if it is virtual and the graph's input-output type if not. A tensor that holds
+/// a value is a constant even if it is marked as passed at execution: the stored value wins, as in
+/// hipDNN. Constants are rounded to their tensor's type.
 ///
-/// Unknown trailing fields cannot be seen; a caller checks [`Graph::min_api_version`] to know that
-/// there are none with a meaning.
+/// Trailing fields that the schema does not know are invisible; a caller checks
+/// [`Graph::min_api_version`] to rule out fields with a meaning.
 ///
 /// # Errors
 ///
-/// When the bytes are no graph, the graph is not valid, or it is more than rotini knows; see
+/// When the bytes are not a graph, the graph is not valid, or it exceeds what rotini supports; see
 /// [`DecodeError`].
 pub fn decode(bytes: &[u8]) -> Result<Graph, DecodeError> {
     let root = wire::root_as_graph_with_opts(&verifier_options(MAX_TABLES), bytes)?;
@@ -57,8 +57,8 @@ pub fn decode(bytes: &[u8]) -> Result<Graph, DecodeError> {
     Ok(graph)
 }
 
-/// The version of the engine API that a graph says it needs; `None` of bytes that are no graph. A
-/// graph that needs a newer one than a reader has may look malformed to it.
+/// Returns the version of the engine API that a graph states it needs; `None` if the bytes are not
+/// a graph. A graph that needs a newer version than the reader's may look malformed to the reader.
 #[must_use]
 pub fn required_api_version(bytes: &[u8]) -> Option<[u32; 3]> {
     let root = wire::root_as_graph_with_opts(&verifier_options(MAX_TABLES), bytes).ok()?;
@@ -66,7 +66,7 @@ pub fn required_api_version(bytes: &[u8]) -> Option<[u32; 3]> {
     Some([version.major(), version.minor(), version.patch()])
 }
 
-/// The first of `types` that is set.
+/// Returns the first of `types` that is set.
 fn first_set(
     types: [wire::DataType; 2],
     what: &'static str,

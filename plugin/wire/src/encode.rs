@@ -1,4 +1,4 @@
-//! Graphs to bytes.
+//! Encoding of graphs to bytes.
 
 use crate::field::{WireEnum, Writer};
 use crate::generated::graph_generated as wire;
@@ -6,8 +6,8 @@ use crate::{operation, value};
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use rotini_graph::{Graph, Node, Tensor, TensorKind};
 
-/// Writes a graph as a hipDNN host would, for tests and tools. The graph need not be valid, so that
-/// tests can write bad ones.
+/// Encodes a graph as a hipDNN host would, for tests and tools. The graph need not be valid, so
+/// that tests can encode invalid ones.
 ///
 /// Every node and tensor states its own type; the graph's default types stay unset.
 #[must_use]
@@ -48,7 +48,8 @@ fn write_node<'buffer>(node: &Node, writer: &mut Writer<'_, 'buffer>) -> WIPOffs
     wire::Node::create(&mut writer.builder, &args)
 }
 
-/// Field by field, because the generated builder does not know the union of values.
+/// Appends a tensor field by field, because the generated builder does not know the union of
+/// values.
 fn write_tensor<'buffer>(
     tensor: &Tensor,
     writer: &mut Writer<'_, 'buffer>,

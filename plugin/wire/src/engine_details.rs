@@ -1,4 +1,4 @@
-//! Engine details: what an engine says about itself.
+//! Engine details: an engine's description of itself.
 
 use crate::candidate_page::{self, CandidatePage};
 use crate::engine_config::EngineConfigError;
@@ -7,21 +7,23 @@ use crate::{KnobValue, answer_options, knob};
 use flatbuffers::{FlatBufferBuilder, InvalidFlatbuffer, UnionWIPOffset, WIPOffset};
 use thiserror::Error;
 
-/// The details, and a table, a default and a constraint for each of at most this many knobs.
+/// Maximum number of tables: the details; a knob, a default and a constraint for each of at most
+/// 1024 knobs; and a candidate page.
 const MAX_TABLES: usize = 1 + 3 * 1024 + candidate_page::MAX_TABLES;
 
-/// What a host can expect of an engine; the numbers are those of the wire.
+/// A property of an engine that matters to hosts. The members are in the order of the wire's
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehaviorNote {
-    /// It compiles when an execution context is made.
+    /// The engine compiles when an execution context is created.
     RuntimeCompilation,
-    /// It needs a layout other than the graph's.
+    /// The engine needs a layout other than the graph's.
     LayoutTransform,
-    /// Its executions can be captured into a HIP graph.
+    /// The engine's executions can be captured into a HIP graph.
     GraphCapture,
-    /// It needs a library that hipDNN does not bring.
+    /// The engine needs a library that hipDNN does not ship.
     ExternalLibrary,
-    /// It serializes execution contexts.
+    /// The engine can serialize execution contexts.
     PlanSerialization,
 }
 
@@ -45,7 +47,7 @@ impl BehaviorNote {
     }
 }
 
-/// Which values a knob takes. hipDNN's front end checks a user's value against it.
+/// The values that a knob takes. hipDNN's front end checks a user's value against the constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnobConstraint {
     /// For integers.
@@ -68,7 +70,7 @@ pub enum KnobConstraint {
     },
     /// For texts.
     Text {
-        /// Most bytes.
+        /// Maximum length in bytes.
         max_length: i32,
         /// The only values, if not empty.
         valid_values: Vec<String>,
@@ -80,32 +82,32 @@ pub enum KnobConstraint {
 pub struct Knob {
     /// `plugin.category.name`; the prefix `global.` is hipDNN's.
     pub id: String,
-    /// What it does, for people.
+    /// A description for users.
     pub description: String,
-    /// Its value when it is not set.
+    /// The value if the knob is not set.
     pub default: KnobValue,
-    /// Which values it takes; any of the default's kind if absent.
+    /// The values that the knob takes; if absent, any of the default's kind.
     pub constraint: Option<KnobConstraint>,
-    /// Whether hipDNN warns when it is set.
+    /// Whether hipDNN warns if the knob is set.
     pub deprecated: bool,
 }
 
-/// What an engine says about itself.
+/// An engine's description of itself.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct EngineDetails {
     /// The engine.
     pub engine_id: i64,
     /// The engine's name, whose hash is the id.
     pub name: String,
-    /// The settings that it offers.
+    /// The settings that the engine offers.
     pub knobs: Vec<Knob>,
-    /// What a host can expect of it.
+    /// The properties that matter to hosts.
     pub behavior_notes: Vec<BehaviorNote>,
-    /// Some of its configurations, where they were asked for.
+    /// A page of the engine's configurations, if it was requested.
     pub candidate_page: Option<CandidatePage>,
 }
 
-/// Why bytes did not become engine details.
+/// The reason why bytes could not be decoded to engine details.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EngineDetailsError {
@@ -129,7 +131,7 @@ pub enum EngineDetailsError {
         knob: String,
         /// "default" or "constraint".
         what: &'static str,
-        /// The kind on the wire; 0 is none.
+        /// The kind on the wire; 0 means none.
         kind: u8,
     },
     /// A behaviour note that the schema does not know.
@@ -232,7 +234,7 @@ fn write_constraint(
 ///
 /// # Errors
 ///
-/// When the bytes are no engine details, or a knob is incomplete; see [`EngineDetailsError`].
+/// When the bytes are not engine details, or a knob is incomplete; see [`EngineDetailsError`].
 pub fn decode(bytes: &[u8]) -> Result<EngineDetails, EngineDetailsError> {
     let root = flatbuffers::root_with_opts::<wire::EngineDetails<'_>>(&answer_options(MAX_TABLES), bytes)
         .map_err(EngineDetailsError::NotEngineDetails)?;
@@ -282,7 +284,7 @@ fn read_knob(knob: &wire::Knob<'_>, position: usize) -> Result<Knob, EngineDetai
     })
 }
 
-/// The constraint, or the number of one that is not known.
+/// Returns a knob's constraint, or the number of an unknown kind of constraint as the error.
 fn read_constraint(knob: &wire::Knob<'_>) -> Result<Option<KnobConstraint>, u8> {
     if let Some(constraint) = knob.constraint_as_int_constraint() {
         return Ok(Some(KnobConstraint::Integer {

@@ -1,12 +1,12 @@
-//! What can be wrong with the bytes of a graph.
+//! Errors of decoding the bytes of a graph.
 
 use flatbuffers::InvalidFlatbuffer;
 use rotini_graph::{DataType, GraphError};
 use thiserror::Error;
 
-/// Why bytes did not become a graph.
+/// The reason why bytes could not be decoded to a graph.
 ///
-/// Some graphs are wrong, others only newer or larger than what rotini knows:
+/// Some graphs are malformed, others only newer or larger than what rotini supports:
 /// [`is_malformed`](DecodeError::is_malformed) tells them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -15,7 +15,8 @@ pub enum DecodeError {
     #[error("the bytes are not a hipDNN graph")]
     NotAGraph(#[source] InvalidFlatbuffer),
     /// A node has a kind without attributes or attributes without a kind. In hipDNN's first
-    /// generation they came one field earlier, so its graphs look like this; so do damaged ones.
+    /// generation the attributes union had a field id lower by one, so its graphs look like this;
+    /// so do damaged ones.
     #[error(
         "a node's attributes are not where they belong: the graph is damaged, or of a hipDNN that is too old, whose nodes have no compute \
          type. The oldest that works has rocm-libraries#2323, \"Add compute type to node\", of the end of 2025"
@@ -24,38 +25,38 @@ pub enum DecodeError {
     /// The buffer has more tables, deeper tables or more bytes than any real graph.
     #[error("the graph is beyond the limits of what is read")]
     TooLarge(#[source] InvalidFlatbuffer),
-    /// An enum value or a union member that the schema does not know: the graph is of a newer
-    /// generation.
+    /// An enum value or a union member that the schema does not know: the graph is from a newer
+    /// version of hipDNN.
     #[error("{place}: {what} {value} is not known")]
     Unknown {
         /// The tensor or node.
         place: String,
-        /// What the value is of.
+        /// The name of the field or union that has the value.
         what: &'static str,
         /// The value on the wire.
         value: i64,
     },
-    /// Something that must be said was not.
+    /// A required field is not set.
     #[error("{place}: {what} is not set")]
     Unset {
         /// The tensor or node.
         place: String,
-        /// What is missing.
+        /// The name of the field.
         what: &'static str,
     },
-    /// A tensor is said to hold a value, but the value is not in the buffer.
+    /// A tensor states that it holds a value, but the value is not in the buffer.
     #[error("{tensor}: its value is not in the buffer")]
     MissingValue {
         /// The tensor.
         tensor: String,
     },
-    /// A virtual tensor holds a value, or is to get one at execution.
+    /// A virtual tensor holds a value, or is marked to receive one at execution.
     #[error("{tensor} is virtual and holds a value")]
     VirtualValue {
         /// The tensor.
         tensor: String,
     },
-    /// A value in a form that cannot be read as an element of the tensor's type.
+    /// A value stored in a form that cannot be read as an element of the tensor's type.
     #[error("{tensor}: a value stored as {stored} cannot be read as {dtype}")]
     ValueForm {
         /// The tensor.
@@ -71,11 +72,11 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Whether the graph's author made a mistake; otherwise the graph is more than rotini supports.
+    /// Returns true if the graph is wrong, false if it only exceeds what rotini supports.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         match self {
-            // What is not said may have a default one day.
+            // A field that is required today may get a default in a later version.
             DecodeError::FirstGeneration(_)
             | DecodeError::TooLarge(_)
             | DecodeError::Unknown { .. }
@@ -93,7 +94,8 @@ impl From<InvalidFlatbuffer> for DecodeError {
             InvalidFlatbuffer::TooManyTables
             | InvalidFlatbuffer::ApparentSizeTooLarge
             | InvalidFlatbuffer::DepthLimitReached => DecodeError::TooLarge(error),
-            // One of the two is of the union's kind: only nodes have one of this name.
+            // The verifier reports the union's kind or its value; only nodes have a union of this
+            // name.
             InvalidFlatbuffer::InconsistentUnion {
                 ref field,
                 ref field_type,

@@ -1,4 +1,4 @@
-//! How each kind of field crosses between the IR and the wire, in both directions.
+//! Conversion of each kind of field between the IR and the wire, in both directions.
 
 use crate::error::DecodeError;
 use crate::generated::graph_generated as wire;
@@ -9,9 +9,9 @@ use rotini_graph::{
 };
 use std::collections::HashMap;
 
-/// The node whose fields are read.
+/// The node whose fields are read, for lookups and messages.
 pub(crate) struct Place<'a> {
-    /// The position of the tensor with each uid.
+    /// The id of the tensor with each uid.
     pub(crate) uids: &'a HashMap<i64, TensorId>,
     /// The node's label.
     pub(crate) name: &'a str,
@@ -57,15 +57,15 @@ impl Place<'_> {
     }
 }
 
-/// What fields are written to.
+/// The buffer under construction, and the graph that is encoded to it.
 pub(crate) struct Writer<'graph, 'buffer> {
     pub(crate) builder: FlatBufferBuilder<'buffer>,
     pub(crate) graph: &'graph Graph,
 }
 
 impl Writer<'_, '_> {
-    /// The uid of a tensor. A position outside the graph becomes a uid far from those that people
-    /// give, which is unknown when it is read.
+    /// Returns the uid of a tensor. An id outside the graph becomes a uid far from usual ones, so
+    /// that decoding reports an unknown uid.
     pub(crate) fn uid(&self, id: TensorId) -> i64 {
         self.graph
             .tensor(id)
@@ -73,18 +73,19 @@ impl Writer<'_, '_> {
     }
 }
 
-/// A field of an operation: the IR's type, with what the generated code reads and writes for it.
+/// A field of an operation: the IR's type, with the types that the generated code reads and writes
+/// for it.
 pub(crate) trait Field: Sized {
-    /// What the generated accessor gives.
+    /// The type that the generated accessor returns.
     type Read<'buffer>;
-    /// What the generated table takes.
+    /// The type that the generated table's arguments take.
     type Written<'buffer>;
 
     fn read(read: Self::Read<'_>, field: &'static str, place: &Place<'_>) -> Result<Self, DecodeError>;
     fn write<'buffer>(&self, writer: &mut Writer<'_, 'buffer>) -> Self::Written<'buffer>;
 }
 
-/// Fields that are the same on both sides.
+/// Implements [`Field`] for types that are the same in the IR and on the wire.
 macro_rules! same {
     ($($ty:ty),*) => {$(
         impl Field for $ty {
@@ -103,7 +104,7 @@ macro_rules! same {
 
 same!(bool, i32, i64, Option<bool>, Option<f32>, Option<i32>, Option<i64>);
 
-/// Lists of numbers; an absent list is empty.
+/// Implements [`Field`] for lists of numbers; an absent list reads as an empty one.
 macro_rules! list {
     ($($ty:ty),*) => {$(
         impl Field for Vec<$ty> {
@@ -192,10 +193,10 @@ impl Field for PointwiseMode {
 pub(crate) trait WireEnum: Copy {
     type Wire: Copy;
 
-    /// The IR's member, if the schema's is one that the IR has.
+    /// Returns the IR's member for the schema's, if the IR has it.
     fn from_wire(wire: Self::Wire) -> Option<Self>;
     fn to_wire(self) -> Self::Wire;
-    /// The number on the wire; 0 says "not set" where the IR has no member for it.
+    /// Returns the number on the wire. 0 means "not set" if the IR has no member for it.
     fn number(wire: Self::Wire) -> i64;
 }
 

@@ -1,4 +1,4 @@
-//! Values of knobs, which engine details and engine configs share.
+//! Knob values, which engine details and engine configs share.
 
 use crate::generated::engine_generated as wire;
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
@@ -14,8 +14,8 @@ pub enum KnobValue {
     Text(String),
 }
 
-/// Reads the union of values from any of the tables that have it. Gives `Err` with the union's type
-/// if it is unset or unknown.
+/// Reads the union of values from any of the tables that have it. Evaluates to `Err` with the
+/// number of the union's type if it is unset or unknown.
 macro_rules! read {
     ($table:expr, $kind:ident, $integer:ident, $float:ident, $text:ident) => {{
         let table = $table;

@@ -1,15 +1,15 @@
 //! hipDNN's wire format: FlatBuffers in, [`rotini_graph::Graph`] out, and back.
 //!
-//! [`decode()`] is the only way in for graphs that a host passes. The verifier proves that the
-//! bytes are a graph at all, each table is translated into the IR, and
-//! [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so whoever holds the result
-//! need not doubt it. [`encode()`] is the way back, for tests and tools. [`engine_config`] is what
-//! a host asks of an engine, [`engine_details`] is what an engine says about itself, and
-//! [`candidate_page`] and [`prediction`] what it says about its configurations.
+//! [`decode()`] is the only entry for graphs that a host passes. The verifier proves that the bytes
+//! are a graph at all, each table is translated into the IR, and
+//! [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so code that holds a decoded
+//! graph can rely on it. [`encode()`] is the reverse, for tests and tools. [`engine_config`] is a
+//! host's request to an engine, [`engine_details`] an engine's description of itself, and
+//! [`candidate_page`] and [`prediction`] describe its configurations.
 //!
-//! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and
-//! defaults. The code generated from it stays private. Bytes from outside cost little, whatever
-//! they are: see [`MAX_APPARENT_SIZE`].
+//! The schema in `schema/` was written for rotini from the facts of the wire: field ids, types and
+//! defaults. The code generated from it stays private. The cost of reading untrusted bytes is
+//! bounded: see [`MAX_APPARENT_SIZE`].
 //!
 //! ```
 //! use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
@@ -43,15 +43,15 @@ pub use encode::encode;
 pub use error::DecodeError;
 pub use knob::KnobValue;
 
-/// The most bytes that a buffer may amount to when everything that it refers to is counted each
-/// time it is referred to: a small buffer whose tables share their vectors could otherwise cost
-/// without bound. Real graphs have kilobytes.
+/// Maximum size of a buffer in bytes, where shared data is counted once per reference: without this
+/// limit, a small buffer whose tables share their vectors could cost any amount of memory. Real
+/// graphs have kilobytes.
 pub const MAX_APPARENT_SIZE: usize = 16 << 20;
 
-/// How deep tables nest: graph, node, attributes. Engine details: details, knob, constraint.
+/// Maximum nesting depth of tables: graph, node, attributes; or engine config, setting, value.
 const MAX_DEPTH: usize = 3;
 
-/// The verifier's limits for buffers of at most `max_tables` tables.
+/// Returns the verifier's limits for buffers of at most `max_tables` tables.
 const fn verifier_options(max_tables: usize) -> flatbuffers::VerifierOptions {
     flatbuffers::VerifierOptions {
         max_depth: MAX_DEPTH,
@@ -59,8 +59,8 @@ const fn verifier_options(max_tables: usize) -> flatbuffers::VerifierOptions {
     }
 }
 
-/// The same for what an engine answers, whose tables nest deeper: details, page, candidate, knob,
-/// value.
+/// Returns the verifier's limits for an engine's answers, whose tables nest deeper: details, page,
+/// candidate, knob setting, value.
 const fn answer_options(max_tables: usize) -> flatbuffers::VerifierOptions {
     flatbuffers::VerifierOptions {
         max_depth: 5,

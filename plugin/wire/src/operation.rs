@@ -1,7 +1,7 @@
-//! The operations: which table each is on the wire, and which of its fields is which of the IR's.
+//! The operations' tables on the wire, and the wire field of each field of the IR.
 //!
-//! One list serves both directions. It is checked against samples that hipDNN itself serialized and
-//! against the ids of the fields on the wire, which the tests state once more.
+//! One list serves both directions. It is checked against samples that hipDNN itself serialized,
+//! and against the wire's field ids, which the tests state independently.
 
 use crate::error::DecodeError;
 use crate::field::{Field, Place, Writer};
@@ -14,14 +14,13 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes `read` and `write` from lines of
-/// `IR type = wire table, its arguments, its accessor { IR field: wire field }`. A `+ geometry`
-/// adds the fields that the convolutions share.
+/// Generates `read` and `write` from lines of `IR type = wire table, its arguments, its accessor {
+/// IR field: wire field }`. `+ geometry` adds the fields that the convolutions share.
 macro_rules! operations {
     ($($op:ident = $table:ident, $args:ident, $accessor:ident {
         $($field:ident: $wire_field:ident),* $(,)?
     } $(+ $geometry:ident)?)*) => {
-        /// The operation of a node.
+        /// Reads the operation of a node.
         pub(crate) fn read(node: &wire::Node<'_>, place: &Place<'_>) -> Result<Op, DecodeError> {
             match node.attributes_type() {
                 $(wire::NodeAttributes::$table => {

@@ -1,4 +1,4 @@
-//! Predictions: how fast an engine, or one of its configurations, is going to be.
+//! Predictions of the speed of an engine or of one of its configurations.
 
 use crate::answer_options;
 use crate::engine_config::{self, EngineConfig, EngineConfigError};
@@ -6,10 +6,11 @@ use crate::generated::engine_generated as wire;
 use flatbuffers::{FlatBufferBuilder, InvalidFlatbuffer};
 use thiserror::Error;
 
-/// The prediction, the config, and a table and a value for each of its knobs.
+/// Maximum number of tables: the prediction, the config, and a setting and a value for each of at
+/// most 1024 knobs.
 const MAX_TABLES: usize = 2 + 2 * 1024;
 
-/// What a prediction is about.
+/// The subject of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An ordinary execution by the engine.
@@ -18,41 +19,41 @@ pub enum Kind {
     Configuration,
 }
 
-/// Whether there is one.
+/// The availability of a prediction's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// There is none.
+    /// No prediction exists.
     Unavailable,
-    /// There is one.
+    /// A prediction exists.
     Available,
-    /// What there is cannot be believed.
+    /// A prediction exists but is not credible.
     Invalid,
 }
 
-/// A prediction.
+/// A prediction of speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The engine.
     pub engine_id: i64,
-    /// What it is about.
+    /// The subject.
     pub kind: Kind,
-    /// Whether there is one.
+    /// The availability of the value.
     pub status: Status,
-    /// In the units of the metric, if there is one.
+    /// The predicted value in the units of the metric, if `status` is `Available`.
     pub value: f64,
-    /// The metric that was asked for.
+    /// The requested metric.
     pub metric: String,
-    /// Why there is none.
+    /// The reason why no value is available.
     pub reason: String,
-    /// The configuration that it is about, complete.
+    /// The complete configuration that the prediction is for.
     pub config: Option<EngineConfig>,
-    /// Where the value comes from, as a JSON object.
+    /// The origin of the value, as a JSON object.
     pub binding: String,
-    /// What is known of graph and device, as a JSON object.
+    /// Features of the graph and the device, as a JSON object.
     pub features: String,
 }
 
-/// Why bytes did not become a prediction.
+/// The reason why bytes could not be decoded to a prediction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PredictionError {
@@ -67,7 +68,7 @@ pub enum PredictionError {
         /// The number on the wire.
         number: u8,
     },
-    /// Its configuration cannot be read.
+    /// The prediction's configuration cannot be read.
     #[error("its configuration cannot be read")]
     Config(#[from] EngineConfigError),
 }
@@ -106,7 +107,7 @@ pub fn encode(prediction: &Prediction) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// When the bytes are no prediction; see [`PredictionError`].
+/// When the bytes are not a prediction; see [`PredictionError`].
 pub fn decode(bytes: &[u8]) -> Result<Prediction, PredictionError> {
     let root = flatbuffers::root_with_opts::<wire::EnginePrediction<'_>>(&answer_options(MAX_TABLES), bytes)
         .map_err(PredictionError::NotAPrediction)?;

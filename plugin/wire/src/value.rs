@@ -1,7 +1,7 @@
 //! Values that tensors hold in the graph.
 //!
-//! On the wire they are a union of structs. flatc cannot express that for Rust, so this module
-//! follows the offset itself, with every step checked.
+//! On the wire, values are a union of structs. flatc cannot generate that for Rust, so this module
+//! follows the offset itself and checks every step.
 
 use crate::error::DecodeError;
 use crate::generated::graph_generated::{TensorAttributes, TensorValueType};
@@ -9,10 +9,10 @@ use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, VOffsetT, WIPOffset};
 use half::{bf16, f16};
 use rotini_graph::{DataType, Scalar};
 
-/// The slot of the union's value, which follows that of its type.
+/// The slot of the union's value, which follows the slot of its type.
 pub(crate) const VT_VALUE: VOffsetT = TensorAttributes::VT_VALUE_TYPE + 2;
 
-/// The value that `tensor` of type `dtype` holds, if any, rounded to that type.
+/// Returns the value that `tensor` of type `dtype` holds, if any, rounded to that type.
 pub(crate) fn read(
     tensor: &TensorAttributes<'_>,
     dtype: DataType,
@@ -55,13 +55,13 @@ pub(crate) fn read(
         }
     };
     Ok(Some(match dtype {
-        // As in a buffer: what is not 0 is true, NaN too.
+        // As in a buffer: every value but 0 is true, including NaN.
         DataType::Bool => Scalar::Integer((scalar.to_f64() != 0.0).into()),
         _ => scalar,
     }))
 }
 
-/// The bytes of the union's value; `None` if there is none or it lies outside of the buffer.
+/// Returns the bytes of the union's value; `None` if it is absent or lies outside the buffer.
 fn payload<const N: usize>(tensor: &TensorAttributes<'_>) -> Option<[u8; N]> {
     let table = tensor._tab;
     let slot = match table.vtable().get(VT_VALUE) {
@@ -112,10 +112,10 @@ pub(crate) fn write(
     }
 }
 
-/// Rounds to the nearest value of `dtype`, all NaNs to one. `None` for the types that no float form
-/// on the wire is meant for.
+/// Rounds to the nearest value of `dtype`, and every NaN to one pattern. Returns `None` for types
+/// whose values the wire does not store as floats of 16 bits or more.
 ///
-/// Integer types keep the value: that a fraction does not fit them is found by validation.
+/// For integer types the value is unchanged; validation reports a fraction that does not fit.
 fn round(value: f64, dtype: DataType) -> Option<f64> {
     let rounded = match dtype {
         DataType::F16 => f16::from_f64(value).to_f64(),
@@ -136,14 +136,15 @@ fn round(value: f64, dtype: DataType) -> Option<f64> {
     Some(one_nan(rounded))
 }
 
-/// The value of an 8-bit float; `None` if `dtype` is none, or has no sign and fraction.
+/// Returns the value of an 8-bit float; `None` if `dtype` is not an 8-bit float with sign and
+/// fraction.
 fn float8(bits: u8, dtype: DataType) -> Option<f64> {
     let value = match dtype {
-        // The upper byte of a binary16.
+        // The code is the upper byte of a binary16.
         DataType::F8E5M2 => f16::from_bits(u16::from(bits) << 8).to_f64(),
         DataType::F8E4M3 if bits & 0x7F == 0x7F => f64::NAN,
         DataType::F8E4M3 => number(bits, 3, 7),
-        // Where others have the negative zero, these have their NaN.
+        // The code that is the negative zero in other formats is NaN in these.
         DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz if bits == 0x80 => f64::NAN,
         DataType::F8E4M3Fnuz => number(bits, 3, 8),
         DataType::F8E5M2Fnuz => number(bits, 2, 16),
@@ -163,7 +164,8 @@ fn number(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
     }
 }
 
-/// One graph must decode to one value, but the bits of a NaN may change in conversions.
+/// Returns the value with every NaN replaced by one pattern: the same bytes must always decode to
+/// the same graph, but conversions may change the bits of a NaN.
 fn one_nan(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value }
 }
@@ -172,7 +174,7 @@ fn one_nan(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Values of the OCP specification of 8-bit floats, table 1.
+    /// The values of table 1 of the OCP specification of 8-bit floats.
     #[test]
     #[expect(clippy::unusual_byte_groupings, reason = "sign, exponent, fraction")]
     fn float8_values_are_those_of_the_specification() {
@@ -192,7 +194,7 @@ mod tests {
         assert!(e5m2(0b0_11111_01).is_nan());
     }
 
-    /// Values of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN.
+    /// The values of hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp`.
     #[test]
     #[expect(clippy::unusual_byte_groupings, reason = "sign, exponent, fraction")]
     fn float8_values_of_fnuz() {

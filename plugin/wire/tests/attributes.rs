@@ -1,4 +1,5 @@
-//! Every attribute of every operation is part of a graph's identity, and survives the wire.
+//! Checks that every attribute of every operation is part of a graph's identity and survives the
+//! wire.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
@@ -8,7 +9,8 @@ use rotini_graph::{Graph, Op};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Members of the enums that are not modes of pointwise operations, which are all tried.
+/// Members of all enums except the modes of pointwise operations; each is tried for every enum
+/// field.
 const MEMBERS: &str = "Convolution CrossCorrelation Inference Training Add Mul Min Max Amax Avg Norm1 Norm2 MulNoZeros Maxpool \
                        AvgpoolExcludePadding AvgpoolIncludePadding NotSet NegInf Zero TopLeft BottomRight Auto Composite \
                        Unified None Gather Scatter F32 F16 F64";
@@ -17,7 +19,7 @@ fn key(graph: &Graph) -> Vec<u8> {
     graph.normalise().0.canonical_bytes().unwrap()
 }
 
-/// Values near `value` of which at least one is another value of the same field.
+/// Returns values near `value`, of which at least one is a different value of the same field.
 fn others(value: &Value) -> Vec<Value> {
     match value {
         Value::Bool(flag) => vec![json!(!flag)],
@@ -43,8 +45,8 @@ fn others(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Changes `field` in every way and counts those that its type takes. Each must change the key and
-/// come through the wire.
+/// Changes the field at `path` in every way and returns the number of changes that its type
+/// accepts. Each must change the key and survive the wire.
 fn change(graph: &Graph, op: &Value, path: &str) -> usize {
     let mut changes = 0;
     for other in others(op.pointer(path).unwrap()) {
@@ -58,8 +60,8 @@ fn change(graph: &Graph, op: &Value, path: &str) -> usize {
         assert_ne!(key(graph), key(&graph_2), "{path} = {other}");
         let encoded = rotini_wire::encode(&graph_2);
         assert_ne!(encoded, rotini_wire::encode(graph), "{path} = {other}");
-        // Not what validation refuses, like a convolution whose output would be larger: of that,
-        // the bytes are all there is to see.
+        // A graph that validation refuses, such as a convolution whose output would be larger,
+        // cannot be decoded; for it, only the bytes are compared.
         if graph_2.validate().is_ok() {
             assert_eq!(rotini_wire::decode(&encoded).as_ref(), Ok(&graph_2), "{path} = {other}");
         }
@@ -72,7 +74,7 @@ fn change(graph: &Graph, op: &Value, path: &str) -> usize {
 fn each_counts() {
     let mut attributes = BTreeSet::new();
     for kind in 0..common::OPERATIONS {
-        // Enough seeds that every mode of pointwise operations comes up.
+        // Enough seeds for every mode of pointwise operations to occur.
         for seed in 0..200 {
             let graph = common::graph(seed, &[kind], true);
             let mut tensors = BTreeSet::new();
@@ -86,8 +88,8 @@ fn each_counts() {
             let op = serde_json::to_value(&graph.nodes[0].op).unwrap();
             let (name, fields) = op.as_object().unwrap().iter().next().unwrap();
             for (field, value) in fields.as_object().unwrap() {
-                // Those that mean nothing to this pointwise mode are absent, and validation refuses
-                // them if set.
+                // Parameters without a meaning for this pointwise mode are absent, and validation
+                // refuses them if set.
                 if tensors.contains(field.as_str()) || value.is_null() {
                     continue;
                 }
@@ -105,7 +107,7 @@ fn each_counts() {
             }
         }
     }
-    // As many as the operations have, each pointwise parameter included: fewer means that some went
-    // unseen.
+    // The number of attributes of all operations, including each pointwise parameter: fewer means
+    // that some were not tried.
     assert_eq!(attributes.len(), 73, "{attributes:#?}");
 }

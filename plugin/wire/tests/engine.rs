@@ -1,4 +1,4 @@
-//! Engine configs and details: what a host writes is read, and the other way round.
+//! Round trips of engine configs, details and predictions through bytes.
 
 #![allow(
     clippy::unwrap_used,
@@ -134,7 +134,8 @@ proptest! {
     }
 }
 
-/// A table at `at`, by its vtable, as FlatBuffers' format lays it.
+/// Returns the position of field `id` of the table at `at`, found through the table's vtable as
+/// FlatBuffers' format defines it; `None` if the field is absent.
 fn field(bytes: &[u8], at: usize, id: usize) -> Option<usize> {
     let vtable = at - usize::try_from(i32::from_le_bytes(bytes[at..][..4].try_into().unwrap())).unwrap();
     let word = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
@@ -148,7 +149,7 @@ fn follow(bytes: &[u8], at: usize) -> usize {
     at + u32::from_le_bytes(bytes[at..][..4].try_into().unwrap()) as usize
 }
 
-/// The ids and numbers that hipDNN gives to the fields, stated apart from the schema.
+/// Checks hipDNN's field ids and numbers of engine details, stated independently of the schema.
 #[test]
 fn details_lie_where_hosts_look() {
     let bytes = engine_details::encode(&EngineDetails {
@@ -193,7 +194,7 @@ fn details_lie_where_hosts_look() {
     assert_eq!(bytes[field(&bytes, knob, 6).unwrap()], 1);
 }
 
-/// A config as hosts write it when no knob is set: 24 bytes, a table with an id alone.
+/// A config as hosts write it if no knob is set: 24 bytes, a table with only an id.
 #[test]
 fn the_smallest_config() {
     let bytes = [
@@ -213,7 +214,7 @@ fn the_smallest_config() {
     }
 }
 
-/// The ids of the tables of engine API 1.5.0, stated apart from the schema.
+/// Checks the field ids of the tables of engine API 1.5.0, stated independently of the schema.
 #[test]
 fn candidates_and_predictions_lie_where_hosts_look() {
     let config = EngineConfig {

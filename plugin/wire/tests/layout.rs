@@ -1,9 +1,9 @@
-//! Every field is where hipDNN has it.
+//! Checks that every field is encoded where hipDNN expects it.
 //!
-//! The ids of fields are stated here once more, apart from the schema, and each value is found in
-//! the encoded bytes without the generated code: by following offsets as FlatBuffers' format lays
-//! them. So neither a field in the wrong place of the schema nor one mixed up in the translation
-//! goes unseen.
+//! The ids of fields are stated here independently of the schema, and each value is found in the
+//! encoded bytes without the generated code, by following offsets as FlatBuffers' format defines
+//! them. So the test catches both a wrong field id in the schema and fields mixed up in the
+//! translation.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,8 @@ mod common;
 use rotini_graph::{Graph, Node};
 use serde_json::Value;
 
-/// The operation's member of the union, and the IR's names of its fields in the order of their ids.
+/// Each operation's number in the union, its name, and the IR's names of its fields in the order of
+/// their ids.
 ///
 /// A name alone is a tensor. `:T` marks lists of tensors, `:l` and `:i` integers of 64 and 32 bits,
 /// `:L` and `:I` lists of them, `:f` a binary32, `:b` a flag, `:e` an enum, `:s` a text, `:B`
@@ -109,7 +110,7 @@ const LAYOUTS: [(u8, &str, &str); common::OPERATIONS] = [
     (23, "MoeGroupedMatmulBwd", "doutput token first_token_offset dweight"),
 ];
 
-/// The numbers of enum members, by operation (any where empty), field and the IR's name of the
+/// The numbers of enum members, by operation (empty for any), field and the IR's name of the
 /// member.
 const ENUMS: [(&str, &str, &str); 11] = [
     ("Conv", "mode", "Convolution=1 CrossCorrelation=2"),
@@ -161,7 +162,7 @@ fn enum_number(op: &str, field: &str, member: &str) -> u8 {
         .unwrap_or_else(|| panic!("{op}.{field} = {member}"))
 }
 
-/// A place in a buffer.
+/// A position in a buffer.
 #[derive(Clone, Copy)]
 struct At<'a> {
     buffer: &'a [u8],
@@ -184,12 +185,12 @@ impl<'a> At<'a> {
         }
     }
 
-    /// What an offset here points to.
+    /// Returns the position that the offset here points to.
     fn follow(self) -> Self {
         self.plus(u32::from_le_bytes(self.bytes()) as usize)
     }
 
-    /// The field with this id of the table here, if it is there.
+    /// Returns the field with this id of the table here, if it is present.
     fn field(self, id: usize) -> Option<Self> {
         let vtable = At {
             position: (self.position as i64 - i64::from(i32::from_le_bytes(self.bytes()))) as usize,
@@ -205,7 +206,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The elements of the vector that an offset here points to, of `size` bytes each.
+    /// Returns the elements, of `size` bytes each, of the vector that the offset here points to.
     fn elements(self, size: usize) -> impl Iterator<Item = At<'a>> {
         let vector = self.follow();
         let length = u32::from_le_bytes(vector.bytes()) as usize;
@@ -221,7 +222,7 @@ fn uid(graph: &Graph, id: &Value) -> i64 {
     graph.tensors[id.as_u64().unwrap() as usize].uid
 }
 
-/// What the wire has for a field, compared with the IR's value as serde tells it.
+/// Compares a field on the wire with the IR's value as serde represents it.
 fn check_field(graph: &Graph, op: &str, field: &str, kind: &str, expected: &Value, table: At<'_>, id: usize) {
     let what = format!("{op}.{field}, id {id}");
     let Some(at) = table.field(id) else {
@@ -310,7 +311,7 @@ fn check_node(graph: &Graph, node: &Node, table: At<'_>, layout: &(u8, &str, &st
 #[test]
 fn attributes() {
     for (kind, layout) in LAYOUTS.iter().enumerate() {
-        // Many seeds, so that every member of every enum and both states of every option come up.
+        // Many seeds, so that every member of every enum and both states of every option occur.
         for seed in 0..200 {
             let graph = common::graph(seed, &[kind], seed % 2 == 0);
             let bytes = rotini_wire::encode(&graph);

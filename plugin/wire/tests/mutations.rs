@@ -1,8 +1,8 @@
-//! No bytes whatever make decoding, normalising or keying a graph panic.
+//! Checks that no bytes make decoding, normalising or keying a graph panic.
 //!
-//! 100,000 graphs are damaged as a careless or hostile host could damage them, from fixed seeds; a
-//! failure prints the round, and the same round fails again. What still decodes must survive
-//! encoding, so that damage never yields a graph of unclear meaning.
+//! 100,000 graphs are damaged as a careless or hostile host could damage them, with fixed seeds; a
+//! failure prints its round, which reproduces it. Bytes that still decode must survive encoding, so
+//! that damage never yields an ambiguous graph.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use std::path::Path;
 
 const ROUNDS: u64 = 100_000;
 
-/// hipDNN's samples, and graphs that together have every operation with every field.
+/// Returns hipDNN's samples, and graphs that together have every operation with every field.
 fn originals() -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn");
     let mut paths: Vec<_> = std::fs::read_dir(directory)
@@ -37,13 +37,14 @@ fn originals() -> Vec<Vec<u8>> {
         .collect();
     paths.sort();
     let samples = paths.iter().map(|path| std::fs::read(path).unwrap());
-    // Several of each, because some fields exclude others, and with and without what is optional.
+    // Several graphs per operation, because some fields exclude others, and with and without
+    // optional fields.
     let seeds = (0..common::OPERATIONS).flat_map(|kind| (0..8).map(move |seed| (kind, seed)));
     let generated = seeds.map(|(kind, seed)| encode(&common::graph(seed, &[kind, 1], seed % 2 == 0)));
     samples.chain(generated).collect()
 }
 
-/// Everything that happens to a graph before lowering. Tells how far it came.
+/// Runs every step that a graph passes before lowering, and returns how far it came.
 fn run(bytes: &[u8]) -> &'static str {
     match decode(bytes) {
         Err(DecodeError::NotAGraph(_)) => "not a graph",
@@ -55,7 +56,8 @@ fn run(bytes: &[u8]) -> &'static str {
             let encoded = encode(&graph);
             let again = decode(&encoded).unwrap();
             assert_eq!(again.normalise().0.canonical_bytes().unwrap(), key);
-            // Not the graphs: a NaN among the parameters differs from itself.
+            // The bytes are compared instead of the graphs, because a NaN parameter differs from
+            // itself.
             assert_eq!(encode(&again), encoded);
             "decoded"
         }
@@ -78,7 +80,8 @@ fn damaged_graphs_do_not_panic() {
         }
     }
     println!("seeds 0 to {ROUNDS}: {outcomes:?}");
-    // Damage of each depth was done: a test that only meets the verifier would show little.
+    // Every stage must have rejected some graphs: if only the verifier did, the test would show
+    // little.
     for outcome in ["not a graph", "not a valid graph", "other errors", "decoded"] {
         assert!(
             outcomes.get(outcome).is_some_and(|count| *count > ROUNDS / 200),

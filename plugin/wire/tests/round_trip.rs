@@ -1,4 +1,4 @@
-//! Encoding and decoding gives the graph back, for random graphs of every operation.
+//! Checks that encoding and decoding returns the same graph, for random graphs of every operation.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,14 +34,15 @@ fn the_generator_makes_every_operation() {
     assert_eq!(decode(&encode(&graph)), Ok(graph));
 }
 
-/// Without this, a field that the generator forgets would go untested in silence.
+/// Checks that the generator sets and omits every optional field; a field that it forgot would
+/// silently go untested.
 #[test]
 fn every_optional_field_is_there_and_is_not() {
     let mut optional = 0;
     for kind in 0..common::OPERATIONS {
         for full in [false, true] {
-            // Whether it was seen absent and present. Enough seeds that every mode of pointwise
-            // operations comes up.
+            // For each field, whether it was seen absent and present. There are enough seeds for
+            // every mode of pointwise operations to occur.
             let mut seen = BTreeMap::<String, [bool; 2]>::new();
             for seed in 0..1000 {
                 let graph = common::graph(seed, &[kind], full);
@@ -57,6 +58,7 @@ fn every_optional_field_is_there_and_is_not() {
             }
         }
     }
-    // As many as the operations' structs have: a field that is never absent is not tested either.
+    // The number of optional fields of the operations' structs: a field that is never absent is not
+    // fully tested.
     assert_eq!(optional, 76);
 }

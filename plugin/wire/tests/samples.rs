@@ -1,7 +1,7 @@
-//! Graphs that hipDNN's own schema serialized decode to what their description says.
+//! Checks that graphs serialized by hipDNN's own schema decode to their descriptions.
 //!
-//! This is the independent evidence for the schema in `schema/`: neither the bytes nor the
-//! descriptions come from this repository.
+//! This is independent evidence for the schema in `schema/`: neither the bytes nor the descriptions
+//! come from this repository.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn")
 }
 
-/// Every sample: its name, bytes and description.
+/// Returns the name, bytes and description of every sample.
 fn samples() -> Vec<(String, Vec<u8>, Value)> {
     let mut samples: Vec<_> = std::fs::read_dir(directory())
         .unwrap()
@@ -51,7 +51,7 @@ fn dtype_name(dtype: DataType) -> &'static str {
     }
 }
 
-/// A decoded tensor in the words of the descriptions, but for its role.
+/// Describes a decoded tensor in the descriptions' form, without its role.
 fn describe_tensor(tensor: &Tensor) -> Value {
     let mut description = json!({
         "uid": tensor.uid,
@@ -87,7 +87,7 @@ fn phase(phase: NormPhase) -> &'static str {
     }
 }
 
-/// The schema's name of an operation and its attributes, in the words of the descriptions.
+/// Returns the schema's name of an operation, and its attributes in the descriptions' form.
 fn describe_op(op: &Op) -> (&'static str, Value) {
     match op {
         Op::ConvFprop(op) => ("ConvolutionFwdAttributes", geometry(&op.geometry)),
@@ -150,7 +150,7 @@ fn describe_op(op: &Op) -> (&'static str, Value) {
     }
 }
 
-/// The uids of tensors by the schema's name of their field.
+/// Returns the uids of tensors by the schema's names of their fields.
 fn uids(graph: &Graph, visit: impl FnOnce(&mut dyn FnMut(&'static str, rotini_graph::TensorId))) -> Value {
     let mut uids = Map::new();
     visit(&mut |field, id| {
@@ -218,7 +218,7 @@ fn samples_decode_to_what_they_are() {
         let again = rotini_wire::decode(&rotini_wire::encode(&graph)).unwrap();
         assert_eq!(again, graph, "{name}: encoding and decoding changes it");
     }
-    // The samples cover these; fewer means that files are missing.
+    // The samples cover 10 operations; fewer means that files are missing.
     assert_eq!(operations.len(), 10, "{operations:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Every number of the wire was read somewhere public: `schema/sources.toml` says where, and the
-//! generated code has the same numbers.
+//! Checks that every number of the wire has a public source, which `schema/sources.toml` names, and
+//! that the generated code has the same numbers.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,13 +23,13 @@ use generated::{engine_generated, graph_generated};
 use rotini_graph::PointwiseMode;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The numbers of an enumeration, by the names of its members.
+/// The numbers of an enumeration, by its members' names.
 type Numbers = BTreeMap<String, i64>;
 
-/// What is known of an enumeration, as `sources.toml` has it.
+/// An enumeration as recorded in `sources.toml`.
 struct Source {
     numbers: Numbers,
-    /// Repositories with commits.
+    /// Sources, each as `repository@commit`.
     places: Vec<String>,
     path: String,
 }
@@ -62,7 +62,7 @@ fn sources() -> BTreeMap<String, Source> {
     table.into_iter().map(read).collect()
 }
 
-/// What the generated code has, by the names of the schema's text.
+/// Returns the enumerations of the generated code, by their names in the schema's text.
 fn generated() -> BTreeMap<&'static str, Numbers> {
     macro_rules! numbers {
         ($($module:ident: $($name:ident)*;)*) => {
@@ -82,8 +82,8 @@ fn generated() -> BTreeMap<&'static str, Numbers> {
     }
 }
 
-/// No enumeration of the schema's text is missing from what is compared, and the text says what the
-/// generated code has.
+/// Checks that every enumeration of the schema's text is compared, and that the text agrees with
+/// the generated code.
 #[test]
 fn the_schema_is_what_was_generated() {
     let text: BTreeMap<String, Numbers> = enumerations::schema()
@@ -105,13 +105,13 @@ fn the_schema_is_what_was_generated() {
 fn every_number_is_one_that_was_read() {
     let mut ours: BTreeMap<String, Numbers> = generated()
         .into_iter()
-        // The union is spelled out, see `schema/graph.fbs`.
+        // The union of structs has another name, see `schema/graph.fbs`.
         .map(|(name, numbers)| (name.replace("TensorValueType", "TensorValue"), numbers))
         .collect();
     let modes = PointwiseMode::ALL
         .iter()
         .map(|mode| (mode.name().to_owned(), i64::from(mode.wire_value())));
-    // 0 is what a node without a mode has.
+    // A node without a mode has 0.
     let unset = [("UNSET".to_owned(), 0)];
     ours.insert("PointwiseMode".to_owned(), modes.chain(unset).collect());
 
@@ -129,7 +129,7 @@ fn every_number_is_one_that_was_read() {
     }
 }
 
-/// What is not in the list is not known to the IR either.
+/// Checks that the IR knows no mode that the list lacks.
 #[test]
 fn no_other_pointwise_mode_is_known() {
     let known = &sources()["PointwiseMode"].numbers;

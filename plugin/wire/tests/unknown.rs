@@ -1,8 +1,8 @@
-//! A number that the schema does not know is what a newer hipDNN may mean: the graph is not
-//! supported, and neither damaged nor misread.
+//! Numbers that the schema does not know, which a newer hipDNN may send: such a graph counts as
+//! unsupported, neither as malformed nor as another graph.
 //!
-//! The fields are those of the schema's text, so that no enumeration is left out.
-//! `process::abi::unknown` shows what a host sees of it.
+//! The fields are taken from the schema's text, so that no enumeration is left out.
+//! `process::abi::unknown` shows what a host receives for such graphs.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use enumerations::{fields, places, schema};
 use rotini_wire::{DecodeError, KnobValue, decode, encode, engine_config};
 use std::collections::BTreeSet;
 
-/// How many graphs of each operation are tried.
+/// Number of graphs that are tried for each operation.
 const SEEDS: u64 = 24;
 
 #[test]
@@ -51,14 +51,14 @@ fn unknown_numbers_of_every_enumeration_are_not_supported() {
             tried.insert(place.field);
         }
     }
-    // `encode` leaves no type to the graph's defaults; `decode`'s own tests have graphs that do.
+    // `encode` leaves no type to the graph's defaults; graphs that do are in `decode`'s own tests.
     let defaults = ["compute", "intermediate", "io"].map(|which| format!("Graph.{which}_data_type"));
     let expected: BTreeSet<String> = fields(&schema, "Graph").into_iter().collect();
     assert_eq!(&expected - &tried, defaults.into(), "fields that were not tried");
 }
 
-/// A knob of a newer kind is for another engine: the config is read without it, and the plugin
-/// warns.
+/// A knob of an unknown kind is meant for another engine: the config is read without it, and the
+/// plugin warns.
 #[test]
 fn unknown_kinds_of_knobs_are_told_apart() {
     let schema = schema();

@@ -1,5 +1,5 @@
-//! `scripts/upstream`: what it finds in schemas and headers that were written for this test, and
-//! its exit codes.
+//! `scripts/upstream`: its findings in schemas and headers written for this test, and its exit
+//! codes.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The exit code and the lines that are written.
+/// Runs the tool and returns the exit code and the lines of output.
 fn run(arguments: &[&str]) -> (u8, Vec<String>) {
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let mut out = Vec::new();
@@ -28,7 +28,7 @@ fn run(arguments: &[&str]) -> (u8, Vec<String>) {
     (code, text.lines().map(str::to_owned).collect())
 }
 
-/// The same for a fixture.
+/// Runs the tool on a fixture.
 fn compare(fixture: &str, options: &[&str]) -> (u8, Vec<String>) {
     let path = root().join("plugin/wire/tests/fixtures/upstream").join(fixture);
     let mut arguments = vec![path.to_str().unwrap()];
@@ -36,7 +36,7 @@ fn compare(fixture: &str, options: &[&str]) -> (u8, Vec<String>) {
     run(&arguments)
 }
 
-/// What lines say after a status.
+/// Returns the texts of the lines with a status.
 fn with<'a>(lines: &'a [String], status: &str) -> Vec<&'a str> {
     let found = lines.iter().filter_map(|line| line.strip_prefix(status));
     found.map(str::trim_start).collect()
@@ -161,7 +161,7 @@ fn what_cannot_be_compared_is_an_error() {
     }
 }
 
-/// What rotini's own sources are read as: nothing is overlooked there.
+/// Checks that rotini's own sources are read completely.
 #[test]
 fn our_side_is_whole() {
     let ours = tool::ours::read(&root()).unwrap();

@@ -1,7 +1,7 @@
-//! Graphs as frameworks send them, from a few numbers: convolutions with an epilogue and their
-//! gradients, products, normalizations, attention, pooling.
+//! Builders of graphs as frameworks send them, from a few numbers: convolutions with an epilogue
+//! and their gradients, products, normalizations, attention, pooling.
 //!
-//! Compute and intermediate types are f32, whatever the tensors hold.
+//! Compute and intermediate types are f32, whatever the type of the tensors in buffers.
 
 use rotini_graph::{
     BatchnormInference, ConvDgrad, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph, GraphBuilder, Layernorm, Matmul,
@@ -12,7 +12,7 @@ use rotini_graph::{
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
 
-/// Where the channels of activations and filters lie.
+/// The position of the channels in the layouts of activations and filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// NCHW and KCRS.
@@ -21,7 +21,7 @@ pub enum Layout {
     Last,
 }
 
-/// Which of the three convolutions of a layer.
+/// One of the three convolutions of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The layer's output.
@@ -35,31 +35,31 @@ pub enum Direction {
 /// A convolution over any number of spatial axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
-    /// Images.
+    /// Number of images.
     pub n: i64,
-    /// Input channels.
+    /// Number of input channels.
     pub c: i64,
-    /// Filters.
+    /// Number of filters.
     pub k: i64,
     /// Spatial extents of the input.
     pub input: Vec<i64>,
     /// Spatial extents of a filter.
     pub filter: Vec<i64>,
-    /// Zeros on each side.
+    /// Zero padding on each side of each axis.
     pub padding: Vec<i64>,
-    /// Distance between outputs.
+    /// Distance between windows along each axis, in input elements.
     pub stride: Vec<i64>,
-    /// Distance between taps.
+    /// Distance between taps along each axis, in input elements.
     pub dilation: Vec<i64>,
-    /// Groups of channels.
+    /// Number of groups of channels.
     pub groups: i64,
-    /// Where channels lie.
+    /// The layout of activations and filters.
     pub layout: Layout,
     /// The type of all tensors in buffers.
     pub dtype: DataType,
 }
 
-/// What follows a convolution or a product.
+/// The operations fused after a convolution or a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epilogue {
     /// Nothing.
@@ -68,12 +68,12 @@ pub enum Epilogue {
     Bias,
     /// A bias and an activation.
     Activation(PointwiseMode),
-    /// A bias, another tensor of the output's extents, an activation.
+    /// A bias, a residual tensor with the output's extents, and an activation.
     Residual(PointwiseMode),
 }
 
 impl Convolution {
-    /// A square convolution in two dimensions, without dilation and groups.
+    /// Returns a square convolution in two dimensions, without dilation and groups.
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "the numbers of a layer, in the field's order")]
     pub fn square(
@@ -101,7 +101,7 @@ impl Convolution {
         }
     }
 
-    /// The spatial extents of the output. `None` where the filter does not fit.
+    /// Returns the spatial extents of the output; `None` if the filter does not fit.
     #[must_use]
     pub fn output(&self) -> Option<Vec<i64>> {
         (0..self.input.len())
@@ -130,7 +130,8 @@ impl Convolution {
         }
     }
 
-    /// The graph. `None` where the numbers make no sense together.
+    /// Returns the graph of one direction; `None` if the extents are inconsistent. The gradients
+    /// have no epilogue.
     #[must_use]
     pub fn graph(&self, name: &str, direction: Direction, epilogue: Epilogue) -> Option<Graph> {
         let mut b = GraphBuilder::new(name);
@@ -180,7 +181,7 @@ impl Convolution {
 }
 
 impl Epilogue {
-    /// Adds what follows `sum`; `buffer` makes what has the output's extents.
+    /// Appends the epilogue to `sum`. `buffer` creates tensors with the output's extents.
     fn add(
         self,
         b: &mut GraphBuilder,
@@ -211,8 +212,8 @@ impl Epilogue {
     }
 }
 
-/// A product of matrices: `rows` × `depth` by `depth` × `columns`, `batch` of them if there are
-/// several. `transposed`: the second is stored columns first, as frameworks keep weights.
+/// Returns the graph of `batch` products of matrices, `rows` × `depth` by `depth` × `columns`. If
+/// `transposed`, the second matrix is stored as `[columns, depth]`, as frameworks store weights.
 #[must_use]
 pub fn product(
     name: &str,
@@ -247,7 +248,7 @@ fn epsilon(b: &mut GraphBuilder, rank: usize) -> TensorId {
     b.constant("epsilon", F32, &vec![1; rank], Scalar::float(EPSILON))
 }
 
-/// Layernorm over the last axis, after the sum of two tensors if there is a residual.
+/// Returns the graph of a layernorm over the last axis; with `residual`, of the sum of two tensors.
 #[must_use]
 pub fn layernorm(name: &str, [rows, columns]: [i64; 2], residual: bool, dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
@@ -277,7 +278,7 @@ pub fn layernorm(name: &str, [rows, columns]: [i64; 2], residual: bool, dtype: D
     b.build()
 }
 
-/// RMSNorm over the last axis.
+/// Returns the graph of an RMSNorm over the last axis.
 #[must_use]
 pub fn rms_norm(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
@@ -298,7 +299,8 @@ pub fn rms_norm(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph
     b.build()
 }
 
-/// Softmax over the last axis, as frameworks without the operation write it.
+/// Returns the graph of a softmax over the last axis, composed of reductions and pointwise
+/// operations as frameworks without a softmax operation write it.
 #[must_use]
 pub fn softmax(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
@@ -310,19 +312,19 @@ pub fn softmax(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph 
     b.build()
 }
 
-/// The parts of a softmax.
+/// The intermediate tensors of a softmax.
 pub(crate) struct Powers {
-    /// The input less the largest of its row.
+    /// The input minus the maximum of its row.
     pub moved: TensorId,
-    /// Its powers of e.
+    /// The exponentials of `moved`.
     pub powers: TensorId,
-    /// Their sum over the row.
+    /// The sums of the exponentials over each row.
     pub sum: TensorId,
 }
 
 impl Powers {
     /// Appends the exponentials and the sums of a softmax of `x`, which has the extents `dims`.
-    /// `row`: the extents of the sums, which are 1 along the reduced axes.
+    /// `row` holds the extents of the sums, which are 1 along the reduced axes.
     pub(crate) fn of(b: &mut GraphBuilder, x: TensorId, dims: &[i64], row: &[i64]) -> Self {
         let largest = b.virtual_tensor("max", F32, row);
         reduce(b, x, largest, ReductionMode::Max);
@@ -336,7 +338,7 @@ impl Powers {
     }
 }
 
-/// A reduction of the axes that are 1 in the output.
+/// Appends a reduction over the axes that have extent 1 in the output.
 pub(crate) fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mode: ReductionMode) {
     let op = Reduction {
         input,
@@ -347,7 +349,7 @@ pub(crate) fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mo
     b.node("reduction", F32, op);
 }
 
-/// A reduction of the last axis.
+/// Returns the graph of a reduction over the last axis.
 #[must_use]
 pub fn reduction(name: &str, [rows, columns]: [i64; 2], mode: ReductionMode, dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
@@ -357,7 +359,7 @@ pub fn reduction(name: &str, [rows, columns]: [i64; 2], mode: ReductionMode, dty
     b.build()
 }
 
-/// Batchnorm with known statistics, then an activation.
+/// Returns the graph of a batchnorm with given statistics, followed by a ReLU.
 #[must_use]
 pub fn batchnorm_inference(name: &str, [n, c, h, w]: [i64; 4], layout: Layout, dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
@@ -384,7 +386,8 @@ pub fn batchnorm_inference(name: &str, [n, c, h, w]: [i64; 4], layout: Layout, d
     b.build()
 }
 
-/// Attention: `[batch, heads, rows, depth]` over `keys` keys of `groups` heads.
+/// Returns the graph of an attention of queries with extents `[batch, heads, rows, depth]` to
+/// `keys` keys in `groups` key heads.
 #[must_use]
 pub fn attention(
     name: &str,
@@ -406,7 +409,7 @@ pub fn attention(
     b.build()
 }
 
-/// Pooling with square windows.
+/// Returns the graph of a pooling with square windows; `None` if the window does not fit.
 #[must_use]
 pub fn pooling(
     name: &str,
@@ -443,7 +446,7 @@ pub fn pooling(
     Some(b.build())
 }
 
-/// `silu(gate) · up`, the activation of Llama's MLP.
+/// Returns the graph of `silu(gate) · up`, the activation of Llama's MLP.
 #[must_use]
 pub fn gated(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);

@@ -1,12 +1,12 @@
 //! hipDNN's JSON form of graphs, which its tools read and write.
 //!
-//! The graph is an object with `tensors` and `nodes`. A node has its operation's table as `type`,
-//! and the fields of that table by the schema's names, partly or all in the objects `inputs`,
-//! `outputs`, and `parameters` or `attributes`: versions of hipDNN differ in that, so fields are
-//! taken from wherever they are. Enums are names in either case, or numbers. What is absent or null
-//! has the schema's default.
+//! The graph is an object with `tensors` and `nodes`. A node's `type` is the name of its
+//! operation's table. The fields of that table have the schema's names and are in the node itself
+//! or in its objects `inputs`, `outputs`, `parameters` and `attributes`: versions of hipDNN differ
+//! in that, so fields are accepted in any of these. Enums are names, in upper or lower case, or
+//! numbers. A field that is absent or null has the schema's default.
 //!
-//! | Module | What it has |
+//! | Module | Contents |
 //! |---|---|
 //! | `fields` | an object's fields: each is taken once, and none may be left |
 //! | `names` | the names and numbers of the enums |
@@ -22,12 +22,12 @@ use rotini_graph::{DataType, Graph, Node, Scalar, Tensor, TensorId, TensorKind};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// The graph of a text in hipDNN's JSON form.
+/// Reads a graph from a text in hipDNN's JSON form.
 ///
 /// # Errors
 ///
-/// [`WorkloadError::Json`]: text that is no JSON, a field that is missing, unknown or of the wrong
-/// kind, a graph that is not valid.
+/// [`WorkloadError::Json`] if the text is not JSON, a field is missing, unknown or of the wrong
+/// kind, or the graph is not valid.
 pub fn from_json(text: &str) -> Result<Workload, WorkloadError> {
     let value: Value = serde_json::from_str(text).map_err(|what| error("the text", what))?;
     match value {
@@ -36,19 +36,19 @@ pub fn from_json(text: &str) -> Result<Workload, WorkloadError> {
     }
 }
 
-/// Whether an object is meant to be a graph.
+/// Returns true if an object is meant to be a graph: it has the lists `tensors` and `nodes`.
 pub(crate) fn is_graph(object: &Map<String, Value>) -> bool {
     ["tensors", "nodes"]
         .iter()
         .all(|&key| object.get(key).is_some_and(Value::is_array))
 }
 
-/// The error for a graph that does not end.
+/// Returns the error for a graph whose text ends too early.
 pub(crate) fn unfinished() -> WorkloadError {
     error("the graph", "does not end")
 }
 
-/// The graph that an object says.
+/// Reads a graph from a JSON object.
 pub(crate) fn from_object(object: Map<String, Value>) -> Made<Workload> {
     let mut fields = Fields::new("the graph".to_owned(), object);
     let name: Option<String> = Field::read(&mut fields, "name")?;
@@ -65,7 +65,7 @@ pub(crate) fn from_object(object: Map<String, Value>) -> Made<Workload> {
         None => [1, 0, 0],
         Some(version) => api_version(version)?,
     };
-    // Which engine would run it and which graph it was say nothing about what is computed.
+    // The preferred engine and the graph's id do not affect the computation.
     fields.take("preferred_engine_id");
     fields.take("id");
     let mut tensors = Vec::new();
@@ -102,7 +102,7 @@ pub(crate) fn from_object(object: Map<String, Value>) -> Made<Workload> {
         min_api_version,
     };
     let bytes = rotini_wire::encode(&graph);
-    // Who holds a workload need not doubt its graph.
+    // Decoding validates the graph, so every workload holds a valid one.
     rotini_wire::decode(&bytes).map_err(|what| error("the graph", what))?;
     Ok(Workload {
         origin: format!("hipDNN's JSON, {name}"),
@@ -112,7 +112,7 @@ pub(crate) fn from_object(object: Map<String, Value>) -> Made<Workload> {
     })
 }
 
-/// The types of what names none.
+/// The graph's default types.
 struct Types {
     compute: Option<DataType>,
     io: Option<DataType>,
@@ -131,7 +131,7 @@ fn api_version(value: Value) -> Made<[u32; 3]> {
     Ok(numbers)
 }
 
-/// A tensor, before all uids are known.
+/// A tensor whose fields cannot be read yet, because other tensors' uids are not known.
 struct TensorFields {
     uid: i64,
     fields: Fields<'static>,
@@ -180,14 +180,14 @@ impl TensorFields {
     }
 }
 
-/// The value that a tensor holds.
+/// Reads the value that a tensor holds, if any.
 fn value(fields: &mut Fields<'_>) -> Made<Option<Scalar>> {
     let form: Option<String> = Field::read(fields, "value_type")?;
     let value = fields.take("value");
     let (form, value) = match (form, value) {
         (None, None) => return Ok(None),
         (Some(form), None) if form == "NONE" => return Ok(None),
-        // NaN and the infinities are null in JSON.
+        // JSON has no NaN and infinities; they are written as null.
         (Some(form), None) => return Err(fields.error(format!("has a value_type, {form}, and no value"))),
         (None, Some(_)) => return Err(fields.error("has a value and no value_type")),
         (Some(form), Some(value)) => (form, value),
@@ -199,7 +199,8 @@ fn value(fields: &mut Fields<'_>) -> Made<Option<Scalar>> {
             .filter(|&value| i32::try_from(value).is_ok())
             .map(Scalar::Integer),
         "Int64Value" => value.as_i64().map(Scalar::Integer),
-        // Older versions of hipDNN lack this name, and then write the first of their table.
+        // Older versions of hipDNN lack the name `BoolValue` and write the first name of their
+        // table, `NONE`, instead.
         "BoolValue" | "NONE" => value.as_bool().map(|value| Scalar::Integer(value.into())),
         _ => return Err(fields.error(format!("value_type {form} is not read"))),
     };

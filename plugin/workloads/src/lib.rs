@@ -1,8 +1,9 @@
-//! Graphs that people bring: command lines of MIOpenDriver, hipDNN's JSON, logs, and suites of
-//! known networks.
+//! Graphs from users: command lines of MIOpenDriver, hipDNN's JSON, logs, and suites of known
+//! networks.
 //!
-//! What flows through: a text goes in, [`Workload`]s come out. Nothing is guessed: an option that
-//! changes what is computed and that cannot be said as a graph is an error that names the option.
+//! Each entry point takes a text or a name and returns [`Workload`]s. Nothing is guessed: an option
+//! that affects the computation but cannot be expressed as a graph gives an error that names the
+//! option.
 
 pub mod blocks;
 mod json;
@@ -17,49 +18,49 @@ pub use miopen::from_miopen;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What keeps a text from becoming graphs.
+/// The reason why a text could not be converted to graphs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// A command line of MIOpen's that is no graph.
+    /// A command line of MIOpen that cannot be converted to a graph.
     #[error("{what} (in: {line})")]
     Line {
-        /// The line, or how it begins.
+        /// The line, or its beginning.
         line: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// A text in hipDNN's JSON form that is no graph.
+    /// A text in hipDNN's JSON form that is not a valid graph.
     #[error("hipDNN's JSON: {place}: {what}")]
     Json {
-        /// Which part of the text.
+        /// The part of the text that is wrong.
         place: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// A suite that is not known, or options that it cannot have.
+    /// An unknown suite, or options that the suite cannot have.
     #[error("suite {0}")]
     Suite(String),
 }
 
-/// One graph, and where it came from.
+/// A graph and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// A short name, one for each graph of a run: `conv_fwd_n32_c64_h56_k64_r3_nhwc_f16`.
+    /// A short name, unique among the graphs of a run: `conv_fwd_n32_c64_h56_k64_r3_nhwc_f16`.
     pub name: String,
-    /// What the user gave: the command line, the file, the suite's row.
+    /// The user's input: the command line, the file, or the suite's row.
     pub origin: String,
     /// The serialized graph.
     pub graph: Vec<u8>,
-    /// Times that others published for the same problem.
+    /// Published execution times of the same problem.
     pub published: Vec<Published>,
 }
 
-/// A time that others published.
+/// A published execution time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Who measured what: `MIOpen's database, MI300X, ConvAsmImplicitGemmGTCDynamicFwdXdlopsNHWC`.
+    /// The source: `MIOpen's database, MI300X, ConvAsmImplicitGemmGTCDynamicFwdXdlopsNHWC`.
     pub by: String,
-    /// Microseconds of one execution.
+    /// Time of one execution in microseconds.
     pub microseconds: f64,
 }

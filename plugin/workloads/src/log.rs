@@ -1,5 +1,5 @@
-//! Problems in the log of a program: command lines that MIOpen has logged
-//! (`MIOPEN_ENABLE_LOGGING_CMD=1`), and graphs in hipDNN's JSON form.
+//! Problems in a program's log: command lines that MIOpen logs with `MIOPEN_ENABLE_LOGGING_CMD=1`,
+//! and graphs in hipDNN's JSON form.
 
 mod objects;
 
@@ -9,32 +9,32 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-/// What was found in a log.
+/// The problems found in a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogContents {
-    /// Each problem once, in the order of their first lines.
+    /// The distinct problems, in the order of their first occurrences.
     pub problems: Vec<Problem>,
-    /// Lines that name the driver or begin a graph, and are none: the number of the line, and why.
-    /// The first hundred.
+    /// Lines that name the driver or begin a graph but cannot be read: the line's number, and the
+    /// error. At most a hundred.
     pub not_understood: Vec<(usize, WorkloadError)>,
 }
 
-/// A problem of a log.
+/// A problem in a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The graph.
     pub workload: Workload,
-    /// How many lines say it.
+    /// Number of command lines or JSON objects that describe the problem.
     pub occurrences: usize,
 }
 
 /// Reads a log.
 ///
-/// Graphs that differ in names and uids alone are one problem.
+/// Graphs that differ only in names and uids are one problem.
 ///
 /// # Errors
 ///
-/// Those of the reader. Lines that are not UTF-8 are read as far as they are.
+/// Errors of the reader. Invalid UTF-8 in a line is replaced and is no error.
 pub fn from_log(mut text: impl BufRead) -> io::Result<LogContents> {
     let mut found = Found::default();
     let mut objects = Objects::default();
@@ -52,7 +52,7 @@ pub fn from_log(mut text: impl BufRead) -> io::Result<LogContents> {
             }
         }
         for (begin, object) in objects.read(number, &line) {
-            // Other programs log objects too.
+            // Other programs log JSON objects too, so an object that is not a graph is no error.
             if let Ok(Value::Object(object)) = serde_json::from_str(&object)
                 && json::is_graph(&object)
             {
@@ -73,7 +73,7 @@ pub fn from_log(mut text: impl BufRead) -> io::Result<LogContents> {
 #[derive(Default)]
 struct Found {
     contents: LogContents,
-    /// Where a problem is, by what is computed.
+    /// The index of each problem, by the canonical bytes of its graph.
     places: HashMap<Vec<u8>, usize>,
 }
 
@@ -95,7 +95,7 @@ impl Found {
     }
 
     fn fail(&mut self, line: usize, error: WorkloadError) {
-        /// The maximum number of lines without a graph that are reported.
+        /// Maximum number of unreadable lines that are reported.
         const MOST: usize = 100;
         if self.contents.not_understood.len() < MOST {
             self.contents.not_understood.push((line, error));

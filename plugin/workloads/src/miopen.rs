@@ -1,10 +1,10 @@
-//! Command lines of MIOpenDriver, and those that `MIOPEN_ENABLE_LOGGING_CMD` logs.
+//! Command lines of MIOpenDriver, as typed and as logged with `MIOPEN_ENABLE_LOGGING_CMD`.
 //!
 //! For example, `MIOpenDriver convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1` is
-//! one convolution. Without `-F 1` it is three graphs: the output and both gradients. Options and
-//! defaults are those of `driver/` in ROCm/MIOpen.
+//! one convolution. Without `-F 1` it is three graphs: the forward convolution and both gradients.
+//! Options and defaults are those of `driver/` in ROCm/MIOpen.
 //!
-//! | Module | What it has |
+//! | Module | Contents |
 //! |---|---|
 //! | `options` | the options of each driver, and a line's values of them |
 //! | `common` | what several drivers have: tensors, layouts, directions, activations |
@@ -22,7 +22,7 @@ use crate::{Workload, WorkloadError};
 use options::{Made, Options, TABLES};
 use rotini_graph::{DataType, Graph};
 
-/// Drivers that compute what hipDNN has no operation for.
+/// Drivers of operations that hipDNN does not have.
 const WITHOUT_GRAPH: [&str; 22] = [
     "lrn",
     "rnn",
@@ -48,14 +48,15 @@ const WITHOUT_GRAPH: [&str; 22] = [
     "kthvalue",
 ];
 
-/// The graphs of a command line: several where it asks for a layer's output and its gradients.
+/// Returns the graphs of a command line: several if it requests a layer's output and its gradients.
 ///
-/// The line may begin with a log's prefix, with settings (`NAME=VALUE`) and with the program.
+/// The line may begin with a log's prefix, environment settings (`NAME=VALUE`) and the program's
+/// name.
 ///
 /// # Errors
 ///
-/// [`WorkloadError::Line`]: an option that is not known, a value that is none, or something that a
-/// graph cannot say.
+/// [`WorkloadError::Line`] if an option is unknown, a value cannot be parsed, or a graph cannot
+/// express what the line requests.
 pub fn from_miopen(line: &str) -> Result<Vec<Workload>, WorkloadError> {
     let fail = |what: String| WorkloadError::Line {
         line: line.chars().take(MOST_SHOWN).collect(),
@@ -77,16 +78,16 @@ pub fn from_miopen(line: &str) -> Result<Vec<Workload>, WorkloadError> {
         .collect())
 }
 
-/// What a message repeats of a line.
+/// Maximum number of characters of the line that a message repeats.
 const MOST_SHOWN: usize = 300;
 
-/// The driver's name and its arguments, without what stands before them. `None` if quotes do not
-/// match.
+/// Returns the driver's name and its arguments, without the words before them; `None` if quotes do
+/// not match.
 fn command(line: &str) -> Option<Vec<String>> {
-    /// How the program is called.
+    /// The program's name.
     const PROGRAM: &str = "MIOpenDriver";
-    // Behind the last mention of the program, if it is mentioned: before it are prefixes of logs,
-    // settings, directories.
+    // The command follows the last mention of the program, if there is one; before it are log
+    // prefixes, settings and directories.
     let rest = match line.rfind(PROGRAM) {
         Some(at) => line.get(at + PROGRAM.len()..)?.trim_start_matches(".exe"),
         None => line,
@@ -118,13 +119,14 @@ fn graphs(driver: &str, arguments: &[String]) -> Made<Vec<Graph>> {
         _ => others::reduction(&options, dtype),
     }?;
     for graph in &graphs {
-        // What MIOpen would refuse too: a filter that does not fit, groups that do not divide.
+        // Validation refuses what MIOpen refuses too: a filter that does not fit, groups that do
+        // not divide the channels.
         graph.clone().validate().map_err(|error| error.to_string())?;
     }
     Ok(graphs)
 }
 
-/// The driver without its type, and the type.
+/// Returns the driver's name without its type suffix, and the type.
 fn driver_type(driver: &str) -> (&str, DataType) {
     const TYPES: [(&str, DataType); 6] = [
         ("bfp16", DataType::Bf16),
@@ -134,7 +136,7 @@ fn driver_type(driver: &str) -> (&str, DataType) {
         ("fp8", DataType::F8E4M3Fnuz),
         ("fp64", DataType::F64),
     ];
-    // Batchnorm names the type of its parameters too, which is f32 anyway.
+    // Batchnorm's suffix also names the type of its parameters, which is f32 anyway.
     let driver = driver.strip_suffix("fp32").unwrap_or(driver);
     let found = TYPES
         .iter()

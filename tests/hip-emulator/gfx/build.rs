@@ -1,8 +1,8 @@
 //! Links LLVM 22's shared library, whose AMDGPU disassembler decodes the kernels. Only tests need
 //! it.
 //!
-//! It is looked for where the linker looks, and in `ROTINI_LLVM_22/lib`. Debian has it in the
-//! package `libllvm22`, which `scripts/setup --test` installs.
+//! The library is searched for in the linker's path and in `ROTINI_LLVM_22/lib`. In Debian it is in
+//! the package `libllvm22`, which `scripts/setup --test` installs.
 
 use std::{env, path::PathBuf};
 

@@ -1,8 +1,7 @@
 //! Wraps every exported function: counts calls, injects failures, writes the trace, stops
-//! unwinding, keeps the last error.
+//! unwinding, and keeps the last error.
 //!
-//! Counting must not disturb what it counts: a call costs one access to thread-local storage and
-//! one relaxed load.
+//! Counting must be cheap: one access to thread-local storage and one relaxed load per call.
 
 use crate::config;
 use crate::status::{self, Result};
@@ -18,8 +17,8 @@ use std::time::Instant;
 
 /// Exports functions of HIP's API.
 ///
-/// Each is compared with its prototype in HIP's header when the crate is compiled. The body returns
-/// [`Result`].
+/// Each signature is checked against its prototype in HIP's header at compile time. The body
+/// returns [`Result`].
 macro_rules! hip {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -90,7 +89,7 @@ impl Function {
     }
 }
 
-/// Calls by function. Only the thread that owns it writes.
+/// Call counts by function. Only the owning thread writes them.
 struct Counters([AtomicU64; COUNT]);
 
 impl Counters {
@@ -102,14 +101,14 @@ impl Counters {
 /// The state of a calling thread.
 pub(crate) struct Thread {
     counters: Arc<Counters>,
-    /// What this thread's counters were when it reset them.
+    /// This thread's counters at its last reset.
     baseline: RefCell<Vec<u64>>,
     last_error: Cell<hipError_t>,
     /// The current device's ordinal.
     pub(crate) device: Cell<usize>,
-    /// Devices below the current one on the stack of contexts.
+    /// Ordinals of the devices below the current one on the context stack.
     pub(crate) contexts: RefCell<Vec<usize>>,
-    /// How this thread's unsafe calls behave while something is captured.
+    /// Capture mode: how calls that may disturb a capture behave in this thread.
     pub(crate) capture_mode: Cell<sys::hipStreamCaptureMode>,
 }
 
@@ -142,9 +141,9 @@ impl Drop for Thread {
 /// The counters of all threads.
 struct Totals {
     live: Vec<Arc<Counters>>,
-    /// Sums over threads that have ended.
+    /// Sums over the threads that have ended.
     ended: Vec<u64>,
-    /// What the sums were when they were reset.
+    /// The sums at the last reset.
     baseline: Vec<u64>,
 }
 
@@ -170,7 +169,7 @@ fn totals() -> MutexGuard<'static, Totals> {
     TOTALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something beyond counting is to be done: not yet configured, a trace, failures to inject.
+/// Bits for work beyond counting: not yet configured, tracing, failures to inject.
 static SPECIAL: AtomicU8 = AtomicU8::new(UNCONFIGURED);
 const UNCONFIGURED: u8 = 1;
 const TRACED: u8 = 2;
@@ -195,13 +194,13 @@ fn special() -> MutexGuard<'static, Special> {
 pub(crate) struct Failure {
     function: usize,
     error: hipError_t,
-    /// Which call fails, counted from 1; every one without.
+    /// Number of the call that fails, counted from 1; `None`: every call.
     nth: Option<u64>,
     seen: u64,
 }
 
 impl Failure {
-    /// Reads `function=error[@n]`, several separated by commas.
+    /// Parses `function=error[@n]`, several separated by commas.
     pub(crate) fn parse(text: &str) -> Result<Vec<Failure>, String> {
         text.split(',')
             .map(str::trim)
@@ -226,7 +225,7 @@ impl Failure {
     }
 }
 
-/// Injects these failures from now on, and no others.
+/// Replaces the failures to inject.
 pub(crate) fn inject(failures: Vec<Failure>) {
     let mut special = special();
     if failures.is_empty() {
@@ -244,7 +243,7 @@ pub(crate) fn enter(
     body: impl FnOnce() -> Result,
     arguments: impl FnOnce() -> String,
 ) -> hipError_t {
-    // Fails in a thread that is about to end: such a call is not counted.
+    // The access fails in a thread that is about to end: such a call is not counted.
     let _ = THREAD.try_with(|thread| {
         if let Some(counter) = thread.counters.0.get(function as usize) {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -261,8 +260,8 @@ pub(crate) fn enter(
     match result {
         Ok(()) => sys::hipSuccess,
         Err(error) => {
-            // A query that finds something unfinished has not failed, and who takes the last error
-            // gets no new one.
+            // `hipErrorNotReady` is a query's answer, not a failure, and `hipGetLastError` must not
+            // set the error that it returns.
             if error != sys::hipErrorNotReady && function != Function::hipGetLastError {
                 let _ = THREAD.try_with(|thread| thread.last_error.set(error));
             }
@@ -298,13 +297,13 @@ fn extra(bits: u8, function: Function, arguments: impl FnOnce() -> String) -> Op
         let name = NAMES.get(function as usize).copied().unwrap_or_default();
         // SAFETY: has no preconditions.
         let thread = unsafe { libc::gettid() };
-        // A trace that cannot be written must not change what is traced.
+        // A failed write of the trace must not change the traced program's behaviour.
         let _ = writeln!(file, "{} {thread} {name}({})", start.elapsed().as_nanos(), arguments());
     }
     injected(&mut special.failures, function as usize)
 }
 
-/// The error that a call of a function gets: the first failure's that is for this call.
+/// Returns the error to inject into this call: that of the first matching failure.
 fn injected(failures: &mut [Failure], function: usize) -> Option<hipError_t> {
     let mut error = None;
     for failure in failures.iter_mut().filter(|failure| failure.function == function) {
@@ -316,22 +315,22 @@ fn injected(failures: &mut [Failure], function: usize) -> Option<hipError_t> {
     error
 }
 
-/// Arguments as the trace shows them.
+/// Formats arguments for the trace.
 pub(crate) fn arguments(pairs: &[(&str, &dyn Debug)]) -> String {
     let shown: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     shown.join(", ")
 }
 
-/// Reads and writes the calling thread's state.
+/// Accesses the calling thread's state.
 ///
 /// # Errors
 ///
-/// In a thread that is about to end, which has none any more.
+/// In a thread that is about to end, whose state is already dropped.
 pub(crate) fn thread<T>(body: impl FnOnce(&Thread) -> T) -> Result<T> {
     THREAD.try_with(body).map_err(|_| sys::hipErrorDeinitialized)
 }
 
-/// The calling thread's last error, which is forgotten if `take`.
+/// Returns the calling thread's last error, and clears it if `take`.
 pub(crate) fn last_error(take: bool) -> hipError_t {
     thread(|thread| {
         let error = thread.last_error.get();
@@ -343,10 +342,10 @@ pub(crate) fn last_error(take: bool) -> hipError_t {
     .unwrap_or(sys::hipSuccess)
 }
 
-/// Calls of a function since the last reset, of all threads or the calling one; of all functions
-/// without a name.
+/// Returns the calls of a function since the last reset, by all threads or the calling one; without
+/// a name the calls of all functions.
 ///
-/// `u64::MAX` if there is no such function, so that a misspelt name is no zero.
+/// Returns `u64::MAX` for an unknown function, so that a misspelt name does not read as zero.
 pub(crate) fn count(name: Option<&str>, this_thread: bool) -> u64 {
     let functions = match name {
         None => 0..COUNT,
@@ -371,7 +370,7 @@ pub(crate) fn count(name: Option<&str>, this_thread: bool) -> u64 {
         .sum()
 }
 
-/// Counts from zero again: for all threads together, and for the calling one.
+/// Resets the counts: the total of all threads, and the calling thread's.
 pub(crate) fn reset() {
     let mut totals = totals();
     totals.baseline = (0..COUNT).map(|function| totals.sum(function)).collect();
@@ -386,7 +385,7 @@ pub(crate) fn reset() {
     });
 }
 
-/// All functions that were called since the last reset: `name count` a line.
+/// Lists the functions that were called since the last reset, one `name count` per line.
 pub(crate) fn summary() -> String {
     let totals = totals();
     NAMES

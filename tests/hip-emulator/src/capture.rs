@@ -1,7 +1,7 @@
-//! Captures streams: what is submitted to a stream becomes nodes of a graph instead.
+//! Stream capture: work submitted to a captured stream becomes nodes of a graph instead of running.
 //!
-//! A capture begins in one stream and spreads to others that wait for its events. Each stream in it
-//! has a [`Branch`]: the nodes that its next one comes after.
+//! A capture begins in one stream and spreads to others that wait for its events. Each stream in a
+//! capture has a [`Branch`]: the nodes that its next node depends on.
 
 use crate::calls;
 use crate::graph::{Graph, Step};
@@ -13,9 +13,9 @@ use crate::work::Work;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many there are: calls that a capture does not concern look no further.
+/// Number of active captures. While it is zero, calls skip all other capture checks.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
-/// Those that go on, each with the graph that it makes.
+/// The active captures, each with the graph that it builds.
 static CAPTURES: Mutex<Vec<(Arc<Capture>, &'static Handle<Graph>)>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -23,7 +23,7 @@ fn captures() -> MutexGuard<'static, Vec<(Arc<Capture>, &'static Handle<Graph>)>
     CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether anything is being captured.
+/// Returns true if any stream is being captured.
 #[inline]
 pub(crate) fn any() -> bool {
     ACTIVE.load(Ordering::Acquire) != 0
@@ -33,21 +33,21 @@ fn branch(stream: &Stream) -> MutexGuard<'_, Option<Branch>> {
     stream.capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A stream's part in a capture, if it has one.
+/// Returns a stream's part in a capture, if it is captured.
 pub(crate) fn branch_of(stream: &Stream) -> Option<Branch> {
     if any() { branch(stream).clone() } else { None }
 }
 
-/// The capture that a stream takes part in.
+/// Returns the capture that a stream takes part in.
 pub(crate) fn of(stream: &Stream) -> Option<Arc<Capture>> {
     branch_of(stream).map(|branch| branch.capture)
 }
 
-/// The graph that a capture makes.
+/// Returns the graph that a capture builds.
 ///
 /// # Errors
 ///
-/// If the capture is over.
+/// If the capture has ended.
 pub(crate) fn graph_of(capture: &Arc<Capture>) -> Result<&'static Handle<Graph>> {
     let captures = captures();
     let own = captures.iter().find(|(other, _)| Arc::ptr_eq(other, capture));
@@ -55,7 +55,8 @@ pub(crate) fn graph_of(capture: &Arc<Capture>) -> Result<&'static Handle<Graph>>
         .ok_or(sys::hipErrorStreamCaptureInvalidated)
 }
 
-/// Checks that no event or stream of a capture is used where a capture forbids it.
+/// Checks that a stream is not captured, for calls that a capture forbids; invalidates the capture
+/// otherwise.
 pub(crate) fn not_captured(stream: &Stream) -> Result {
     match of(stream) {
         None => Ok(()),
@@ -66,8 +67,8 @@ pub(crate) fn not_captured(stream: &Stream) -> Result {
     }
 }
 
-/// Adds work to the capture that a stream takes part in. `false` if there is none, and the work is
-/// to be done.
+/// Adds work to the capture that a stream takes part in. Returns `false` if the stream is not
+/// captured, and the work is to be run.
 ///
 /// # Errors
 ///
@@ -86,8 +87,8 @@ pub(crate) fn append(stream: &Stream, work: &Work) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks that work in a stream makes no captured stream wait for the null stream; a capture that
-/// would is invalid from now on.
+/// Checks that work in a stream does not make a captured stream wait for the null stream;
+/// invalidates the capture that would have to.
 pub(crate) fn implicit(stream: &Stream) -> Result {
     match entangled(stream) {
         None => Ok(()),
@@ -98,7 +99,7 @@ pub(crate) fn implicit(stream: &Stream) -> Result {
     }
 }
 
-/// A capture of a stream that waits for this one, if this is the null stream.
+/// Returns a capture of a stream that waits for this one, if this is the null stream.
 pub(crate) fn entangled(stream: &Stream) -> Option<Arc<Capture>> {
     if !stream.is_null() {
         return None;
@@ -110,11 +111,12 @@ pub(crate) fn entangled(stream: &Stream) -> Option<Arc<Capture>> {
     all.find(|capture| capture.streams().iter().any(waits)).cloned()
 }
 
-/// Checks a call that may disturb a capture: an allocation, a wait or query.
+/// Checks a call that may disturb a capture: an allocation, a wait or a query.
 ///
 /// # Errors
 ///
-/// If this thread's mode forbids it while something is captured, which then becomes invalid.
+/// If this thread's capture mode forbids the call during an active capture; that capture becomes
+/// invalid.
 #[inline]
 pub(crate) fn disturbing() -> Result {
     if any() { check_disturbing() } else { Ok(()) }
@@ -143,8 +145,8 @@ fn check_disturbing() -> Result {
     }
 }
 
-/// Checks a call that waits for a whole device. As ROCm's own library has it, no capture survives
-/// that: of any device, thread and mode.
+/// Checks a call that waits for a whole device. As in ROCm's own library, it invalidates every
+/// active capture, whatever its device, thread and mode.
 pub(crate) fn disturbing_device() -> Result {
     if any() {
         let captures = captures();
@@ -187,9 +189,10 @@ pub(crate) fn begin(stream: &'static Handle<Stream>, mode: sys::hipStreamCapture
     Ok(())
 }
 
-/// Takes all streams out of a capture, which is over; what each had captured.
+/// Ends a capture and removes all streams from it; returns their branches.
 fn close(capture: &Arc<Capture>) -> Vec<Branch> {
-    // Not locked any more when the branches are: who joins a capture locks them in the other order.
+    // The stream list is unlocked before the branches are locked: a stream that joins a capture
+    // locks them in the opposite order.
     let streams = std::mem::take(&mut *capture.streams());
     let branches = streams.iter().filter_map(|stream| branch(stream).take()).collect();
     captures().retain(|(other, _)| !Arc::ptr_eq(other, capture));
@@ -198,7 +201,7 @@ fn close(capture: &Arc<Capture>) -> Vec<Branch> {
     branches
 }
 
-/// Ends the capture that began in a stream; the graph.
+/// Ends the capture that began in a stream and returns its graph.
 pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
     let Branch { capture, tails } = branch_of(stream).ok_or(sys::hipErrorIllegalState)?;
     if capture.mode != sys::hipStreamCaptureModeRelaxed && capture.thread != std::thread::current().id() {
@@ -211,8 +214,7 @@ pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
     let graph = graph_of(&capture)?;
     let branches = close(&capture);
     let result = capture.check().and_then(|()| {
-        // Everything that other streams captured has to come before what the origin's next node
-        // would come after.
+        // All nodes that other streams captured must precede the origin's next node.
         let nodes = graph.nodes();
         let mut joined = vec![false; nodes.len()];
         let mut open = tails;
@@ -239,7 +241,7 @@ pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
     }
 }
 
-/// Records an event in a stream that is captured. `false` if it is not.
+/// Records an event in a captured stream. Returns `false` if the stream is not captured.
 pub(crate) fn record(event: &Event, stream: &Stream) -> Result<bool> {
     let Some(Branch { capture, tails }) = branch_of(stream) else {
         return Ok(false);
@@ -249,7 +251,7 @@ pub(crate) fn record(event: &Event, stream: &Stream) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes a stream wait for an event, if one of them is captured. `false` if neither is.
+/// Makes a stream wait for an event, if either is captured. Returns `false` if neither is.
 pub(crate) fn wait(stream: &'static Handle<Stream>, event: &'static Handle<Event>, external: bool) -> Result<bool> {
     if external && append(stream, &Work::Await(event))? {
         return Ok(true);
@@ -289,7 +291,7 @@ pub(crate) fn wait(stream: &'static Handle<Stream>, event: &'static Handle<Event
     }
 }
 
-/// A stream is destroyed: what it takes part in comes to nothing.
+/// Invalidates the capture of a stream that is being destroyed.
 pub(crate) fn abandon(stream: &Stream) {
     if let Some(capture) = of(stream) {
         capture.invalidate();

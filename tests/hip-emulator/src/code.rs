@@ -1,7 +1,6 @@
-//! Reads what a code object says about itself, whatever its architecture: which one that is, and
-//! its kernels.
+//! Reads a code object's architecture and kernel metadata, whatever the architecture.
 //!
-//! The bytes come from a caller: what does not fit is an error.
+//! The bytes come from a caller: malformed ones are an error.
 
 use crate::device::Architecture;
 use rmpv::Value;
@@ -23,7 +22,7 @@ pub(crate) enum CodeError {
     Code(#[from] CodeObjectError),
 }
 
-/// The architecture whose code is executed; of others only what the metadata says is known.
+/// The architecture whose code is executed; of others only the metadata is read.
 const EXECUTED: &str = "gfx942";
 
 /// A code object.
@@ -39,13 +38,13 @@ pub(crate) struct Kernel {
     pub(crate) name: String,
     pub(crate) kernarg_bytes: usize,
     pub(crate) arguments: Vec<Argument>,
-    /// Bytes of LDS that it always uses.
+    /// Bytes of static LDS.
     pub(crate) lds_bytes: u32,
-    /// Bytes of scratch of a work item.
+    /// Bytes of scratch per work item.
     pub(crate) scratch_bytes: u32,
-    /// Vector registers.
+    /// Number of vector registers.
     pub(crate) vgprs: u32,
-    /// Work items that a workgroup may have.
+    /// Maximum number of work items of a workgroup.
     pub(crate) max_workgroup: u32,
     /// Its instructions, if they can be executed.
     pub(crate) program: Option<Arc<rotini_gfx::Kernel>>,
@@ -56,23 +55,23 @@ pub(crate) struct Kernel {
 pub(crate) struct Argument {
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
-    /// What the runtime gives instead of the caller.
+    /// The value that the runtime supplies, for an argument that the caller does not pass.
     pub(crate) hidden: Option<Hidden>,
 }
 
-/// An argument that the runtime gives.
+/// An argument that the runtime supplies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hidden {
-    /// Workgroups in a dimension.
+    /// Workgroups in this dimension.
     Blocks(usize),
-    /// Work items of a workgroup in a dimension.
+    /// Work items of a workgroup in this dimension.
     GroupSize(usize),
-    /// Dimensions of the grid.
+    /// Number of dimensions of the grid.
     Dimensions,
-    /// Bytes of LDS that the launch adds.
+    /// Bytes of dynamic LDS.
     DynamicLds,
-    /// Zero: offsets and remainders of grids, which HIP's have not, and services that are not
-    /// there, as printing.
+    /// Zero: offsets and remainders of grids, which HIP's grids do not have, and services that are
+    /// not emulated, such as printing.
     Zero,
 }
 
@@ -105,7 +104,7 @@ impl Hidden {
         })
     }
 
-    /// Its value in a launch.
+    /// Returns the argument's value in a launch.
     pub(crate) fn value(self, grid: [u32; 3], block: [u32; 3], shared: u32) -> u32 {
         let of = |sizes: [u32; 3], axis: usize| sizes.get(axis).copied().unwrap_or(0);
         match self {
@@ -209,7 +208,7 @@ mod tests {
             Code::parse(b"oops"),
             Err(CodeError::Code(CodeObjectError::Elf(_)))
         ));
-        // An ELF file, but this program's.
+        // An ELF file for another machine: this program.
         let own = std::fs::read("/proc/self/exe").unwrap();
         assert!(matches!(
             Code::parse(&own),

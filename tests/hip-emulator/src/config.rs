@@ -1,4 +1,4 @@
-//! Sets the emulator up: from environment variables, or from the same names through `hipemu_set`
+//! Configures the emulator: from environment variables, or from the same names through `hipemu_set`
 //! before the first call.
 
 use crate::calls::Failure;
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The variables; anything else that starts as they do is warned about.
+/// The known variables; any other variable with their prefix causes a warning.
 const NAMES: &[&str] = &[
     "HIPEMU_DEVICES",
     "HIPEMU_FAIL",
@@ -25,42 +25,41 @@ const NAMES: &[&str] = &[
     "HIPEMU_WINDOW",
 ];
 
-/// The set-up.
+/// The configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Architectures of the devices, with features and names if given.
+    /// Architectures of the devices, with optional features and names.
     pub(crate) devices: String,
     /// Failures to inject.
     pub(crate) failures: Vec<Failure>,
     /// Bytes that a device can allocate.
     pub(crate) memory: u64,
-    /// Kernels do nothing.
+    /// Whether kernels do nothing.
     pub(crate) noop: bool,
     /// Bytes of freed memory that keep their poison.
     pub(crate) quarantine: u64,
-    /// Where reports of launches go.
+    /// File that receives reports of launches.
     pub(crate) report: Option<PathBuf>,
-    /// The seed of the adversarial scheduler, which is off without.
+    /// Seed of the adversarial scheduler; `None` turns it off.
     pub(crate) seed: Option<u64>,
-    /// What the hardware leaves undefined is a fault.
+    /// Whether behaviour that the hardware leaves undefined is a fault.
     pub(crate) strict: bool,
-    /// Threads that a launch runs on.
+    /// Threads per launch.
     pub(crate) threads: usize,
-    /// Instructions that a wave may run in loops
+    /// Maximum number of instructions that a wave may run in loops.
     pub(crate) limit: Option<u64>,
-    /// Workgroups of a launch that run, to count for the time model: all, without.
+    /// Workgroups of a launch that are run and counted for the time model; `None`: all are run.
     pub(crate) sample: Option<Sample>,
-    /// Where the trace of calls goes.
+    /// File that receives the trace of calls.
     pub(crate) trace: Option<PathBuf>,
-    /// Why the set-up cannot be used.
+    /// The reason why the configuration is unusable.
     pub(crate) error: Option<String>,
 }
 
 static OVERRIDES: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Sets a variable as the environment would, and instead of it. `false` if it is too late or there
-/// is no such variable.
+/// Overrides an environment variable. Returns `false` if it is too late or no such variable exists.
 pub(crate) fn set(name: &str, value: &str) -> bool {
     if CONFIG.get().is_some() || !NAMES.contains(&name) {
         return false;
@@ -72,7 +71,7 @@ pub(crate) fn set(name: &str, value: &str) -> bool {
     true
 }
 
-/// The set-up, read at the first call.
+/// Returns the configuration, which is read at the first call.
 pub(crate) fn get() -> &'static Config {
     CONFIG.get_or_init(|| {
         for (name, _) in std::env::vars_os() {
@@ -94,7 +93,7 @@ pub(crate) fn get() -> &'static Config {
 impl Config {
     fn read(get: impl Fn(&str) -> Option<String>) -> Config {
         let mut errors = Vec::new();
-        // An empty variable is an unset one, but for the devices, of which there may be none.
+        // An empty variable counts as unset, except for the devices: an empty list means no device.
         let given = |name: &str| get(name).filter(|value| !value.is_empty());
         let mut number = |name: &str| {
             given(name).and_then(|value| {
@@ -149,7 +148,7 @@ impl Config {
     }
 }
 
-/// A number, in units of KiB, MiB or GiB if it ends in `K`, `M` or `G`.
+/// Parses a number with an optional suffix `K`, `M` or `G` for KiB, MiB or GiB.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' => (&text[..text.len() - 1], 10),
@@ -160,9 +159,9 @@ fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Tells the user something: a library that stands in for another has no other way.
+/// Prints a warning to stderr: a library that replaces another has no other channel to its user.
 pub(crate) fn warn(text: &str) {
-    // One write: lines of several threads do not mix.
+    // One write, so that lines of several threads do not interleave.
     let _ = std::io::stderr().write_all(format!("hipemu: {text}\n").as_bytes());
 }
 

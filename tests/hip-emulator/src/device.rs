@@ -1,5 +1,4 @@
-//! Owns the emulated GPUs: their names and properties, what failed on them, their contexts and
-//! memory pools.
+//! Owns the emulated GPUs: names, properties, failures, contexts and memory pools.
 
 use crate::config;
 use crate::handle::{Handle, Kind};
@@ -10,19 +9,19 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What differs between architectures, of what programs ask for.
+/// Properties that programs query and that differ between architectures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) product: &'static str,
     pub(crate) compute_units: i32,
     pub(crate) wave: i32,
-    /// Bytes of LDS of a workgroup.
+    /// Maximum bytes of LDS per workgroup.
     pub(crate) lds: usize,
-    /// Matrix cores whose products report SRAM-ECC on and XNACK off.
+    /// True for architectures with matrix cores, whose devices report SRAM-ECC on and XNACK off.
     server: bool,
 }
 
-/// AMD's data sheets; `None` for an architecture that is not there.
+/// Returns an architecture's properties from AMD's data sheets; `None` if it is not emulated.
 fn model(arch: &str) -> Option<Model> {
     let (product, compute_units, wave, lds, server) = match arch {
         "gfx908" => ("AMD Instinct MI100", 120, 64, 64 << 10, true),
@@ -71,7 +70,8 @@ impl Architecture {
         Ok(architecture)
     }
 
-    /// Whether code for `code` runs here: a feature that it does not name may be either.
+    /// Returns true if code for `code` runs on this architecture: a feature that the code does not
+    /// name may be on or off.
     pub(crate) fn runs(&self, code: &Architecture) -> bool {
         let fits = |own: Option<bool>, asked: Option<bool>| asked.is_none() || own == asked;
         self.base == code.base && fits(self.sramecc, code.sramecc) && fits(self.xnack, code.xnack)
@@ -97,20 +97,20 @@ pub(crate) struct Device {
     pub(crate) architecture: Architecture,
     pub(crate) name: String,
     pub(crate) model: Model,
-    /// Bytes that can be allocated.
+    /// Bytes that can be allocated in total.
     pub(crate) memory: u64,
-    /// Bytes that are.
+    /// Bytes allocated.
     pub(crate) used: AtomicU64,
     /// Devices whose memory this one's kernels may use.
     pub(crate) peers: Mutex<BTreeSet<usize>>,
-    /// Commands that are not complete in streams that wait for the null stream.
+    /// Incomplete commands in streams that wait for the null stream.
     pub(crate) blocking: AtomicU64,
     /// Retains of the primary context.
     pub(crate) retained: AtomicU32,
     pub(crate) flags: AtomicU32,
-    /// Zero, or the error that every use gives since a kernel or copy failed.
+    /// Zero, or the error that every use returns since a kernel or copy failed.
     failed: AtomicU32,
-    /// What failed, the first one first.
+    /// Failures, oldest first.
     faults: Mutex<Vec<Fault>>,
     null: OnceLock<&'static Handle<Stream>>,
     context: OnceLock<&'static Handle<Context>>,
@@ -130,13 +130,13 @@ struct Fault {
 pub(crate) struct Submitter(u64);
 
 impl Submitter {
-    /// The calling thread. Numbers are not given twice, as the system's are.
+    /// Returns the calling thread. Unlike the system's thread ids, numbers are never reused.
     pub(crate) fn current() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         thread_local! {
             static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
         }
-        // A thread that is about to end may have none any more.
+        // The number may be unavailable in a thread that is about to end.
         Submitter(NUMBER.try_with(|number| *number).unwrap_or(0))
     }
 }
@@ -150,14 +150,14 @@ impl Kind for Context {
     const INVALID: hipError_t = sys::hipErrorInvalidContext;
 }
 
-/// A memory pool. It holds no memory back: what is allocated from it comes from its device and
-/// returns there.
+/// A memory pool. It caches nothing: memory allocated from it comes from its device and returns
+/// there at once.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) device: &'static Device,
-    /// `hipMemPoolAttrReleaseThreshold`, kept for who asks.
+    /// `hipMemPoolAttrReleaseThreshold`, stored only to be queried.
     pub(crate) threshold: AtomicU64,
-    /// The reuse attributes, by value.
+    /// The reuse attributes, indexed by the enum's value.
     pub(crate) reuse: [AtomicU64; 8],
 }
 
@@ -167,8 +167,8 @@ impl Kind for Pool {
 }
 
 impl Device {
-    /// Reads an entry of `HIPEMU_DEVICES`: an architecture, with features and `=name` if not the
-    /// usual ones.
+    /// Parses an entry of `HIPEMU_DEVICES`: an architecture, with optional features and an optional
+    /// `=name`.
     pub(crate) fn parse(ordinal: usize, text: &str, memory: u64) -> Result<Self, String> {
         let (architecture, name) = match text.split_once('=') {
             Some((architecture, name)) => (architecture, Some(name)),
@@ -201,7 +201,7 @@ impl Device {
         })
     }
 
-    /// The null stream.
+    /// Returns the null stream.
     pub(crate) fn null(&'static self) -> &'static Handle<Stream> {
         self.null.get_or_init(|| Stream::null(self))
     }
@@ -210,7 +210,7 @@ impl Device {
         self.context.get_or_init(|| Handle::new(Context(self.ordinal)))
     }
 
-    /// The error of a kernel or copy that failed earlier.
+    /// Returns the error of a kernel or copy that failed earlier.
     #[inline]
     pub(crate) fn check(&self) -> Result {
         match self.failed.load(Ordering::Acquire) {
@@ -219,7 +219,7 @@ impl Device {
         }
     }
 
-    /// Notes a failure: the first one's error stays until the device is reset.
+    /// Records a failure; the first one's error stays until the device is reset.
     pub(crate) fn fail(&self, submitter: Submitter, error: hipError_t, text: String) {
         config::warn(&format!("device {}: {text}", self.ordinal));
         let mut faults = self.faults();
@@ -229,13 +229,13 @@ impl Device {
         faults.push(Fault { submitter, text });
     }
 
-    /// What failed first, of what nobody has taken.
+    /// Returns the oldest failure that no thread has taken.
     pub(crate) fn fault(&self) -> Option<String> {
         self.faults().first().map(|fault| fault.text.clone())
     }
 
-    /// What failed first of a thread's commands. They are its own from then on: nobody else is
-    /// told. The device stays as it is.
+    /// Removes the failures of a thread's commands and returns the oldest. The device keeps its
+    /// error state.
     pub(crate) fn take_fault(&self, submitter: Submitter) -> Option<String> {
         let mut faults = self.faults();
         let own = faults.extract_if(.., |fault| fault.submitter == submitter);
@@ -253,7 +253,7 @@ impl Device {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sixteen bytes that tell devices apart.
+    /// Returns 16 bytes that are unique per device.
     pub(crate) fn uuid(&self) -> [u8; 16] {
         let mut uuid = *b"hipemu-device-00";
         let digits = format!("{:02}", self.ordinal % 100);
@@ -263,7 +263,7 @@ impl Device {
         uuid
     }
 
-    /// PCI bus, one per device.
+    /// Returns the PCI bus number; each device has its own.
     pub(crate) fn bus(&self) -> i32 {
         i32::try_from(self.ordinal).unwrap_or(0) * 0x10 + 0x0c
     }

@@ -1,4 +1,4 @@
-//! Carries out the commands of streams.
+//! Executes the commands of streams.
 
 use crate::device::{Device, Submitter};
 use crate::kernels;
@@ -9,7 +9,8 @@ use crate::sys;
 use crate::work::{Copy, Failed, Fill, Launch, Place, Work, extent};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Carries a command out. A failure stays with the stream's device, which does nothing more.
+/// Executes a command. A failure puts the stream's device into an error state, in which it executes
+/// nothing more.
 pub(crate) fn run(work: Work, stream: &'static Stream, submitter: Submitter) {
     let device = stream.device;
     if let Work::Event(record) = work {
@@ -20,7 +21,7 @@ pub(crate) fn run(work: Work, stream: &'static Stream, submitter: Submitter) {
         return;
     }
     let Ok(runtime) = runtime::get() else { return };
-    // A panic must not leave the stream unable to go on, which would let its waiters hang.
+    // A panic must not stop the stream: its waiters would hang.
     let done = catch_unwind(AssertUnwindSafe(|| carry_out(work, runtime, device))).unwrap_or_else(|_| {
         Err(Failed {
             error: sys::hipErrorUnknown,
@@ -74,7 +75,7 @@ fn run_kernel(launch: &Launch, runtime: &Runtime, device: &Device) -> Result<(),
     if !runtime.is_noop() {
         kernels::run(runtime, device, launch)?;
     }
-    // On a GPU the code would have gone from under it.
+    // If the module was unloaded during the launch, a GPU's code memory would have been freed.
     if launch.function.module.is_alive() {
         Ok(())
     } else {
@@ -82,7 +83,7 @@ fn run_kernel(launch: &Launch, runtime: &Runtime, device: &Device) -> Result<(),
     }
 }
 
-/// Where the bytes of known memory are, if all of them are in one live allocation.
+/// Returns the host address of device bytes, if all of them lie in one live allocation.
 fn known(runtime: &Runtime, what: &str, address: u64, bytes: usize) -> Result<*mut u8, Failed> {
     let failed = |text| Failed {
         error: sys::hipErrorIllegalAddress,
@@ -122,7 +123,8 @@ fn run_copy(copy: &Copy, runtime: &Runtime) -> Result<(), Failed> {
     };
     for row in 0..copy.rows {
         // SAFETY: known memory has that many bytes and keeps its backing mapped, staged bytes were
-        // made for this copy, and the host vouched for its own when it called. The two may overlap.
+        // made for this copy, and the caller vouched for the host's memory. The two ranges may
+        // overlap.
         unsafe {
             std::ptr::copy(from.add(row * copy.from_pitch), to.add(row * copy.to_pitch), copy.width);
         }

@@ -18,32 +18,32 @@ pub(crate) struct Graph {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) work: Step,
-    /// Nodes that come first, by index.
+    /// Indices of the nodes that this one depends on.
     pub(crate) after: Vec<usize>,
     pub(crate) handle: &'static Handle<Node>,
 }
 
-/// What a node does.
+/// The action of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Work(Work),
-    /// Another graph as it was when it was added.
+    /// A snapshot of another graph at the time it was added.
     Child(Arc<Plan>),
 }
 
-/// What a node's handle points to.
+/// The target of a node's handle.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) graph: &'static Handle<Graph>,
     pub(crate) index: usize,
 }
 
-/// A graph that can be launched: its nodes, each with those it comes after, which are all before
-/// it.
+/// A graph that can be launched: its nodes in topological order, each with the indices of the nodes
+/// that it depends on.
 #[derive(Debug)]
 pub(crate) struct Plan(Vec<(Step, Vec<usize>)>);
 
-/// What `hipGraphInstantiate` makes.
+/// The result of `hipGraphInstantiate`.
 #[derive(Debug)]
 pub(crate) struct Executable {
     pub(crate) plan: Mutex<Option<Arc<Plan>>>,
@@ -69,7 +69,7 @@ impl Handle<Graph> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a node after others of this graph.
+    /// Adds a node that depends on other nodes of this graph.
     pub(crate) fn add(&'static self, work: Step, after: &[usize]) -> &'static Handle<Node> {
         let mut nodes = self.nodes();
         let handle = Handle::new(Node {
@@ -83,11 +83,11 @@ impl Handle<Graph> {
         handle
     }
 
-    /// Indices of nodes of this graph.
+    /// Returns the indices of nodes of this graph.
     ///
     /// # Errors
     ///
-    /// If a node is another graph's.
+    /// If a node belongs to another graph.
     pub(crate) fn indices(&self, nodes: &[&'static Handle<Node>]) -> Result<Vec<usize>> {
         nodes
             .iter()
@@ -101,7 +101,7 @@ impl Handle<Graph> {
             .collect()
     }
 
-    /// A copy with nodes of its own.
+    /// Returns a deep copy: a new graph with new nodes.
     pub(crate) fn copy(&self) -> &'static Handle<Graph> {
         let copy = Handle::new(Graph::default());
         for entry in self.nodes().iter() {
@@ -110,11 +110,11 @@ impl Handle<Graph> {
         copy
     }
 
-    /// The nodes in an order in which they can run.
+    /// Returns the nodes in topological order.
     ///
     /// # Errors
     ///
-    /// If there is none: the graph has a cycle.
+    /// If the graph has a cycle.
     pub(crate) fn plan(&self) -> Result<Arc<Plan>> {
         let nodes = self.nodes();
         let mut places: Vec<Option<usize>> = vec![None; nodes.len()];
@@ -142,7 +142,7 @@ impl Handle<Graph> {
     pub(crate) fn destroy(&self) -> Result {
         self.retire()?;
         for entry in self.nodes().drain(..) {
-            // A node goes with its graph, and only then: it cannot be gone already.
+            // A node is destroyed with its graph and never before, so it is alive here.
             entry.handle.retire()?;
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Entry {
 }
 
 impl Plan {
-    /// Whether something holds for all work.
+    /// Returns true if a predicate holds for all work, including that of child graphs.
     pub(crate) fn all(&self, holds: impl Fn(&Work) -> bool + Copy) -> bool {
         self.0.iter().all(|(step, _)| match step {
             Step::Work(work) => holds(work),
@@ -176,7 +176,7 @@ impl Plan {
         })
     }
 
-    /// Submits the nodes to a stream: in the seeded mode in any order that their edges allow.
+    /// Submits the nodes to a stream; in seeded mode in a random order that respects the edges.
     pub(crate) fn submit(&self, scheduler: &'static Scheduler, stream: &'static Stream) -> Result {
         let mut left: Vec<usize> = (0..self.0.len()).collect();
         let mut done = vec![false; self.0.len()];

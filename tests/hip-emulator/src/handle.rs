@@ -1,8 +1,7 @@
 //! Owns the handles that HIP's opaque pointers point to.
 //!
-//! A handle's memory is never given back: a destroyed stream or event is recognised when it is used
-//! again, where HIP would crash or, worse, not notice. What a handle holds that is large is dropped
-//! when it is destroyed.
+//! A handle's memory is never freed: the use of a destroyed stream or event is detected, where HIP
+//! would crash or, worse, not notice. Large contents of a handle are dropped when it is destroyed.
 
 use crate::status::Result;
 use crate::sys::{self, hipError_t};
@@ -11,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A kind of handle.
 pub(crate) trait Kind: Sync + 'static {
-    /// Tells the kinds apart when a caller mixes them up.
+    /// Distinguishes the kinds of handles when a caller mixes them up.
     const MAGIC: u64;
-    /// What the use of a handle gives that is none, or no more.
+    /// The error for an invalid or destroyed handle.
     const INVALID: hipError_t = sys::hipErrorInvalidHandle;
 }
 
-/// What an opaque pointer points to.
+/// The target of an opaque pointer.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Handle<T> {
@@ -35,11 +34,11 @@ impl<T: Kind> Handle<T> {
         }))
     }
 
-    /// The handle that a pointer of the caller's is.
+    /// Returns the handle that a caller's pointer refers to.
     ///
     /// # Safety
     ///
-    /// The pointer is null or was made by [`Handle::raw`] of a handle of any kind.
+    /// The pointer is null or was returned by [`Handle::raw`] of a handle of any kind.
     pub(crate) unsafe fn from_raw<R>(raw: *mut R) -> Result<&'static Self> {
         if raw.is_null() || !raw.cast::<u64>().is_aligned() {
             return Err(T::INVALID);
@@ -48,12 +47,12 @@ impl<T: Kind> Handle<T> {
         if unsafe { raw.cast::<u64>().read() } != T::MAGIC {
             return Err(T::INVALID);
         }
-        // SAFETY: the magic number says that this is what it points to.
+        // SAFETY: the magic number proves that the pointer's target is a handle of this kind.
         let handle = unsafe { &*raw.cast::<Self>() };
         if handle.is_alive() { Ok(handle) } else { Err(T::INVALID) }
     }
 
-    /// What the caller gets.
+    /// Returns the pointer that the caller gets.
     pub(crate) fn raw<R>(&'static self) -> *mut R {
         std::ptr::from_ref(self).cast_mut().cast()
     }
@@ -66,7 +65,7 @@ impl<T: Kind> Handle<T> {
     ///
     /// # Errors
     ///
-    /// If it was already.
+    /// If it already was.
     pub(crate) fn retire(&self) -> Result {
         if self.alive.swap(false, Ordering::AcqRel) {
             Ok(())

@@ -1,5 +1,5 @@
-//! Runs kernels: shows rotini-gfx the emulator's memory, turns faults into HIP's errors, writes
-//! reports.
+//! Runs kernels: gives rotini-gfx access to the emulator's memory, turns faults into HIP's errors,
+//! and writes reports.
 
 use crate::config;
 use crate::device::Device;
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Memory as a device's kernels see it.
+/// The memory that a device's kernels may access.
 struct View {
     table: Arc<Table>,
     device: usize,
@@ -38,10 +38,10 @@ impl Memory for View {
     }
 }
 
-/// The seed of the order in which the workgroups of launches begin, if there is one.
+/// Seed of the order in which a launch's workgroups start, if any.
 static ORDER: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Sets the seed of the order in which workgroups begin; without one they begin by their numbers.
+/// Sets the seed of the order in which workgroups start; `None`: in the order of their numbers.
 pub(crate) fn set_order(seed: Option<u64>) {
     *ORDER.lock().unwrap_or_else(PoisonError::into_inner) = seed;
 }
@@ -90,7 +90,7 @@ pub(crate) fn run(runtime: &Runtime, device: &Device, launch: &Launch) -> Result
     }
 }
 
-/// A fault as HIP reports it, and what the emulator knows about the address.
+/// Converts a fault to HIP's error, and adds what the emulator knows about the address.
 fn failed(runtime: &Runtime, view: &View, fault: &Fault) -> Failed {
     match fault {
         Fault::Trap {

@@ -5,13 +5,15 @@
 //! | Module | Owns |
 //! |---|---|
 //! | `api` | the exported functions, by subject |
-//! | `calls` | what each of them passes through: counters, injected failures, trace, guard |
-//! | `config`, `runtime` | the set-up; the devices, the memory, and the calling thread's device and streams |
-//! | `device`, `memory` | the emulated GPUs; all memory and what is poisoned |
-//! | `stream`, `work` | streams, events and what a capture notes at them; commands |
-//! | `scheduler`, `execute` | when which command runs; carrying it out |
+//! | `calls` | the wrapper of each: counters, injected failures, trace, panic guard |
+//! | `config` | the configuration |
+//! | `runtime` | the devices, the memory, and the calling thread's device and streams |
+//! | `device`, `memory` | the emulated GPUs; all memory and its poison |
+//! | `stream`, `work` | streams, events and their part in a capture; commands |
+//! | `scheduler`, `execute` | the order of commands; their execution |
 //! | `capture`, `graph` | stream capture; graphs and their launch |
-//! | `module`, `code`, `kernels` | modules and functions; what code objects say; executing kernels through rotini-gfx |
+//! | `module`, `code` | modules and functions; the metadata of code objects |
+//! | `kernels` | execution of kernels through rotini-gfx |
 //! | `handle`, `status`, `sys` | opaque pointers; names of errors; HIP's types and prototypes |
 
 mod api;

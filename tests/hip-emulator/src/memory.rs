@@ -2,15 +2,15 @@
 //!
 //! One reservation of address space holds three regions:
 //!
-//! | Region | Access by the host | What |
+//! | Region | Access by the host | Contents |
 //! |---|---|---|
 //! | device | none: a dereference faults | the addresses that programs get |
 //! | backing | read and write | the bytes of device memory, at a fixed distance |
-//! | pinned | where allocated | `hipHostMalloc` and managed memory, the same address for host and device |
+//! | pinned | where allocated | `hipHostMalloc`, managed memory; one address for both |
 //!
-//! Addresses are given once, so that a freed one stays recognisable. New memory holds [`FRESH`] and
-//! freed memory [`FREED`], both NaN as f16, bf16 and f32; the poison of freed device memory goes
-//! when more than `HIPEMU_QUARANTINE` bytes wait.
+//! Addresses are never reused, so that a freed one stays recognisable. New memory holds [`FRESH`]
+//! and freed memory [`FREED`], both NaN as f16, bf16 and f32. Once more than `HIPEMU_QUARANTINE`
+//! bytes of freed device memory are poisoned, the oldest poison is discarded.
 
 use crate::config;
 use crate::device::Device;
@@ -21,23 +21,23 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// What memory holds before anything is written.
+/// 16-bit pattern of memory that was allocated and not yet written.
 pub(crate) const FRESH: u16 = 0xfff5;
-/// What memory holds after it was freed.
+/// 16-bit pattern of freed memory.
 pub(crate) const FREED: u16 = 0x7fde;
 
-/// Bytes of address space of the device region, and of the backing.
+/// Bytes of address space of the device region; the backing has the same size.
 const DEVICE: u64 = 1 << 40;
 /// Bytes of address space of the pinned region.
 const PINNED: u64 = 1 << 38;
-/// Between two allocations, so that no overrun hits a neighbour.
+/// Gap between two allocations in bytes, so that an overrun does not hit a neighbour.
 const GAP: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 
-/// What memory was asked for.
+/// The kind of memory that was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// `hipMalloc`: of a device, not for the host.
+    /// `hipMalloc`: device memory that the host cannot access.
     Device,
     /// `hipHostMalloc`.
     Host,
@@ -50,25 +50,25 @@ pub(crate) enum Use {
 /// A live allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocation {
-    /// What programs and kernels call it.
+    /// The address that programs and kernels use.
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    /// Where its bytes are.
+    /// The host address of its bytes.
     pub(crate) host: *mut u8,
     pub(crate) usage: Use,
-    /// Whose it is: for memory of the host, the device that was current.
+    /// The owning device; for host memory, the device that was current at the allocation.
     pub(crate) device: usize,
     pub(crate) flags: u32,
 }
 
-// SAFETY: the pointer is an address of memory that any thread may use; whoever does so has its own
-// reasons why that is sound.
+// SAFETY: the pointer is only an address of memory that any thread may access; each access
+// justifies its own soundness.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Whether the host may dereference its address.
+    /// Returns true if the host may dereference the address.
     pub(crate) fn on_host(&self) -> bool {
         self.usage != Use::Device
     }
@@ -78,12 +78,12 @@ impl Allocation {
     }
 }
 
-/// The live allocations by address.
+/// The live allocations, sorted by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table(Vec<Allocation>);
 
 impl Table {
-    /// The allocation that an address lies in.
+    /// Returns the allocation that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
         let after = self.0.partition_point(|other| other.address <= address);
         self.0
@@ -108,7 +108,7 @@ impl Table {
 /// All memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// The start of the reservation, which is the device region's.
+    /// Start of the reservation, and of the device region.
     base: u64,
     table: RwLock<Arc<Table>>,
     state: Mutex<State>,
@@ -119,9 +119,9 @@ pub(crate) struct Memory {
 struct State {
     next_device: u64,
     next_pinned: u64,
-    /// Bytes of all allocations that were freed, by address.
+    /// Sizes of all freed allocations by address.
     freed: BTreeMap<u64, u64>,
-    /// Those whose backing still holds poison, oldest first.
+    /// Freed allocations whose backing still holds poison, oldest first.
     poisoned: VecDeque<(u64, u64)>,
     poisoned_bytes: u64,
 }
@@ -152,7 +152,8 @@ impl Memory {
             base,
             table: RwLock::default(),
             state: Mutex::new(State {
-                // The first page stays free, so that the region's start is no allocation's.
+                // The first gap stays unused, so that the region's start is never an allocation's
+                // address.
                 next_device: base + GAP,
                 next_pinned: base + 2 * DEVICE + GAP,
                 freed: BTreeMap::new(),
@@ -167,7 +168,7 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The live allocations as they are now.
+    /// Returns a snapshot of the live allocations.
     pub(crate) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -177,9 +178,9 @@ impl Memory {
         change(Arc::make_mut(&mut table))
     }
 
-    /// Allocates memory; the address.
+    /// Allocates memory and returns its address.
     pub(crate) fn allocate(&self, device: &Device, bytes: u64, usage: Use, flags: u32) -> Result<u64> {
-        // Nothing that is larger than a region can be had; below that no sum overflows.
+        // Nothing larger than a region fits; below that size no sum overflows.
         if bytes > PINNED {
             return Err(sys::hipErrorOutOfMemory);
         }
@@ -220,7 +221,7 @@ impl Memory {
         })
     }
 
-    /// Makes memory of the host known.
+    /// Registers memory of the host (`hipHostRegister`).
     pub(crate) fn register(&self, device: &Device, start: NonNull<u8>, bytes: u64, flags: u32) -> Result {
         let address = start.as_ptr().expose_provenance() as u64;
         let allocation = Allocation {
@@ -241,8 +242,7 @@ impl Memory {
         })
     }
 
-    /// Takes a live allocation out of the table if it starts at the address and its use is one of
-    /// these.
+    /// Removes a live allocation from the table, if one of these uses starts at the address.
     pub(crate) fn remove(&self, address: u64, uses: &[Use]) -> Result<Allocation> {
         self.change(|table| {
             let at = table
@@ -261,14 +261,14 @@ impl Memory {
         })
     }
 
-    /// Frees what [`Memory::remove`] took out.
+    /// Frees an allocation that [`Memory::remove`] removed.
     pub(crate) fn release(&self, device: &Device, allocation: &Allocation) {
         let rounded = allocation.bytes.next_multiple_of(PAGE);
         let mut state = self.state();
         match allocation.usage {
             Use::Registered => return,
             Use::Host | Use::Managed => {
-                // No poison: who reads it faults.
+                // No poison: a read faults.
                 discard(allocation.address, rounded);
                 if let Err(error) = protect(allocation.address, rounded, libc::PROT_NONE) {
                     config::warn(&error);
@@ -282,8 +282,7 @@ impl Memory {
                 while state.poisoned_bytes > self.quarantine
                     && let Some((address, bytes)) = state.poisoned.pop_front()
                 {
-                    // The backing stays accessible, for a kernel that should not run any more but
-                    // does.
+                    // The backing stays accessible, in case a kernel still runs that should not.
                     discard(address + DEVICE, bytes);
                     state.poisoned_bytes -= bytes;
                 }
@@ -292,7 +291,7 @@ impl Memory {
         state.freed.insert(allocation.address, allocation.bytes);
     }
 
-    /// What to say about an access that starts at an address and lies in no live allocation.
+    /// Describes an access that starts at an address outside every live allocation.
     pub(crate) fn explain(&self, address: u64) -> String {
         let state = self.state();
         let freed = state.freed.range(..=address).next_back();
@@ -319,22 +318,23 @@ impl Memory {
         }
     }
 
-    /// Whether an address is one of device memory, live or not: nothing that the host can have.
+    /// Returns true if an address lies in the device region, whether allocated or not: the host
+    /// cannot have memory there.
     pub(crate) fn is_device(&self, address: u64) -> bool {
         (self.base..self.base + DEVICE).contains(&address)
     }
 }
 
-/// Fills memory of ours with a pattern.
+/// Fills a range of the reservation with a pattern.
 fn poison(host: u64, bytes: u64, pattern: u16) {
     let (Ok(host), Ok(bytes)) = (usize::try_from(host), usize::try_from(bytes)) else {
         return;
     };
     let start: *mut u8 = std::ptr::with_exposed_provenance_mut(host);
     let [low, high] = pattern.to_le_bytes();
-    // SAFETY: the range is one of the backing or the pinned region that was made accessible and
-    // belongs to one allocation, which is not yet, or no more, in the table; raw writes do not mind
-    // who else writes there against the rules.
+    // SAFETY: the range is in the backing or the pinned region, was made accessible and belongs to
+    // one allocation, which is not yet, or no longer, in the table. The writes are raw, so a caller
+    // that breaks the rules and writes there too does not invalidate a reference.
     unsafe {
         let words = start.cast::<u16>();
         for at in 0..bytes / 2 {
@@ -350,7 +350,7 @@ fn protect(address: u64, bytes: u64, protection: i32) -> Result<(), String> {
     let (Ok(start), Ok(length)) = (usize::try_from(address), usize::try_from(bytes)) else {
         return Err("an address does not fit".to_owned());
     };
-    // SAFETY: the range lies in our reservation.
+    // SAFETY: the range lies in the emulator's reservation.
     let status = unsafe { libc::mprotect(std::ptr::with_exposed_provenance_mut(start), length, protection) };
     if status == 0 {
         Ok(())
@@ -359,13 +359,13 @@ fn protect(address: u64, bytes: u64, protection: i32) -> Result<(), String> {
     }
 }
 
-/// Gives the pages of a range back to the system.
+/// Returns the pages of a range to the system.
 fn discard(address: u64, bytes: u64) {
     let (Ok(start), Ok(length)) = (usize::try_from(address), usize::try_from(bytes)) else {
         return;
     };
-    // SAFETY: the range lies in our reservation and belongs to an allocation that was freed. Only
-    // memory is lost if it fails.
+    // SAFETY: the range lies in the emulator's reservation and belongs to a freed allocation. If
+    // the call fails, the pages merely stay in use.
     unsafe {
         libc::madvise(
             std::ptr::with_exposed_provenance_mut(start),

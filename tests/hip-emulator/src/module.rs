@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) device: &'static Device,
-    /// Its kernels by name, made as they are asked for; gone when the module is.
+    /// Handles of its kernels, created on request and dropped when the module is unloaded.
     pub(crate) functions: Mutex<Vec<&'static Handle<Function>>>,
     pub(crate) code: Mutex<Option<Arc<Code>>>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) module: &'static Handle<Module>,
     pub(crate) kernel: Arc<Kernel>,
-    /// Bytes of the kernel's arguments from the first to behind the last that a caller gives.
+    /// Bytes from the first argument to the end of the last one that the caller passes.
     pub(crate) explicit_bytes: usize,
 }
 
@@ -39,8 +39,8 @@ impl Kind for Function {
 
 impl Module {
     pub(crate) fn load(device: &'static Device, image: &[u8]) -> Result<&'static Handle<Module>> {
-        // The caller's image may lie anywhere, and reading an ELF file wants it aligned, as memory
-        // of the allocator is.
+        // The caller's image may be unaligned; the ELF reader needs the alignment that the
+        // allocator gives.
         let image = Vec::from(image);
         let code = Code::parse(&image).map_err(|error| {
             let mut text = format!("a code object cannot be loaded: {error}");
@@ -66,12 +66,12 @@ impl Module {
     }
 }
 
-/// The bytes of an ELF file whose length the caller does not tell: up to the end of its section
-/// headers, which LLD writes last.
+/// Returns the bytes of an ELF file of unknown length: up to the end of its section headers, which
+/// LLD writes last.
 ///
 /// # Safety
 ///
-/// The pointer is valid for reads of 64 bytes and, if they begin an ELF file, of all of that.
+/// The pointer is valid for reads of 64 bytes and, if they are an ELF header, of the whole file.
 pub(crate) unsafe fn image<'a>(start: *const u8) -> Result<&'a [u8]> {
     // SAFETY: by this function's contract.
     let header = unsafe { std::slice::from_raw_parts(start, 64) };
@@ -94,7 +94,7 @@ pub(crate) unsafe fn image<'a>(start: *const u8) -> Result<&'a [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(start, usize::try_from(end).map_err(|_| sys::hipErrorInvalidImage)?) })
 }
 
-/// A kernel of a module by its name.
+/// Returns the handle of a module's kernel by name.
 pub(crate) fn function(module: &'static Handle<Module>, name: &str) -> Result<&'static Handle<Function>> {
     let mut functions = module.functions.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = functions.iter().find(|function| function.kernel.name == name) {

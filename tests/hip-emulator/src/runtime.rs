@@ -1,5 +1,5 @@
-//! Starts the emulator and holds its devices and memory. Finds the device and the streams that the
-//! calling thread means.
+//! Starts the emulator, holds its devices and memory, and resolves the calling thread's current
+//! device and streams.
 
 use crate::calls;
 use crate::config;
@@ -18,17 +18,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Runtime {
     pub(crate) devices: Vec<&'static Device>,
     pub(crate) memory: Memory,
-    /// Kernels do nothing.
+    /// Whether kernels do nothing.
     pub(crate) noop: AtomicBool,
 }
 
 static RUNTIME: OnceLock<Option<&'static Runtime>> = OnceLock::new();
 
-/// The emulator, which starts with the first call that needs it: a program need not call `hipInit`.
+/// Returns the emulator, which starts with the first call that needs it: a program need not call
+/// `hipInit`.
 ///
 /// # Errors
 ///
-/// `hipErrorNotInitialized` if the set-up is wrong, with a message on stderr, and
+/// `hipErrorNotInitialized` if the configuration is wrong, with a message on stderr, and
 /// `hipErrorNoDevice` if there is no device.
 pub(crate) fn get() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.get() {
@@ -42,19 +43,19 @@ pub(crate) fn get() -> Result<&'static Runtime> {
     Ok(runtime)
 }
 
-/// The calling thread's current device.
+/// Returns the calling thread's current device.
 pub(crate) fn current() -> Result<&'static Device> {
     let ordinal = calls::thread(|thread| thread.device.get())?;
     get()?.devices.get(ordinal).copied().ok_or(sys::hipErrorInvalidDevice)
 }
 
 thread_local! {
-    /// The streams that `hipStreamPerThread` means in this thread, one per device.
+    /// This thread's `hipStreamPerThread` streams, one per device.
     static PER_THREAD: RefCell<Vec<&'static Handle<Stream>>> = RefCell::default();
 }
 
-/// The stream that a caller's handle means: the current device's null stream, the thread's own, or
-/// one that was created.
+/// Resolves a caller's stream handle: the current device's null stream, the thread's own stream, or
+/// a created one.
 ///
 /// # Safety
 ///
@@ -118,7 +119,7 @@ impl Runtime {
         })
     }
 
-    /// A device by its ordinal.
+    /// Returns a device by its ordinal.
     pub(crate) fn device(&self, ordinal: i32) -> Result<&'static Device> {
         usize::try_from(ordinal)
             .ok()

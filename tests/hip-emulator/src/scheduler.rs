@@ -1,19 +1,18 @@
-//! Decides when which command runs.
+//! Decides when each command runs. Commands of one stream run in order in both modes.
 //!
-//! | Mode | Who runs commands | Order |
-//! |---|---|---|
-//! | plain | one thread per stream, started by its first command | a stream's own; streams run side by side |
-//! | seeded | one thread for all | a stream's own; the generator picks among the streams whose next command may run; the workgroups of a launch begin in an order that the seed gives |
+//! - Plain mode: one thread per stream, started by its first command. Streams run side by side.
+//! - Seeded mode: one thread for all streams. The generator picks among the streams whose next
+//!   command may run, and the seed gives the order in which the workgroups of a launch begin.
 //!
-//! Commands wait for points in other streams, which were all submitted earlier: waiting cannot be
-//! circular. The null stream's rule is such points: its commands wait for all blocking streams of
-//! its device, and theirs for it.
+//! Commands wait for points in other streams. All of these were submitted earlier, so waits cannot
+//! be circular. The null stream's implicit synchronisation uses such points: its commands wait for
+//! all blocking streams of its device, and theirs wait for it.
 //!
-//! The seeded mode runs as little as the API allows. Submitting sometimes lets a few commands run,
-//! and returns when they have; whoever waits for the device lets it run until what he waits for is
-//! done; and some milliseconds without progress let one command run, for programs that look at
-//! memory instead. One thread's calls therefore give one order per seed; with several threads it
-//! also depends on them.
+//! The seeded mode runs as little as the API allows. A submission sometimes lets a few commands
+//! run, and returns when they have; a host that waits lets the device run until its point is
+//! reached; and some milliseconds without progress let one command run, for programs that poll
+//! memory instead. With one calling thread, a seed therefore gives one order; with several threads
+//! the order also depends on their timing.
 
 use crate::config;
 use crate::device::{Device, Submitter};
@@ -32,10 +31,10 @@ use std::time::Duration;
 /// Points that a command waits for.
 pub(crate) type Points = SmallVec<[Point; 2]>;
 
-/// How long a stream's thread looks for more before it sleeps: some ten microseconds, less than
-/// waking it costs its submitter.
+/// Iterations for which a stream's thread polls its queue before it sleeps: some ten microseconds,
+/// less than waking it costs the submitter.
 const SPINS: u32 = 300;
-/// Without any progress for that long, the seeded mode lets a command run.
+/// Time without progress after which the seeded mode lets a command run.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
@@ -49,12 +48,12 @@ struct Command {
 struct Queue {
     stream: &'static Stream,
     commands: VecDeque<Command>,
-    /// Its command runs now.
+    /// Whether one of its commands is running.
     busy: bool,
-    /// It has a thread, which sleeps or not.
+    /// Whether it has a thread, awake or asleep.
     thread: bool,
     parked: bool,
-    /// The stream was destroyed: the queue goes when it is empty.
+    /// Whether the stream was destroyed: the queue is removed when it is empty.
     closed: bool,
 }
 
@@ -72,16 +71,16 @@ impl Queue {
 #[derive(Debug)]
 struct Seeded {
     random: ChaCha8Rng,
-    /// Commands that may run now.
+    /// Number of commands that may run now.
     tickets: u32,
-    /// Hosts that wait for the device.
+    /// Number of host threads that wait for the device.
     demand: u32,
-    /// How much a stream is preferred.
+    /// Random priority of each stream.
     favour: HashMap<u64, u32>,
-    /// Identifies the order so far.
+    /// Hash of the order so far.
     order: u64,
-    /// Streams by their first command since the seed was set, so that an order's identity is the
-    /// same in every run.
+    /// Stream numbers in the order of their first command since the seed was set, so that the
+    /// order's hash is the same in every run.
     names: HashMap<u64, u64>,
 }
 
@@ -93,11 +92,11 @@ struct State {
     central: bool,
 }
 
-/// All streams' queues.
+/// The queues of all streams.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     state: Mutex<State>,
-    /// Wakes hosts that wait.
+    /// Wakes waiting host threads.
     hosts: Condvar,
     /// Wakes the thread of the seeded mode.
     central: Condvar,
@@ -106,7 +105,7 @@ pub(crate) struct Scheduler {
 
 static SCHEDULER: OnceLock<&'static Scheduler> = OnceLock::new();
 
-/// The scheduler, which starts with its first use, in the mode that the set-up says.
+/// Returns the scheduler, which starts at its first use, in the configured mode.
 #[inline]
 pub(crate) fn get() -> &'static Scheduler {
     SCHEDULER.get_or_init(|| {
@@ -141,7 +140,7 @@ impl Scheduler {
         self.seeded.load(Ordering::Relaxed)
     }
 
-    /// Appends work to a stream, after what the stream holds and the points.
+    /// Appends work to a stream; it runs after the stream's earlier commands and after `after`.
     pub(crate) fn submit(&'static self, stream: &'static Stream, work: Work, after: &[Point]) {
         let device = stream.device;
         let mut state = self.lock();
@@ -180,14 +179,14 @@ impl Scheduler {
         }
     }
 
-    /// Sees to it that a stream's thread looks at its queue.
+    /// Makes a stream's thread look at its queue: starts or wakes it.
     fn start(&'static self, queue: &mut Queue) {
         if !queue.thread {
             let id = queue.stream.id;
             let thread = std::thread::Builder::new().name(format!("hipemu-{id}"));
             match thread.spawn(move || self.serve(id)) {
                 Ok(_) => queue.thread = true,
-                // The next command tries again.
+                // The next submission tries again.
                 Err(error) => config::warn(&format!("cannot start a thread: {error}")),
             }
         } else if queue.parked {
@@ -195,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets some commands run, or none, and waits for them.
+    /// In seeded mode, lets a random number of commands run, possibly none, and waits for them.
     fn grant(&self, mut state: MutexGuard<'_, State>) {
         let Some(seeded) = &mut state.seeded else { return };
         self.central.notify_one();
@@ -210,8 +209,7 @@ impl Scheduler {
         }
     }
 
-    /// Someone looked whether something is done and found that it is not: he may look again and
-    /// again.
+    /// Lets commands run after a query found something incomplete: the caller may be polling.
     pub(crate) fn polled(&self) {
         if self.is_seeded() {
             self.grant(self.lock());
@@ -259,7 +257,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a stream's command is complete, and wakes who may go on.
+    /// Records that a stream's command is complete, and wakes the waiters.
     fn complete(&self, state: &mut State, stream: &'static Stream) {
         stream.completed.fetch_add(1, Ordering::AcqRel);
         if stream.is_blocking() {
@@ -287,7 +285,7 @@ impl Scheduler {
         }
     }
 
-    /// Waits until a device has nothing to do.
+    /// Waits until a device is idle.
     pub(crate) fn wait_device(&self, device: &Device) {
         self.wait_until(|state| {
             let mut own = state.queues.values().map(|queue| queue.stream);
@@ -311,7 +309,7 @@ impl Scheduler {
         }
     }
 
-    /// A stream was destroyed: what it holds still runs.
+    /// Closes a destroyed stream; its queued commands still run.
     pub(crate) fn close(&self, stream: &'static Stream) {
         let mut state = self.lock();
         let Some(queue) = state.queues.get_mut(&stream.id) else {
@@ -325,7 +323,7 @@ impl Scheduler {
         }
     }
 
-    /// Waits until nothing is left to do, then changes the mode.
+    /// Waits until all streams are idle, then changes the mode.
     pub(crate) fn set_seed(&'static self, seed: Option<u64>) {
         self.wait_until(|state| state.queues.values().all(|queue| queue.stream.is_idle()));
         let mut state = self.lock();
@@ -347,7 +345,7 @@ impl Scheduler {
                 Err(error) => config::warn(&format!("cannot start a thread: {error}")),
             }
         }
-        // Who was left over from the other mode looks again.
+        // Threads that sleep in the other mode check again.
         self.central.notify_one();
         self.hosts.notify_all();
         for queue in state.queues.values() {
@@ -355,7 +353,7 @@ impl Scheduler {
         }
     }
 
-    /// An index below `count`: the first in plain mode, any in the seeded one.
+    /// Returns an index below `count`: the first in plain mode, a random one in seeded mode.
     pub(crate) fn choose(&self, count: usize) -> usize {
         if !self.is_seeded() {
             return 0;
@@ -367,12 +365,13 @@ impl Scheduler {
         }
     }
 
-    /// Identifies the order in which commands have run since the seed was set; 0 in plain mode.
+    /// Returns the hash of the order in which commands have run since the seed was set; 0 in plain
+    /// mode.
     pub(crate) fn order(&self) -> u64 {
         self.lock().seeded.as_ref().map_or(0, |seeded| seeded.order)
     }
 
-    /// Runs all streams' commands while the seeded mode is on.
+    /// Runs the commands of all streams while the seeded mode is on.
     fn serve_seeded(&'static self) {
         let mut state = self.lock();
         loop {
@@ -399,7 +398,8 @@ impl Scheduler {
                 continue;
             }
             let Some((stream, command)) = take(&mut state) else {
-                // Nothing may run: whoever waits for tickets to be used has waited long enough.
+                // No command is ready: drop the remaining tickets, so that hosts that wait for
+                // their use continue.
                 if let Some(seeded) = &mut state.seeded {
                     seeded.tickets = 0;
                 }
@@ -409,7 +409,8 @@ impl Scheduler {
             };
             drop(state);
             if command.work.calls_host() {
-                // A function of the host may wait for anything, this scheduler included.
+                // A host function may wait for anything, including this scheduler, so it runs on
+                // its own thread.
                 let run = move || {
                     execute::run(command.work, stream, command.submitter);
                     let mut state = self.lock();
@@ -449,8 +450,9 @@ fn take(state: &mut State) -> Option<(&'static Stream, Command)> {
         .filter(|(_, queue)| queue.is_ready())
         .map(|(id, _)| *id)
         .collect();
-    // Pure chance rarely starves a stream for long, and a stream that is starved is what shows a
-    // missing wait: three times in four the stream in favour runs, and favour changes now and then.
+    // A uniform choice rarely starves a stream for long, and a starved stream is what exposes a
+    // missing wait. So three times in four the ready stream with the highest priority runs;
+    // priorities are drawn anew now and then.
     let random = &mut seeded.random;
     for id in &ready {
         let new = !seeded.favour.contains_key(id);
@@ -470,14 +472,14 @@ fn take(state: &mut State) -> Option<(&'static Stream, Command)> {
     let queue = queues.get_mut(&id)?;
     let command = queue.commands.pop_front()?;
     queue.busy = true;
-    // FNV-1a over what ran.
+    // FNV-1a over the executed commands.
     for word in [name, command.work.kind()] {
         seeded.order = (seeded.order ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     }
     Some((queue.stream, command))
 }
 
-/// A number below a small bound, evenly enough.
+/// Returns a nearly uniform number below a small bound.
 fn below(random: &mut ChaCha8Rng, bound: u32) -> u32 {
     random.next_u32() % bound.max(1)
 }

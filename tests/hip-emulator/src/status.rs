@@ -3,10 +3,10 @@
 use crate::sys::{self, hipError_t};
 use std::ffi::CStr;
 
-/// What functions of the emulator return: an error is one of HIP's, by its value.
+/// Result of the emulator's functions; the error is one of HIP's codes.
 pub(crate) type Result<T = (), E = hipError_t> = std::result::Result<T, E>;
 
-/// HIP's name of an error, the first where a value has two.
+/// Returns HIP's name of an error, the first where a value has two.
 pub(crate) fn name(error: hipError_t) -> &'static CStr {
     sys::ERRORS
         .iter()
@@ -14,7 +14,7 @@ pub(crate) fn name(error: hipError_t) -> &'static CStr {
         .map_or(c"hipErrorUnknown", |(_, name)| name)
 }
 
-/// The error of a name.
+/// Returns the error with this name.
 pub(crate) fn by_name(name: &str) -> Option<hipError_t> {
     sys::ERRORS
         .iter()
@@ -22,7 +22,8 @@ pub(crate) fn by_name(name: &str) -> Option<hipError_t> {
         .map(|(value, _)| *value)
 }
 
-/// A description of an error: of those that the emulator itself returns, else the name.
+/// Describes an error; for those that the emulator itself never returns, the description is the
+/// name.
 pub(crate) fn description(error: hipError_t) -> &'static CStr {
     match error {
         sys::hipSuccess => c"no error",

@@ -1,7 +1,7 @@
-//! Owns streams and events, and the part that a stream has in a capture.
+//! Owns streams and events, and a stream's part in a capture.
 //!
-//! A stream is a queue of commands and two counters: how many were submitted and how many are
-//! complete. A [`Point`] in a stream is what events record and what commands wait for.
+//! A stream is a queue of commands and two counters, of submitted and of completed commands. A
+//! [`Point`] is a position in a stream: events record points, and commands wait for them.
 
 use crate::device::Device;
 use crate::handle::{Handle, Kind};
@@ -16,7 +16,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) device: &'static Device,
-    /// Streams are numbered as they are made.
+    /// Number of the stream, in creation order.
     pub(crate) id: u64,
     pub(crate) flags: u32,
     pub(crate) priority: i32,
@@ -27,7 +27,7 @@ pub(crate) struct Stream {
     pub(crate) completed: AtomicU64,
     /// Wakes the stream's thread.
     pub(crate) wake: Condvar,
-    /// What is captured from it, and the nodes that its next one depends on.
+    /// Its part in a capture, if it is captured.
     pub(crate) capture: Mutex<Option<Branch>>,
 }
 
@@ -65,7 +65,7 @@ impl Stream {
         self.is_null
     }
 
-    /// Whether it waits for the null stream and the null stream for it.
+    /// Returns true if it waits for the null stream and the null stream for it.
     pub(crate) fn is_blocking(&self) -> bool {
         !self.is_null && self.flags & sys::hipStreamNonBlocking == 0
     }
@@ -75,8 +75,8 @@ impl Stream {
         self.completed.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
     }
 
-    /// Whether a command submitted now would have nothing to wait for, so that one that takes no
-    /// time may as well be complete.
+    /// Returns true if a command submitted now would wait for nothing, so that an empty one can
+    /// count as complete at once.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.is_idle()
@@ -87,7 +87,7 @@ impl Stream {
             }
     }
 
-    /// Where the stream is now.
+    /// Returns the current end of the stream.
     pub(crate) fn point(&'static self) -> Point {
         Point {
             stream: self,
@@ -96,7 +96,7 @@ impl Stream {
     }
 }
 
-/// A place in a stream: reached when that many commands are complete.
+/// A position in a stream: reached when `number` commands are complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) stream: &'static Stream,
@@ -117,10 +117,10 @@ pub(crate) struct Event {
     pub(crate) state: Mutex<Recorded>,
 }
 
-/// What an event's last record was.
+/// An event's last record.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Recorded {
-    /// None yet: counts as complete.
+    /// Never recorded: counts as complete.
     #[default]
     Never,
     /// In a stream.
@@ -174,17 +174,17 @@ impl Record {
         })
     }
 
-    /// Notes where in a stream it lies.
+    /// Sets its position in the stream.
     pub(crate) fn place(&self, point: Point) {
         *self.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(point);
     }
 
-    /// Where it lies.
+    /// Returns its position in the stream, if set.
     pub(crate) fn point(&self) -> Option<Point> {
         *self.point.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything before it is complete.
+    /// Marks the record as complete and notes the time.
     pub(crate) fn complete(&self) {
         static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         let now = START.get_or_init(Instant::now).elapsed();
@@ -197,14 +197,14 @@ impl Record {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Milliseconds from this to another; both are done.
+    /// Returns the milliseconds from this record to another; both must be complete.
     pub(crate) fn milliseconds_to(&self, other: &Record) -> f32 {
         let [start, stop] = [self, other].map(|record| record.time.load(Ordering::Relaxed) as f64);
         ((stop - start) / 1e6) as f32
     }
 }
 
-/// A capture that goes on.
+/// An active capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
     pub(crate) id: u64,
@@ -220,12 +220,12 @@ pub(crate) struct Capture {
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub(crate) capture: Arc<Capture>,
-    /// What the stream's next node comes after.
+    /// Nodes that the stream's next node depends on.
     pub(crate) tails: Vec<usize>,
 }
 
 impl Capture {
-    /// Something was done that a capture forbids: nothing comes of it any more.
+    /// Invalidates the capture after a forbidden call: it yields no graph.
     pub(crate) fn invalidate(&self) {
         self.invalid.store(true, Ordering::Release);
     }
@@ -238,7 +238,7 @@ impl Capture {
         }
     }
 
-    /// Checks that it is valid.
+    /// Checks that the capture is valid.
     pub(crate) fn check(&self) -> Result {
         if self.invalid.load(Ordering::Acquire) {
             Err(sys::hipErrorStreamCaptureInvalidated)

@@ -24,22 +24,22 @@ pub(crate) enum Work {
     ),
     /// One record of an event.
     Event(Arc<Record>),
-    /// A node that records an event whenever its graph is launched.
+    /// A graph node that records an event at each launch of its graph.
     Record(&'static Handle<Event>),
-    /// A node that waits for what an event last recorded when its graph is launched.
+    /// A graph node that waits, at each launch of its graph, for the event's last record.
     Await(&'static Handle<Event>),
-    /// `hipFreeAsync`: the memory goes when the stream gets here.
+    /// `hipFreeAsync`: frees the memory when the stream reaches this command.
     Free(u64),
-    /// Nothing but waiting.
+    /// No action: only waits for its dependencies.
     Nothing,
 }
 
-/// A pointer that is the caller's business.
+/// A pointer that belongs to the caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserData(pub(crate) *mut c_void);
 
-// SAFETY: it is only handed back, to a function that its owner said may be called from another
-// thread.
+// SAFETY: the pointer is never dereferenced, only passed back to a function that its owner allowed
+// to be called from another thread.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}
@@ -48,9 +48,9 @@ unsafe impl Sync for UserData {}
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) function: &'static Handle<Function>,
-    /// Workgroups.
+    /// Workgroups in x, y, z.
     pub(crate) grid: [u32; 3],
-    /// Work items of a workgroup.
+    /// Work items of a workgroup in x, y, z.
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic LDS.
     pub(crate) shared: u32,
@@ -60,11 +60,11 @@ pub(crate) struct Launch {
 /// One side of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// Memory that the emulator knows, looked up when the copy runs.
+    /// Memory that the emulator manages, looked up when the copy runs.
     Known(u64),
-    /// The host's own.
+    /// Ordinary memory of the host.
     Host(UserData),
-    /// What the host's held when the copy was submitted.
+    /// The host memory's contents at submission.
     Staged(Arc<[u8]>),
 }
 
@@ -83,12 +83,12 @@ pub(crate) struct Copy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill {
     pub(crate) to: u64,
-    /// Bytes from row to row.
+    /// Bytes between the starts of adjacent rows.
     pub(crate) pitch: usize,
     pub(crate) value: u32,
-    /// Bytes of an element: 1, 2 or 4.
+    /// Bytes per element: 1, 2 or 4.
     pub(crate) element: usize,
-    /// Elements of a row.
+    /// Elements per row.
     pub(crate) width: usize,
     pub(crate) rows: usize,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Failed {
     pub(crate) text: String,
 }
 
-/// Bytes from the first to behind the last of some rows.
+/// Returns the bytes from the start of the first row to the end of the last.
 pub(crate) fn extent(width: usize, rows: usize, pitch: usize) -> Option<usize> {
     match rows.checked_sub(1) {
         None => Some(0),
@@ -108,7 +108,7 @@ pub(crate) fn extent(width: usize, rows: usize, pitch: usize) -> Option<usize> {
 }
 
 impl Work {
-    /// A number per kind, for the identity of an order.
+    /// Returns a number per kind of command, for the hash of an order.
     pub(crate) fn kind(&self) -> u64 {
         match self {
             Work::Kernel(_) => 1,
@@ -121,14 +121,14 @@ impl Work {
         }
     }
 
-    /// Whether it calls a function of the host's, which may do anything.
+    /// Returns true if it calls a function of the host, which may block on anything.
     pub(crate) fn calls_host(&self) -> bool {
         matches!(self, Work::Host(..) | Work::Callback(..))
     }
 }
 
 impl Fill {
-    /// Bytes of a row.
+    /// Returns the bytes of a row.
     pub(crate) fn row(&self) -> Option<usize> {
         self.width.checked_mul(self.element)
     }

@@ -1,20 +1,20 @@
-//! `iree-compile` for tests: counts its runs and misbehaves on demand. Otherwise it is the real
+//! `iree-compile` for tests: counts its runs and misbehaves on demand. Otherwise it runs the real
 //! program.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `ROTINI_TEST_COMPILER` | the real program |
-//! | `ROTINI_TEST_COMPILER_LOG` | a file that gets a line for each run: a hash of the module |
-//! | `ROTINI_TEST_COMPILER_FAULT` | `MARKER=FAULT`: what to do with modules that contain the marker |
+//! | `ROTINI_TEST_COMPILER_LOG` | a file that gets a line per run: a hash of the module |
+//! | `ROTINI_TEST_COMPILER_FAULT` | `MARKER=FAULT`: the fault for modules that contain the marker |
 //! | `ROTINI_TEST_COMPILER_GATE` | a file, for `hold` |
-//! | `ROTINI_TEST_COMPILER_MEMO` | a directory of what the real program made: a module is compiled once for all tests that share it |
+//! | `ROTINI_TEST_COMPILER_MEMO` | a directory of compiled modules, shared by tests |
 //!
 //! | Fault | Meaning |
 //! |---|---|
-//! | `alike` | modules that differ in numbers only get the code of the one that was compiled first |
-//! | `hold` | nothing happens until the gate exists, or the caller is gone |
+//! | `alike` | modules that differ only in numbers get the code of the first one compiled |
+//! | `hold` | waits until the gate exists, or the caller is gone |
 //! | `crash` | a segmentation fault |
-//! | `reject` | a line of error, and exit code 1 |
+//! | `reject` | an error line, and exit code 1 |
 
 #![expect(clippy::print_stderr, reason = "compilers write there")]
 
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::process::{Command, exit};
 use std::time::Duration;
 
-/// What the compiler writes into its current directory besides the module.
+/// The file that the compiler writes into its current directory besides the module.
 const STATISTICS: &str = "statistics.json";
 const OUTPUT: &str = "module.vmfb";
 
@@ -70,8 +70,8 @@ fn main() -> Result<()> {
             eprintln!("rotini.mlir:7:3: error: this test rejects the module");
             exit(1);
         }
-        // SAFETY: without its handler, which is Rust's and would return, the signal ends this
-        // process.
+        // SAFETY: with the default action instead of Rust's handler, which would return, the signal
+        // ends this process.
         Some(_) => unsafe {
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
             libc::raise(libc::SIGSEGV);
@@ -89,21 +89,22 @@ fn main() -> Result<()> {
     }
 }
 
-/// Puts what is kept in `memo` into the current directory; if nothing is, lets the compiler make it
-/// and keeps that.
+/// Copies the contents of `memo` into the current directory; if there is no memo, runs the compiler
+/// and saves its output there.
 fn remember(memo: &Path, real: &mut Command) -> Result<()> {
     if !memo.is_dir() {
         let status = real.status()?;
         if !status.success() {
             exit(status.code().unwrap_or(1));
         }
-        // Whole or not at all, also if this is killed or not alone.
+        // Written to a temporary directory and renamed, so that the memo is complete even if this
+        // process is killed or runs beside others.
         let parent = memo.parent().context("the memo is no directory")?;
         let directory = tempfile::tempdir_in(parent)?;
         for file in [OUTPUT, STATISTICS] {
             fs::copy(file, directory.path().join(file))?;
         }
-        // Where another was faster it is there already, and the same.
+        // If another process was faster, the memo exists already, with the same contents.
         let _ = fs::rename(directory.path(), memo);
         return Ok(());
     }

@@ -1,10 +1,10 @@
-//! `rotini-compile-worker` for tests: misbehaves on demand. Otherwise it passes everything on to
-//! the real program and back.
+//! `rotini-compile-worker` for tests: misbehaves on demand. Otherwise it forwards everything to the
+//! real program and back.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `ROTINI_TEST_WORKER` | the real program |
-//! | `ROTINI_TEST_WORKER_FAULTS` | `MARKER=FAULT,…`: what to do with modules that contain a marker. Without a marker, what to do at once |
+//! | `ROTINI_TEST_WORKER_FAULTS` | `MARKER=FAULT,…`; without a marker, a fault at once |
 //!
 //! Faults are `segv`, `abort`, `killed`, `hang`, `garbage`, `truncated` (the real answer without
 //! its last byte) and `version` (an answer of a future version).
@@ -19,8 +19,8 @@ use std::process::{Command, exit};
 use std::time::Duration;
 
 fn main() -> Result<()> {
-    // SAFETY: what starts this program hands it the connection as its standard input, and nothing
-    // else here uses that.
+    // SAFETY: the parent passes the connection as this program's standard input, and nothing else
+    // here uses that descriptor.
     let mut host = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });
     let faults = std::env::var("ROTINI_TEST_WORKER_FAULTS").unwrap_or_default();
     let faults: Vec<(&str, &str)> = faults.split(',').filter_map(|fault| fault.split_once('=')).collect();
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     let (mut worker, theirs) = UnixStream::pair()?;
     let program = std::env::var_os("ROTINI_TEST_WORKER").context("ROTINI_TEST_WORKER is not set")?;
     let _child = Command::new(program).stdin(OwnedFd::from(theirs)).spawn()?;
-    // What has come since the last answer.
+    // Bytes received since the last answer.
     let mut message = Vec::new();
     loop {
         let mut ready = [&host, &worker].map(|stream| libc::pollfd {
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             events: libc::POLLIN,
             revents: 0,
         });
-        // SAFETY: the array is as long as is said.
+        // SAFETY: the array has the given length.
         unsafe { libc::poll(ready.as_mut_ptr(), 2, -1) };
         let mut buffer = [0; 1 << 16];
         if ready[0].revents != 0 {
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Does what is no answer.
+/// Performs a fault that sends no valid answer.
 fn misbehave(fault: &str, host: &mut UnixStream) -> Result<()> {
     match fault {
         "segv" => end(libc::SIGSEGV),
@@ -81,12 +81,12 @@ fn misbehave(fault: &str, host: &mut UnixStream) -> Result<()> {
         "version" => host.write_all(b"rtcw\x63\0\0\0\0\0\0\0\0\0\0\0")?,
         other => bail!("no such fault: {other}"),
     }
-    // Whatever is to become of it.
+    // Sleeps until the parent ends this process.
     std::thread::sleep(Duration::from_secs(100));
     Ok(())
 }
 
-/// Passes on an answer, and ends before its last byte.
+/// Forwards an answer without its last byte, then ends.
 fn truncate(worker: &mut UnixStream, host: &mut UnixStream) -> Result<()> {
     let mut header = [0; 16];
     worker.read_exact(&mut header)?;
@@ -98,7 +98,7 @@ fn truncate(worker: &mut UnixStream, host: &mut UnixStream) -> Result<()> {
     exit(0);
 }
 
-/// Ends this process by a signal, which may be blocked and handled by what it was started by.
+/// Ends this process by a signal, even if the parent's signal mask or handlers block it.
 fn end(signal: i32) {
     // SAFETY: only this process is affected; the set is initialised before it is used.
     unsafe {

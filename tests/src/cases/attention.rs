@@ -7,7 +7,7 @@ use rotini_graph::{
 
 const F32: DataType = DataType::F32;
 
-/// An attention with everything that both directions know.
+/// An attention, with the attributes that both directions share.
 #[derive(Clone, Debug)]
 pub(super) struct Attention {
     pub(super) batch: i64,
@@ -22,9 +22,9 @@ pub(super) struct Attention {
     pub(super) compute: DataType,
     /// Dims of an additive mask.
     pub(super) mask: Option<Vec<i64>>,
-    /// Whether the mask is of truth values instead.
+    /// Whether the mask has truth values instead of numbers.
     pub(super) truths: bool,
-    /// Dims of flags that choose what is added instead: nothing or this number.
+    /// Dims of flags that select the number added to a score: 0 or this number.
     pub(super) flags: Option<(Vec<i64>, f64)>,
     /// Factor on the scores.
     pub(super) scale: Option<f32>,
@@ -33,16 +33,16 @@ pub(super) struct Attention {
     pub(super) left: Option<i64>,
     pub(super) right: Option<i64>,
     pub(super) alignment: DiagonalAlignment,
-    /// The older way to ask for a causal mask: from the top left, from the bottom right.
+    /// Causal masks in the older encoding: from the top left, from the bottom right.
     causal: [bool; 2],
     pub(super) padding: bool,
     pub(super) alibi: bool,
     pub(super) sink: bool,
     /// Whether heads lie next to each other in memory: B, S, H, D.
     pub(super) interleaved: bool,
-    /// Whether all batches have one number of queries, and one of keys, in memory.
+    /// Whether all batches share one length of queries and one of keys, in memory.
     pub(super) repeats_lengths: bool,
-    /// What the output is rounded to before another node reads it, if one does.
+    /// The type of the virtual output, if another node reads it.
     pub(super) read_as: Option<DataType>,
 }
 
@@ -79,7 +79,7 @@ impl Attention {
         attention
     }
 
-    /// A tensor of heads, lengths and columns.
+    /// Adds a tensor with these heads, lengths and columns.
     fn tensor(&self, b: &mut GraphBuilder, name: &str, [heads, length, columns]: [i64; 3]) -> TensorId {
         let dims = [self.batch, heads, length, columns];
         let strides = if self.interleaved {
@@ -185,7 +185,7 @@ impl Attention {
         b.build()
     }
 
-    /// The gradients, with one of the mask if there is a mask of numbers.
+    /// Builds the backward graph, with a gradient of the mask if the mask has numbers.
     pub(super) fn backward(&self) -> Graph {
         let mut b = GraphBuilder::new("sdpa_backward");
         let [q, k, v, o, d_o] = [
@@ -241,7 +241,7 @@ impl Attention {
     }
 }
 
-/// Attentions of every kind that both directions have.
+/// Returns attentions of every kind that both directions support.
 fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::{BottomRight, TopLeft};
     let mut kinds = Vec::new();
@@ -274,7 +274,7 @@ fn kinds() -> Vec<(String, Attention)> {
         for (alignment, corner) in [(TopLeft, "top_left"), (BottomRight, "bottom_right")] {
             let bounded = plain.with(|op| (op.left, op.right, op.alignment) = (left, right, alignment));
             add(&format!("{name}_{corner}"), bounded.clone());
-            // More queries than keys: from the bottom right some see nothing.
+            // More queries than keys: aligned to the bottom right, some queries see no key.
             add(
                 &format!("{name}_{corner}_short"),
                 bounded.with(|op| op.lengths = [11, 6]),
@@ -309,7 +309,7 @@ fn kinds() -> Vec<(String, Attention)> {
     );
     add("causal_flag", plain.with(|op| op.causal = [true, false]));
     add("causal_bottom_right_flag", plain.with(|op| op.causal = [false, true]));
-    // Sums that end before a matrix core's step, over rows that do too.
+    // Sums and rows that are shorter than a matrix core's step.
     add(
         "short",
         Attention::new(2, 1, [3, 3], 5, F32).with(|op| op.columns = [5, 1]),
@@ -322,7 +322,7 @@ fn kinds() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions of whole tiles, which take matrix instructions and one dispatch on AMD GPUs.
+/// Returns attentions of whole tiles, which use matrix instructions and one dispatch on AMD GPUs.
 fn tiled() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -386,8 +386,8 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions that a CPU computes with a query in each lane: several blocks of keys and vectors of
-/// queries, and ends within both.
+/// Returns attentions that a CPU computes with one query per lane: several blocks of keys and
+/// vectors of queries, with partial ones of both.
 fn in_lanes() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -410,7 +410,7 @@ fn in_lanes() -> Vec<(String, Attention)> {
         add(name, bounded.clone());
         add(&format!("{name}_short"), bounded.with(|op| op.lengths = [90, 20]));
     }
-    // Most of what a kernel may have on the stack, and all of it; columns in eights.
+    // Most of the stack that a kernel may use, and all of it; columns in multiples of eight.
     for columns in [[80, 80], [192, 256], [40, 72]] {
         let [of_key, of_value] = columns;
         let wide = plain.with(|op| (op.batch, op.lengths, op.columns) = (1, [19, 70], columns));
@@ -419,7 +419,7 @@ fn in_lanes() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Adds attentions, with their statistics and without.
+/// Adds attentions, each with statistics and without.
 pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
     for (name, attention) in attentions {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
@@ -441,8 +441,8 @@ pub(super) fn forward(cases: &mut Cases) {
             sink.with(|op| (op.lengths, op.right, op.alignment) = ([8, 4], Some(0), DiagonalAlignment::BottomRight));
         cases.add(format!("sdpa_sink_of_empty_rows_{dtype}"), causal.forward(true));
     }
-    // A batched matmul of 6 rows crashes IREE 3.13's compiler for gfx942, which is called again
-    // without the pipeline that does.
+    // A batched matmul of 6 rows crashes IREE 3.13's compiler for gfx942, which is then run again
+    // without the failing pipeline.
     let six = Attention::new(2, 4, [6, 10], 16, F32).with(|op| op.sink = true);
     cases.add("sdpa_sink_of_six_rows", six.forward(true));
 }
@@ -467,14 +467,14 @@ pub(super) fn backward(cases: &mut Cases) {
             .with(|op| (op.heads, op.right, op.padding) = ([4, 2, 2], Some(0), true));
         cases.add(format!("sdpa_backward_lanes_long_{dtype}"), long.backward());
     }
-    // More heads share one than an AMD GPU sums in a lane, and their sum has one batch and one
-    // head.
+    // More heads share one key head than an AMD GPU sums in a lane, and their sum has one batch and
+    // one head.
     let many = Attention::new(1, 40, [7, 9], 8, F32).with(|op| op.heads = [40, 1, 1]);
     cases.add("sdpa_backward_mqa_of_forty", many.backward());
 }
 
-/// What is one kernel on an AMD GPU: 128 queries and keys in 16 bits, for 64 and 128 columns, with
-/// what can be asked of it.
+/// Returns attentions that are a single kernel on an AMD GPU: 128 queries and keys in 16 bits, with
+/// 64 and 128 columns and every supported option.
 #[must_use]
 pub fn flash_attention() -> Vec<Case> {
     let mut cases = Cases(Vec::new());

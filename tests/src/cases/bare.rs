@@ -1,12 +1,12 @@
-//! Convolutions in f32 with nothing behind them, and their gradients: on CPUs rotini's kernels,
-//! which read by strides. Tiles, vectors and blocks of terms that end within one, runs of columns
-//! and gathered ones, phases of gradients with steps, and windows that are read in turn.
+//! Convolutions in f32 without epilogue, and their gradients. On CPUs these use rotini's kernels,
+//! which read through strides. Covers partial tiles, vectors and blocks of terms, contiguous and
+//! gathered columns, phases of gradients with stride, and windows that are read flipped.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
-/// All of them.
+/// Adds all cases.
 pub(super) fn bare(cases: &mut Cases) {
     for (name, orders) in [
         ("nhwc", [Order::Last; 3]),

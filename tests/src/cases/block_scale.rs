@@ -1,4 +1,4 @@
-//! Block scales: types, block sizes, incomplete blocks, and operations that read or make them.
+//! Block scales: types, block sizes, incomplete blocks, and fused producers and consumers.
 
 use super::case::{Cases, Data};
 use anyhow::Result;
@@ -20,7 +20,7 @@ const E3M2: DataType = DataType::F6E3M2;
 const I4: DataType = DataType::I4;
 const I8: DataType = DataType::I8;
 
-/// Extents of the scales of blocks over the trailing axes.
+/// Returns the dims of the scales for blocks over the trailing axes.
 fn scale_dims(dims: &[i64], block_size: &[i32]) -> Vec<i64> {
     let leading = dims.len() - block_size.len();
     let sizes = std::iter::repeat_n(1, leading).chain(block_size.iter().copied().map(i64::from));
@@ -30,7 +30,7 @@ fn scale_dims(dims: &[i64], block_size: &[i32]) -> Vec<i64> {
         .collect()
 }
 
-/// A tensor whose elements lie column by column in its last two axes.
+/// Adds a tensor that is column-major in its last two axes.
 fn columns(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
     let rank = dims.len();
     let mut strides: Vec<i64> = (0..rank).map(|axis| dims[axis + 1..].iter().product()).collect();
@@ -39,7 +39,7 @@ fn columns(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64]) -> T
     b.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
 }
 
-/// x, scale, y, compute.
+/// Builds a dequantization; `types` are those of x, scale, y and the computation.
 fn dequantize_graph(types: [DataType; 4], dims: &[i64], block_size: &[i32], is_negative_scale: bool) -> Graph {
     let mut b = GraphBuilder::new("dequantize");
     let x = b.buffer("x", types[0], dims);
@@ -119,7 +119,7 @@ pub(super) fn dequantize(cases: &mut Cases) {
         "bs_dequantize_in_f16",
         dequantize_graph([E5M2, E8M0, F16, F16], &[4, 32], &[8], false),
     );
-    // Everything in another order of memory.
+    // All tensors in another memory order.
     let mut b = GraphBuilder::new("columns");
     let x = columns(&mut b, "x", E4M3, &[2, 12, 20]);
     let scale = columns(&mut b, "scale", F32, &[2, 12, 4]);
@@ -135,7 +135,7 @@ pub(super) fn dequantize(cases: &mut Cases) {
     cases.add("bs_dequantize_columns", b.build());
 }
 
-/// Both operands of a product scaled in blocks along what is summed over.
+/// Adds products whose operands are both scaled in blocks along the summed axis.
 pub(super) fn matmuls(cases: &mut Cases) {
     for (name, operands, scale, out) in [
         ("mxfp8", [E4M3, E4M3], E8M0, F32),
@@ -174,7 +174,7 @@ pub(super) fn matmuls(cases: &mut Cases) {
             cases.add(format!("bs_matmul_{name}_{inner}"), b.build());
         }
     }
-    // Weights of four bits with a scale for each group of them, activations as they are.
+    // Quantized weights with a scale per group, and plain activations.
     for (weights, activations) in [(I4, F16), (I4, BF16), (E2M1, F16), (I8, F16)] {
         let mut b = GraphBuilder::new("weights");
         let x = b.buffer("x", activations, &[6, 64]);
@@ -195,7 +195,7 @@ pub(super) fn matmuls(cases: &mut Cases) {
     }
 }
 
-/// x, y, scale, compute.
+/// Builds a quantization; `types` are those of x, y, scale and the computation.
 fn quantize_graph(types: [DataType; 4], dims: &[i64], block_size: i32, axis: Option<usize>) -> Graph {
     let mut b = GraphBuilder::new("quantize");
     let x = b.buffer("x", types[0], dims);
@@ -263,7 +263,7 @@ pub(super) fn quantize(cases: &mut Cases) {
         "bs_quantize_in_bf16",
         quantize_graph([BF16, E4M3, E8M0, BF16], &[9, 64], 16, None),
     );
-    // Everything in another order of memory.
+    // All tensors in another memory order.
     let mut b = GraphBuilder::new("columns");
     let x = columns(&mut b, "x", F32, &[2, 12, 20]);
     let y = columns(&mut b, "y", E4M3, &[2, 12, 20]);
@@ -280,8 +280,8 @@ pub(super) fn quantize(cases: &mut Cases) {
     cases.add("bs_quantize_columns", b.build());
 }
 
-/// Blocks with NaN, infinities and denormals in them, or of nothing else: a scale of 2^-127, which
-/// is subnormal in f32, does not hide them.
+/// Returns blocks with some or only NaN, infinities and denormals: a scale of 2^-127, which is
+/// subnormal in f32, must not hide them.
 ///
 /// # Errors
 ///
@@ -300,9 +300,9 @@ pub(super) fn edges() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// What is made is quantised, and what is quantised is read.
+/// Adds chains: a computed tensor is quantized, and a quantized one is read.
 pub(super) fn chains(cases: &mut Cases) {
-    // The last block is cut off, and the scales lie between gaps.
+    // The last block is incomplete, and the scales have gaps.
     let (dims, channels) = ([6, 3], [1, 3]);
     let mut b = GraphBuilder::new("blocks of scales with gaps");
     let x = b.buffer("x", E4M3, &dims);
@@ -366,7 +366,7 @@ pub(super) fn chains(cases: &mut Cases) {
         );
         cases.add(format!("bs_there_and_back_{y}"), b.build());
     }
-    // A product whose result is quantised for the next one.
+    // A product whose result is quantized for the next one.
     for (y, scale) in [(E4M3, E8M0), (E2M1, E8M0), (E4M3, F32)] {
         let mut b = GraphBuilder::new("quantised product");
         let x = b.buffer("x", F16, &[8, 32]);

@@ -1,4 +1,4 @@
-//! Custom operations whose bodies meet a defect of the compiler as they are written: each quirk
+//! Custom operations whose bodies trigger a defect of the compiler as written: one for each quirk
 //! that a body can express.
 
 use super::custom::graphs::{element, node, tensor};
@@ -8,12 +8,13 @@ use rotini_graph::{Graph, GraphBuilder, PointwiseMode, TensorId};
 /// Graphs with their names.
 pub(super) type Named = Vec<(String, Graph)>;
 
-/// A tensor that a body reads: its name, extents and elements, and the loop of each of its axes.
+/// A tensor that a body reads: its name, extents and element type, and the loop of each of its
+/// axes.
 type Read<'a> = (&'a str, &'a [i64], DataType, &'a [usize]);
 
-/// A structured operation that makes `result` from 0, if it reduces: of loops, those of which are
-/// reduced, what is read as %a0, %a1 and so on, the result's extents, elements and loops, and lines
-/// that make %r.
+/// Returns a structured operation that computes `result`, starting from 0 if it reduces. `loops` is
+/// the number of loops and `reduced` the reduction loops; reads are named %a0, %a1 and so on, the
+/// result has extents, element type and loops, and the lines compute %r.
 fn structured(
     result: &str,
     (loops, reduced): (usize, &[usize]),
@@ -64,7 +65,8 @@ fn structured(
 
 type Tensor<'a> = (&'a str, DataType, &'a [i64]);
 
-/// Adds a case: a name, what the reference knows the body by, inputs, outputs and statements.
+/// Adds a case: its name, the name by which the reference knows the body, inputs, outputs and
+/// statements.
 fn add(cases: &mut Named, name: &str, known: &str, inputs: &[Tensor<'_>], outputs: &[Tensor<'_>], statements: &str) {
     let joined = |tensors: &[Tensor<'_>], item: &dyn Fn(&Tensor<'_>) -> String| {
         tensors.iter().map(item).collect::<Vec<_>>().join(", ")
@@ -90,8 +92,8 @@ fn add(cases: &mut Named, name: &str, known: &str, inputs: &[Tensor<'_>], output
     cases.push((format!("custom_{name}"), b.build()));
 }
 
-/// Sums of products for each batch: x\[b, k, m\] z\[b, k, n\], after `lines` that make %u of %a0
-/// and %v of %a1.
+/// Adds batched sums of products, x\[b, k, m\] z\[b, k, n\]; `lines` compute %u from %a0 and %v
+/// from %a1.
 fn batches(cases: &mut Named, name: &str, known: &str, types: [DataType; 2], [b, m, k, n]: [i64; 4], lines: &[&str]) {
     let [of_x, of_z] = types;
     let to = if of_x.is_float() { F32 } else { I32 };
@@ -148,7 +150,7 @@ fn products(cases: &mut Named) {
         [1, 72, 7, 2],
         &halves,
     );
-    // Factors that the operations before make.
+    // Operands that preceding operations compute.
     let (x, z, y) = ([5, 7], [7, 9], [5, 9]);
     let mut body = String::new();
     for (result, from, dims) in [("v", "x", &x), ("w", "z", &z)] {
@@ -193,7 +195,7 @@ fn products(cases: &mut Named) {
         &outputs,
         &body,
     );
-    // Sums that something is added to.
+    // Sums with an addition after them.
     let (x, z, y) = ([6, 2], [2, 9], [6, 9]);
     let reads: [Read<'_>; 2] = [("x", &x, F32, &[0, 2]), ("z", &z, F32, &[2, 1])];
     let mut body = structured("v", (3, &[2]), &reads, (&y, F32, &[0, 1]), &lines);
@@ -231,7 +233,7 @@ fn products(cases: &mut Named) {
         &[("y", F32, &[6])],
         &body,
     );
-    // What is negated and summed.
+    // A sum of negated elements.
     let lines = ["%n = arith.negf %a0 : f32", "%r = arith.addf %s, %n : f32"];
     let reads: [Read<'_>; 1] = [("x", &[100, 64], F32, &[0, 1])];
     let body = structured("y", (2, &[1]), &reads, (&[100], F32, &[0]), &lines);
@@ -244,7 +246,7 @@ fn products(cases: &mut Named) {
         &[("y", F32, &[100])],
         &body,
     );
-    // Products that are summed by the next operation.
+    // Products that the next operation sums.
     let reads: [Read<'_>; 2] = [("x", &[6, 19], F16, &[0, 1]), ("z", &[6, 19], Bf16, &[0, 1])];
     let lines = [mixed[0], mixed[1], "%r = arith.mulf %u, %v : f32"];
     let mut body = structured("w", (2, &[]), &reads, (&[6, 19], F32, &[0, 1]), &lines);
@@ -267,8 +269,8 @@ fn products(cases: &mut Named) {
     );
 }
 
-/// Sums of products with other loops in the same function: what lies one after the other times z,
-/// and less than its rows' sums.
+/// Adds sums of products with other loops in the same function: a concatenation times z, minus the
+/// sums of its rows.
 fn beside_products(cases: &mut Named) {
     let (x, joined, z, y) = ([3, 5, 8], [3, 10, 8], [3, 8, 7], [3, 10, 7]);
     let (from, to) = (tensor(F32, &x), tensor(F32, &joined));
@@ -298,7 +300,7 @@ fn beside_products(cases: &mut Named) {
     );
 }
 
-/// What the compiler finds to be constant when it is late for that.
+/// Adds bodies with constants that the compiler discovers only late.
 fn constants(cases: &mut Named) {
     let clamped = [
         "%p = arith.extsi %a0 : i32 to i64",
@@ -394,7 +396,8 @@ fn constants(cases: &mut Named) {
     );
 }
 
-/// The sum of rows, each a tensor of its own: with the result as many buffers as a kernel takes.
+/// Adds the sum of rows, each a separate tensor: with the result, the maximum number of buffers of
+/// a kernel.
 fn many(cases: &mut Named) {
     let names: Vec<String> = (0..11).map(|index| format!("x{index}")).collect();
     let dims = [8];
@@ -421,7 +424,7 @@ fn many(cases: &mut Named) {
     add(cases, "many_inputs", "sum of all", &inputs, &[("y", F32, &dims)], &body);
 }
 
-/// Products of an operation of the schema that a body sums.
+/// Adds products by an operation of the schema, which a body sums.
 fn products_before(cases: &mut Named) {
     let mut b = GraphBuilder::new("products before");
     let (x, z) = (b.buffer("x", F16, &[6, 19]), b.buffer("z", Bf16, &[6, 19]));
@@ -443,7 +446,7 @@ fn products_before(cases: &mut Named) {
     cases.push(("custom_products_before".to_owned(), b.build()));
 }
 
-/// All of them.
+/// Returns all bodies.
 pub(super) fn bodies() -> Named {
     let mut all = Named::new();
     let cases = &mut all;

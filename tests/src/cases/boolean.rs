@@ -1,8 +1,8 @@
-//! Truth values: masks of attention, what is compared and chosen, conversions, reductions, scalars,
+//! Truth values: masks of attention, comparisons and selections, conversions, reductions, scalars,
 //! memory orders.
 //!
-//! Half of the bytes of an input are not 0, and some of these not 1: 2, 0x80 and 0xFF are true as
-//! well. What is stored is 0 or 1.
+//! Half of an input's bytes are nonzero, and some of these are not 1: 2, 0x80 and 0xFF are true as
+//! well. Stored results are 0 or 1.
 
 use super::attention::Attention;
 use super::case::{Cases, Data, Order};
@@ -29,8 +29,8 @@ pub(super) fn all(cases: &mut Cases) {
     layouts(cases);
 }
 
-/// The masks that PyTorch passes: of keys, of scores, of all heads; over kinds of attention that
-/// take different kernels.
+/// Adds the masks that PyTorch passes (of keys, of scores, of all heads), with attentions that use
+/// different kernels.
 fn masks(cases: &mut Cases) {
     let mut add = |name: String, attention: &Attention, is_backward: bool| {
         cases.add(format!("bool_sdpa_{name}"), attention.forward(true));
@@ -39,8 +39,8 @@ fn masks(cases: &mut Cases) {
         }
     };
     for dtype in [F32, F16, Bf16] {
-        // With scores in memory; in lanes of a CPU, where one query's mask is all queries'; by
-        // kernels of an MI300.
+        // With scores in memory; in the lanes of a CPU, where one query's mask applies to all
+        // queries; in rotini's kernels for MI300.
         let kinds = [
             ("small", Attention::new(2, 3, [9, 13], 8, dtype)),
             ("scheduled", Attention::new(2, 2, [130, 130], 64, dtype)),
@@ -66,7 +66,7 @@ fn masks(cases: &mut Cases) {
     let masked = |dims: &[i64]| plain.with(|op| op.mask = Some(dims.to_vec()));
     add("row".to_owned(), &masked(&[13]), true);
     add("matrix".to_owned(), &masked(&[9, 13]), true);
-    // Whole rows are hidden or not.
+    // A mask of whole rows.
     add("rows".to_owned(), &masked(&[1, 2, 9, 1]), true);
     add("heads".to_owned(), &masked(&[2, 1, 1]), true);
     let causal = masked(&[9, 13]).with(|op| op.right = Some(0));
@@ -80,7 +80,7 @@ fn masks(cases: &mut Cases) {
     let double = Attention::new(1, 2, [9, 13], 8, F64);
     let double = double.with(|op| (op.compute, op.truths, op.mask) = (F64, true, Some(vec![1, 1, 9, 13])));
     add("f64".to_owned(), &double, true);
-    // Without statistics, other kernels may be chosen.
+    // Without statistics other kernels may be chosen.
     for dtype in [F32, F16, Bf16] {
         let tiled = Attention::new(2, 2, [32, 48], 32, dtype);
         let tiled = tiled.with(|op| (op.mask, op.truths) = (Some(vec![2, 1, 1, 48]), true));
@@ -90,7 +90,7 @@ fn masks(cases: &mut Cases) {
     cases.add("bool_sdpa_sink", sink.forward(true));
 }
 
-/// Results that are truth values, and operands that are.
+/// Adds pointwise operations with results or operands that are truth values.
 fn modes(cases: &mut Cases) {
     let dims = [4, 33];
     for mode in COMPARISONS {
@@ -143,7 +143,7 @@ fn modes(cases: &mut Cases) {
     // Single elements, which a selection in i32 reads separately.
     let single = packed(M::BinarySelect, &[Bool, I32, Bool], I32, I32, &[1, 1]);
     cases.add("bool_select_single", single);
-    // Any other arithmetic reads them as 0 and 1.
+    // All other arithmetic reads truth values as 0 and 1.
     for mode in [
         M::Add,
         M::Sub,
@@ -183,13 +183,13 @@ fn modes(cases: &mut Cases) {
     cases.add("bool_select_broadcast", broadcast.build());
 }
 
-/// To and from every type, in every compute type that both fit.
+/// Adds conversions to and from every type, in every compute type that holds both.
 fn conversions(cases: &mut Cases) {
     for &dtype in &DataType::ALL {
         let in_integers: &[DataType] = if dtype.is_integer() { &[I32, I64] } else { &[] };
         let in_floats: &[DataType] = if dtype == F64 { &[F64, F32] } else { &[F32] };
         for &compute in in_floats.iter().chain(in_integers) {
-            // Whole bytes of what shares them, and such that end within one.
+            // For packed types, extents that fill whole bytes and extents that do not.
             let shapes = [[3, 17], [8, 32]];
             for dims in shapes.into_iter().take(if dtype.is_packed() { 2 } else { 1 }) {
                 let [rows, columns] = dims;
@@ -205,7 +205,7 @@ fn conversions(cases: &mut Cases) {
     }
 }
 
-/// Truth values on the way, stored as well or not.
+/// Adds chains with intermediate truth values, stored or virtual.
 fn chains(cases: &mut Cases) {
     for (name, kind) in [("virtual", TensorKind::Virtual), ("stored", TensorKind::Buffer)] {
         for (dtype, compute) in [(F32, F32), (F16, F32), (I32, I32)] {
@@ -222,7 +222,7 @@ fn chains(cases: &mut Cases) {
             b.pointwise(compute, M::BinarySelect, &[x, y, both], z);
             cases.add(format!("bool_chain_{name}_{dtype}"), b.build());
         }
-        // Converted on the way, a half is true; and a mask that is computed hides keys.
+        // A conversion inside the graph: 0.5 is true; and a computed mask hides keys.
         let mut b = GraphBuilder::new("halves");
         let x = b.buffer("x", F32, &[6, 40]);
         let t = b.tensor("t", Bool, &[6, 40], &[40, 1], kind);
@@ -248,7 +248,7 @@ fn chains(cases: &mut Cases) {
     }
 }
 
-/// All modes, along the innermost axis, another one and all.
+/// Adds reductions of all modes, along the innermost axis, another one, and all axes.
 fn reductions(cases: &mut Cases) {
     use ReductionMode::{Add, Amax, Avg, Max, Min, Mul, MulNoZeros, Norm1, Norm2};
     let mut reduce = |name: String, mode, [from, to, compute]: [DataType; 3], dims: &[i64], out: &[i64]| {
@@ -281,7 +281,7 @@ fn reductions(cases: &mut Cases) {
             }
         }
     }
-    // How many are true in long rows, and whether any is.
+    // The number of true elements in long rows, and whether any is true.
     reduce(
         "bool_count_4x4100".to_owned(),
         Add,
@@ -301,7 +301,7 @@ fn reductions(cases: &mut Cases) {
     reduce("bool_any_of_f16".to_owned(), Norm1, [F16, Bool, F32], &[6, 70], &[6, 1]);
 }
 
-/// By value, at execution and in the graph.
+/// Adds scalars: passed at execution, and constants in the graph.
 fn scalars(cases: &mut Cases) {
     for (mode, dtype, compute) in [(M::Mul, F32, F32), (M::CmpEq, Bool, I32), (M::LogicalOr, Bool, F32)] {
         let mut b = GraphBuilder::new("scalar");
@@ -327,7 +327,7 @@ fn scalars(cases: &mut Cases) {
             cases.add(format!("bool_constant_{value}_{}", mode.name()), b.build());
         }
     }
-    // A mask that is passed by value hides all keys or none.
+    // A mask that is passed by value hides either all keys or none.
     let mut graph = Attention::new(1, 2, [9, 13], 8, F32)
         .with(|op| (op.mask, op.truths) = (Some(vec![1, 1, 1, 1]), true))
         .forward(true);
@@ -343,7 +343,7 @@ fn scalars(cases: &mut Cases) {
     }
 }
 
-/// Channels last, gaps in operands and results, elements that are repeated.
+/// Adds layouts: channels last, gaps in operands and results, repeated elements.
 fn layouts(cases: &mut Cases) {
     for order in Order::BOTH {
         let mut b = GraphBuilder::new("orders");
@@ -365,7 +365,7 @@ fn layouts(cases: &mut Cases) {
         b.pointwise(F32, M::CmpGe, &[x, mask], y);
         cases.add(format!("bool_{name}"), b.build());
     }
-    // As PyTorch expands them.
+    // With the strides of PyTorch's `expand`.
     for (name, strides) in [
         ("keys", [13, 0, 0, 1]),
         ("scores", [0, 0, 13, 1]),
@@ -385,7 +385,8 @@ fn layouts(cases: &mut Cases) {
     cases.add("bool_of_shared_bytes", four_bits);
 }
 
-/// NaN and zeros of both signs: a NaN is true, and a zero is not, whatever its sign.
+/// Returns data with NaN and zeros of both signs: a NaN is true, and a zero is false, whatever its
+/// sign.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for dtype in [F32, F16, Bf16, F64, DataType::F8E5M2, DataType::F8E4M3Fnuz] {

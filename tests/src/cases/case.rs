@@ -1,4 +1,4 @@
-//! What every family of cases is made of: a graph with its name, buffers of its own, memory orders.
+//! Types that every family of cases uses: a named graph, custom buffers, memory orders.
 
 use crate::harness::inputs::fill_with_given;
 use anyhow::{Context as _, Result};
@@ -8,7 +8,7 @@ use rotini_reference::{Buffers, Profile, fill_with};
 /// The float types that every family has.
 pub(super) const FLOATS: [DataType; 3] = [DataType::F32, DataType::F16, DataType::Bf16];
 
-/// A graph with a name that says what it is about.
+/// A graph with a descriptive name.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The name, unique.
@@ -17,19 +17,20 @@ pub struct Case {
     pub graph: Graph,
 }
 
-/// A case on buffers with elements that [`fill`] does not make.
+/// A case with input elements that [`fill`] does not generate.
 #[derive(Clone, Debug)]
 pub struct Data {
     /// The case.
     pub case: Case,
     /// The bytes of each tensor by uid.
     pub inputs: Buffers,
-    /// Whether hipDNN gives the graph a meaning on them.
+    /// Whether hipDNN defines the graph's result for these inputs.
     pub has_meaning: bool,
 }
 
 impl Data {
-    /// The usual buffers, but these elements in tensors of i32 without gaps.
+    /// Fills the buffers as usual, except for tensors of i32 without gaps, which get these
+    /// elements.
     pub(super) fn with(
         name: impl Into<String>,
         graph: Graph,
@@ -51,13 +52,14 @@ impl Data {
         })
     }
 
-    /// The usual buffers, but one of them filled by a profile that no consumer asks for.
+    /// Fills the buffers as usual, except for one that is filled by a profile that no consumer asks
+    /// for.
     pub(super) fn filled(name: impl Into<String>, graph: Graph, operand: &str, profile: Profile) -> Result<Self> {
         Data::with(name, graph, &[], true)?.and(operand, profile)
     }
 
-    /// The same with one row of an operand of attention that is NaN, of every batch and head; its
-    /// last columns are infinite, if there are several.
+    /// Sets one row of an attention's operand to NaN in every batch and head; its last columns
+    /// become infinite, if there are several.
     pub(super) fn poisoned(mut self, operand: &str, row: i64) -> Result<Self> {
         let tensor = self.case.graph.tensors.iter().find(|tensor| tensor.name == operand);
         let tensor = tensor.with_context(|| format!("there is no tensor {operand}"))?;
@@ -86,7 +88,7 @@ impl Data {
         Ok(self)
     }
 
-    /// The same with another operand filled by a profile.
+    /// Fills another operand by a profile.
     pub(super) fn and(mut self, operand: &str, profile: Profile) -> Result<Self> {
         let graph = &self.case.graph;
         let position = graph.tensors.iter().position(|tensor| tensor.name == operand);
@@ -97,7 +99,7 @@ impl Data {
     }
 }
 
-/// The cases that were made so far.
+/// The cases collected so far.
 pub(super) struct Cases(pub(super) Vec<Case>);
 
 impl Cases {
@@ -116,7 +118,7 @@ pub enum Order {
     First,
     /// N spatial C.
     Last,
-    /// Spatial C N, which no library of convolutions knows.
+    /// Spatial C N, which no convolution library supports.
     BatchLast,
 }
 
@@ -124,7 +126,7 @@ impl Order {
     /// Both orders that frameworks use.
     pub const BOTH: [Order; 2] = [Order::First, Order::Last];
 
-    /// As it stands in names.
+    /// Returns the order's part of case names.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

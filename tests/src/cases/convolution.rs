@@ -1,9 +1,9 @@
-//! Convolutions, alone and with what is fused behind them.
+//! Convolutions, alone and with a fused epilogue.
 
 use super::case::{Cases, FLOATS, Order};
 use rotini_graph::{ConvGeometry, ConvMode, DataType, Graph, GraphBuilder, PointwiseMode, TensorId};
 
-/// A convolution with what may follow it.
+/// A convolution with an optional epilogue.
 #[derive(Clone, Debug)]
 pub struct Conv {
     /// Batch.
@@ -31,8 +31,8 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// With numbers that do not matter where there is one tap, or one window, as large as they may
-    /// be.
+    /// Sets attributes that have no effect (the dilation of a single tap, the stride of a single
+    /// window) to their maximum.
     pub(super) fn far(mut self) -> Self {
         if self.window.iter().all(|&extent| extent == 1) {
             self.geometry.dilation.fill(i64::MAX);
@@ -64,28 +64,28 @@ impl Conv {
         }
     }
 
-    /// The same with this stride.
+    /// Sets the stride.
     #[must_use]
     pub fn stride(mut self, stride: i64) -> Self {
         self.geometry.stride = vec![stride; self.input.len()];
         self
     }
 
-    /// The same with this dilation.
+    /// Sets the dilation.
     #[must_use]
     pub fn dilation(mut self, dilation: i64) -> Self {
         self.geometry.dilation = vec![dilation; self.input.len()];
         self
     }
 
-    /// The same with padding that differs on each side.
+    /// Sets padding that differs on each side.
     pub(super) fn padded_unevenly(mut self) -> Self {
         self.geometry.pre_padding = vec![2, 0];
         self.geometry.post_padding = vec![1, 3];
         self
     }
 
-    /// The same with all extents, padding, strides and dilations different along each axis.
+    /// Sets extents, padding, strides and dilations that differ along each axis.
     pub(super) fn uneven(mut self) -> Self {
         self.input = vec![7, 12];
         self.window = vec![2, 5];
@@ -96,14 +96,14 @@ impl Conv {
         self
     }
 
-    /// The same with this many groups.
+    /// Sets the number of groups.
     #[must_use]
     pub fn groups(mut self, groups: i64) -> Self {
         self.groups = groups;
         self
     }
 
-    /// The dims of the output.
+    /// Returns the dims of the output.
     pub(super) fn output(&self) -> Vec<i64> {
         let geometry = &self.geometry;
         let mut dims = vec![self.n, self.k];
@@ -115,7 +115,7 @@ impl Conv {
         dims
     }
 
-    /// The dims of the input and the filter.
+    /// Returns the dims of the input and the filter.
     pub(super) fn dims(&self) -> (Vec<i64>, Vec<i64>) {
         let dims = |first: i64, second: i64, rest: &[i64]| [&[first, second], rest].concat();
         (
@@ -131,7 +131,7 @@ impl Conv {
         (x, w)
     }
 
-    /// The convolution alone.
+    /// Builds the convolution alone.
     #[must_use]
     pub fn alone(&self) -> Graph {
         let mut b = GraphBuilder::new("conv");
@@ -141,8 +141,8 @@ impl Conv {
         b.build()
     }
 
-    /// The convolution with a bias per filter, then `activation`, with the residual added before it
-    /// if `residual`.
+    /// Builds the convolution with a bias per filter, then `activation`, with a residual added
+    /// before the activation if `residual`.
     #[must_use]
     pub fn fused(&self, activation: PointwiseMode, residual: bool) -> Graph {
         let mut b = GraphBuilder::new("conv_bias_act");
@@ -168,7 +168,7 @@ impl Conv {
 }
 
 pub(super) fn alone(cases: &mut Cases) {
-    // One column of padding, and no multiple of anything.
+    // One column of padding, and no extent a multiple of another.
     for order in Order::BOTH {
         for dtype in FLOATS {
             let mut conv = Conv::new(3, 3, 3, 0, 3, 0, dtype, order);
@@ -220,7 +220,7 @@ pub(super) fn alone(cases: &mut Cases) {
         row.input = vec![6, 1];
         cases.add(format!("conv_one_column_{name}_f16"), row.groups(2).alone());
         for (n, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-            // The result has axes of extent 1, which compilers like to drop.
+            // The result has axes of extent 1, which compilers tend to drop.
             for (height, width) in [(1, 1), (1, 4), (4, 1)] {
                 let mut thin = f32(n, 16, 16, 6, 3, 0).groups(groups);
                 thin.input = vec![height + 2, width + 2];
@@ -301,8 +301,8 @@ pub(super) fn alone(cases: &mut Cases) {
     }
 }
 
-/// Many images and regular channels, which GPUs compute with tiles of their own: forward, and as
-/// the gradient with respect to x.
+/// Adds convolutions with many images and regular channels, for which GPUs use rotini's tiles:
+/// forward, and as the gradient with respect to x.
 pub(super) fn many(cases: &mut Cases) {
     for order in Order::BOTH {
         let name = order.name();
@@ -353,7 +353,7 @@ pub(super) fn many(cases: &mut Cases) {
     }
 }
 
-/// Filters that are turned by 180°, in all three directions.
+/// Adds convolutions with filters rotated by 180°, in all three directions.
 pub(super) fn turned(cases: &mut Cases) {
     for order in Order::BOTH {
         let conv = |n, c, k, input, window, padding, dtype| {

@@ -1,5 +1,5 @@
-//! Convolutions with padding below zero, which cuts elements of x off: forward, and both gradients.
-//! The gradient with respect to x is what frameworks send for a transposed convolution with output
+//! Convolutions with negative padding, which crops elements of x: forward, and both gradients. The
+//! gradient with respect to x is how frameworks encode a transposed convolution with output
 //! padding.
 
 use super::case::{Cases, FLOATS, Order};
@@ -21,7 +21,7 @@ fn conv(n: i64, c: i64, k: i64, (dtype, order): (DataType, Order), [pre, post]: 
     conv
 }
 
-/// The three directions of a convolution.
+/// Adds the three directions of a convolution.
 fn all(cases: &mut Cases, name: &str, conv: &Conv) {
     let graphs: [(&str, Graph); 3] = [("conv", conv.alone()), ("dgrad", conv.dgrad()), ("wgrad", conv.wgrad())];
     for (direction, graph) in graphs {
@@ -32,7 +32,7 @@ fn all(cases: &mut Cases, name: &str, conv: &Conv) {
 pub(super) fn cropped(cases: &mut Cases) {
     for (name, paddings) in PADDINGS {
         for order in Order::BOTH {
-            // Few channels, and as many as rotini's kernels need.
+            // Few channels, and the minimum for rotini's kernels.
             for (n, c, k, dtype) in [
                 (2, 3, 5, DataType::F32),
                 (1, 32, 64, DataType::F16),
@@ -79,8 +79,8 @@ pub(super) fn cropped(cases: &mut Cases) {
         all(cases, name, &one);
         all(cases, &format!("{name}_stride2"), &one.clone().stride(2));
     }
-    // A transposed convolution as frameworks have it: two rows and a column more than the windows
-    // reach, steps of three.
+    // A transposed convolution as frameworks encode it: x has two rows and one column more than the
+    // windows reach, with stride three.
     let mut transposed = conv(2, 6, 4, (DataType::F32, Order::First), [[1, 1], [-1, 0]]).stride(3);
     transposed.input = vec![12, 11];
     all(cases, "output_padding", &transposed);

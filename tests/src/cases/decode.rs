@@ -1,16 +1,16 @@
-//! Attentions of so few queries that an MI300 gets kernels that cut the keys into parts.
+//! Attentions of few queries, for which MI300 kernels split the keys into parts.
 
 use super::attention::{self, Attention};
 use super::case::Cases;
 use rotini_graph::{DataType, DiagonalAlignment};
 
-/// All of them.
+/// Adds all cases.
 pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
     attention::add(cases, shared_keys());
 }
 
-/// Single queries of heads that share keys, which a CPU computes as the rows of one head.
+/// Returns single queries of heads that share keys, which a CPU computes as rows of one head.
 fn shared_keys() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -34,7 +34,7 @@ fn shared_keys() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Their names, and what they are.
+/// Returns attentions with their names.
 fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -74,7 +74,7 @@ fn kinds() -> Vec<(String, Attention)> {
         "decode_many_parts",
         decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [4, 1, 1], [1, 8192])),
     );
-    // Parts of several turns, some of which hide keys.
+    // Parts of several iterations, some of which mask keys.
     let long = decode.with(|op| (op.batch, op.heads, op.columns) = (38, [4, 2, 2], [64; 2]));
     add("decode_longer_parts", long.with(|op| op.lengths = [1, 4100]));
     add("decode_thousand_keys", decode.with(|op| op.lengths = [1, 1000]));

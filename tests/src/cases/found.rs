@@ -1,4 +1,4 @@
-//! Graphs that random ones were shrunk to: each was wrong once.
+//! Minimised random graphs: each gave a wrong result once.
 
 use super::attention::Attention;
 use super::case::{Cases, Order};
@@ -10,7 +10,7 @@ use rotini_graph::{
     LayernormBackward, Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
-/// Graphs that random ones were shrunk to.
+/// Adds minimised random graphs.
 pub(super) fn found(cases: &mut Cases) {
     constant_results(cases);
     sums_of_constants(cases);
@@ -26,8 +26,8 @@ pub(super) fn found(cases: &mut Cases) {
     selected_twice(cases);
 }
 
-/// Results that do not depend on the elements of an operand, which lies in another order than they
-/// do.
+/// Results that do not depend on the elements of an operand, whose memory order differs from
+/// theirs.
 fn constant_results(cases: &mut Cases) {
     let dims = [2, 6, 1, 5];
     for mode in [PointwiseMode::Sub, PointwiseMode::CmpLe, PointwiseMode::CmpNeq] {
@@ -70,7 +70,7 @@ fn constant_results(cases: &mut Cases) {
     cases.add("index_along_one", b.build());
 }
 
-/// Sums of elements that turn out to be the same.
+/// Sums of elements that are equal after folding.
 fn sums_of_constants(cases: &mut Cases) {
     let (dims, channel) = ([1, 3, 4, 1, 3], [1, 3, 1, 1, 1]);
     for (name, mode, dtype, constant) in [
@@ -94,8 +94,8 @@ fn sums_of_constants(cases: &mut Cases) {
     }
 }
 
-/// Windows that end before their input does, along axes where the output or the window has an
-/// extent of 1.
+/// Windows that do not reach the end of their input, along axes where the output or the window has
+/// an extent of 1.
 fn unreached_inputs(cases: &mut Cases) {
     for order in Order::BOTH {
         for (name, channels, window) in [("conv", 4, 3), ("depthwise", 1, 3), ("wide", 4, 5)] {
@@ -123,10 +123,10 @@ fn unreached_inputs(cases: &mut Cases) {
     }
 }
 
-/// Convolutions one of whose loops has a single step, with padding; and dilated ones with several
-/// filters for each group of one channel.
+/// Padded convolutions with a loop of a single step; and dilated depthwise ones with several
+/// filters per channel.
 fn odd_convolutions(cases: &mut Cases) {
-    // Rows lie outside of batches.
+    // Rows are the outer axis, batches the inner.
     let mut b = GraphBuilder::new("two filters for each channel of columns");
     let x = b.tensor("x", DataType::F32, &[3, 4, 4, 7], &[16, 1, 4, 48], TensorKind::Buffer);
     let w = b.buffer_channels_last("w", DataType::F32, &[8, 1, 3, 2]);
@@ -185,7 +185,7 @@ fn odd_convolutions(cases: &mut Cases) {
     }
 }
 
-/// Sums and means of what was negated.
+/// Sums and means of negated elements.
 fn negated_terms(cases: &mut Cases) {
     use DataType::{Bf16, F32, F64, I32};
     for (dtype, compute) in [(F32, F32), (Bf16, F32), (F64, F64), (I32, I32)] {
@@ -264,7 +264,7 @@ fn padded_rows(cases: &mut Cases) {
             cases.add(format!("conv_3d_one_position_{name}_{}", order.name()), b.build());
         }
     }
-    // Registers are stored that nothing has written.
+    // Code for this stored registers that were never written.
     let mut b = GraphBuilder::new("a padded volume");
     let x = b.buffer("x", I8, &[2, 6, 5, 4, 3]);
     let w = b.buffer("w", I8, &[4, 6, 3, 3, 3]);
@@ -273,8 +273,7 @@ fn padded_rows(cases: &mut Cases) {
     cases.add("conv_3d_padded_i8", b.build());
 }
 
-/// Sums of products with an operand whose strides repeat it along one of the axes that are summed
-/// over.
+/// Sums of products with an operand that strides repeat along one of the summed axes.
 fn repeated_in_sums(cases: &mut Cases) {
     let short = |channels| ([2, channels, 2, 4], [4 * channels, 4, 0, 1]);
     for (name, (dims, strides)) in [
@@ -306,7 +305,7 @@ fn repeated_in_sums(cases: &mut Cases) {
     }
 }
 
-/// Sums of products of two floats of different types, neither of which is that of the computation.
+/// Sums of products of two float types, neither of which is the compute type.
 fn mixed_halves(cases: &mut Cases) {
     use DataType::{Bf16, F8E4M3, F8E8M0, F16, F32, F64};
     for (first, second, compute) in [
@@ -362,7 +361,7 @@ fn mixed_halves(cases: &mut Cases) {
     cases.add("layernorm_backward_f16_by_bf16", b.build());
 }
 
-/// Sums that are stored beside several tensors that are made of them, one of the other.
+/// Sums that are stored beside tensors that are computed from them, alone or in a chain.
 fn stored_on_the_way(cases: &mut Cases) {
     use DataType::{F8E4M3, F8E8M0, F32, F64};
     for (rows, inner, columns) in [(17, 33, 9), (3, 24, 6), (9, 9, 17), (2, 2, 4)] {
@@ -395,7 +394,7 @@ fn stored_on_the_way(cases: &mut Cases) {
         b.pointwise(F32, PointwiseMode::ReluFwd, &[y], z);
         b.pointwise(F32, PointwiseMode::Add, &[bias, z], sum);
         cases.add(format!("matmul_widened_stored_{rows}x{inner}x{columns}"), b.build());
-        // Blocks of one column are made of their scales, element by element.
+        // Axis 0 has extent 1, so each block has one element and its scale.
         let mut b = GraphBuilder::new("matmul and its blocks, all stored");
         let x = product(&mut b);
         let y = b.buffer("quantized", F8E4M3, &dims);
@@ -430,7 +429,7 @@ fn beside_its_gelu(cases: &mut Cases) {
     }
 }
 
-/// A tensor, or the same one behind a selection that always takes it.
+/// A tensor, and the same tensor behind a selection that always chooses it.
 fn selected_twice(cases: &mut Cases) {
     use PointwiseMode::{BinarySelect, Max, Mul};
     let dims = [6, 4, 1];

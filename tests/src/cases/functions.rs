@@ -1,4 +1,4 @@
-//! Functions over all magnitudes: every pointwise mode of one argument and every gradient, at
+//! Pointwise functions over all magnitudes: every mode of one argument and every gradient, at
 //! small, steep, flat and special points.
 
 use super::case::{Case, Data};
@@ -7,18 +7,18 @@ use crate::harness::inputs::fill;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, PointwiseMode};
 
-/// The modes whose result depends on one number, and the gradients, whose result is a multiple of
-/// such a function.
+/// Iterates over the modes whose result depends on one number, and the gradients, whose result is a
+/// multiple of such a function.
 fn modes() -> impl Iterator<Item = PointwiseMode> {
     let is_of_one = |mode: &PointwiseMode| mode.arity() == 1 || mode.name().ends_with("_BWD");
-    // One is on truth values, and one on positions.
+    // Except for the mode on truth values and the mode on positions.
     let is_of_numbers = |mode: &PointwiseMode| !matches!(mode, PointwiseMode::LogicalNot | PointwiseMode::GenIndex);
     let all = PointwiseMode::ALL.iter().copied();
     all.filter(is_of_one).filter(is_of_numbers)
 }
 
-/// Each mode in a type, on arguments of both signs from 1e-30 to 1e30, zeros, infinities, NaN and
-/// the ends of the type.
+/// Returns each mode in a type, on arguments of both signs from 1e-30 to 1e30, zeros, infinities,
+/// NaN and the limits of the type.
 pub(super) fn functions(dtype: DataType) -> Result<Vec<Data>> {
     let arguments = arguments(dtype);
     let extent = i64::try_from(arguments.len())?;
@@ -60,7 +60,7 @@ fn arguments(dtype: DataType) -> Vec<f64> {
     magnitudes.extend(
         (0_i32..480).map(|step| 10.0_f64.powf(f64::from(step) * 0.125 - 30.0) * (1.0 + f64::from(step % 7) / 9.0)),
     );
-    // Where functions bend, and where exponentials end.
+    // Curved regions, and the ends of exponentials' range.
     magnitudes.extend((1_i32..600).map(|step| f64::from(step) * 0.013_7));
     magnitudes.extend((1_i32..300).map(|step| f64::from(step) * steep / 299.0));
     // Near 1, where a logarithm vanishes; near multiples of a quarter turn.

@@ -1,4 +1,4 @@
-//! The fusions that the engine is for, at the shapes of known networks, and small.
+//! The fusions that are the engine's purpose, at the shapes of known networks and at small ones.
 
 use super::case::{Case, Cases, FLOATS, Order};
 use super::convolution::Conv;
@@ -10,7 +10,7 @@ use rotini_graph::{
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
 
-/// Convolution, batchnorm inference and relu, with a residual in between if `residual`.
+/// Convolution, batchnorm inference and relu, with a residual before the relu if `residual`.
 fn conv_batchnorm_relu(conv: &Conv, residual: bool) -> Graph {
     let mut b = GraphBuilder::new("conv_batchnorm_relu");
     let (x, w) = conv.operands(&mut b);
@@ -42,7 +42,7 @@ fn conv_batchnorm_relu(conv: &Conv, residual: bool) -> Graph {
     b.build()
 }
 
-/// Layernorm over the last dimension of x and a residual, whose sum is stored too if `stored`.
+/// Layernorm over the last dimension of x plus a residual; the sum is stored too if `stored`.
 fn residual_layernorm(rows: i64, columns: i64, dtype: DataType, stored: bool) -> Graph {
     let mut b = GraphBuilder::new("residual_layernorm");
     let dims = [1, rows, columns];
@@ -71,7 +71,7 @@ fn residual_layernorm(rows: i64, columns: i64, dtype: DataType, stored: bool) ->
     b.build()
 }
 
-/// Small ones, which are executed.
+/// Adds small fusions, which are executed.
 pub(super) fn small(cases: &mut Cases) {
     for dtype in FLOATS {
         for order in Order::BOTH {
@@ -99,7 +99,7 @@ pub(super) fn small(cases: &mut Cases) {
     }
 }
 
-/// The fusions of which each should be one kernel, at the shapes of ResNet-50 and BERT.
+/// Returns the fusions that should each be one kernel, at the shapes of ResNet-50 and BERT.
 #[must_use]
 pub fn fusions() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
@@ -130,7 +130,7 @@ pub fn fusions() -> Vec<Case> {
     cases.0
 }
 
-/// Layernorm behind a residual at the shapes of BERT and GPT-2: no matrix, one kernel.
+/// Returns layernorms behind a residual at the shapes of BERT and GPT-2: no matmul, one kernel.
 #[must_use]
 pub fn residual_layernorms() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
@@ -149,7 +149,7 @@ pub fn residual_layernorms() -> Vec<Case> {
     cases.0
 }
 
-/// Both gradients of layers of ResNet-50, whose matmuls want matrix instructions.
+/// Returns both gradients of layers of ResNet-50, whose matmuls should use matrix instructions.
 #[must_use]
 pub fn conv_gradients() -> Vec<Case> {
     let mut cases = Cases(Vec::new());

@@ -1,4 +1,4 @@
-//! The gradients of convolutions: dgrad and wgrad, alone and with what is fused around them.
+//! Gradients of convolutions: dgrad and wgrad, alone and fused.
 
 use super::case::{Cases, Data, FLOATS, Order};
 use super::convolution::Conv;
@@ -7,7 +7,7 @@ use rotini_graph::{ConvDgrad, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph
 use rotini_reference::Profile;
 
 impl Conv {
-    /// The gradient with respect to x, from dy and w.
+    /// Builds the gradient with respect to x, from dy and w.
     #[must_use]
     pub fn dgrad(&self) -> Graph {
         let mut b = GraphBuilder::new("dgrad");
@@ -20,7 +20,7 @@ impl Conv {
         b.build()
     }
 
-    /// The gradient with respect to x, to which that of a residual is added.
+    /// Builds the gradient with respect to x, with a residual's gradient added.
     fn dgrad_added(&self) -> Graph {
         let mut b = GraphBuilder::new("dgrad_added");
         let (x_dims, w_dims) = self.dims();
@@ -41,7 +41,7 @@ impl Conv {
         b.build()
     }
 
-    /// The gradient with respect to w, from x and dy.
+    /// Builds the gradient with respect to w, from x and dy.
     #[must_use]
     pub fn wgrad(&self) -> Graph {
         let mut b = GraphBuilder::new("wgrad");
@@ -54,8 +54,8 @@ impl Conv {
         b.build()
     }
 
-    /// Both gradients behind the gradient of a relu, one graph; the gradient of a residual is added
-    /// to dx.
+    /// Builds a graph of both gradients behind the gradient of a relu; a residual's gradient is
+    /// added to dx.
     #[must_use]
     pub fn backward(&self) -> Graph {
         let mut b = GraphBuilder::new("conv_relu_backward");
@@ -119,7 +119,7 @@ pub(super) fn alone(cases: &mut Cases) {
         both(cases, &format!("far_taps_{name}"), &f32(2, 4, 6, 5, 1, 0).far());
         both(cases, &format!("far_windows_{name}"), &f32(2, 4, 6, 3, 3, 0).far());
         both(cases, &format!("1x1_stride2_{name}"), &f32(2, 8, 6, 7, 1, 0).stride(2));
-        // The last inputs are read by no window: their gradient is zero.
+        // No window reads the last inputs: their gradient is zero.
         both(
             cases,
             &format!("stride2_rest_{name}"),
@@ -156,7 +156,7 @@ pub(super) fn alone(cases: &mut Cases) {
             &format!("uneven_{name}"),
             &f32(2, 4, 6, 0, 0, 0).uneven().groups(2),
         );
-        // More padding than the filter reaches: dy's outermost rows meet nothing but padding.
+        // More padding than the filter reaches: dy's outermost rows correspond to padding only.
         both(cases, &format!("padding_beyond_filter_{name}"), &f32(1, 3, 4, 5, 2, 3));
 
         let mut line = f32(2, 6, 4, 0, 0, 0);
@@ -182,7 +182,7 @@ pub(super) fn alone(cases: &mut Cases) {
         widening.out = DataType::F32;
         both(cases, &format!("f16_to_f32_{name}"), &widening);
     }
-    // Each tensor in another order than the one before it.
+    // The memory order changes from tensor to tensor.
     for (name, orders) in [
         ("nchw_nhwc_nchw", [Order::First, Order::Last, Order::First]),
         ("nhwc_nchw_nchw", [Order::Last, Order::First, Order::First]),
@@ -193,8 +193,8 @@ pub(super) fn alone(cases: &mut Cases) {
     }
 }
 
-/// Gradients with respect to w of many images, and of windows of one tap: GPUs sum these without
-/// patches, over several workgroups where the sums are long.
+/// Adds gradients with respect to w of many images, and of windows of one tap: GPUs sum these
+/// without im2col patches, and over several workgroups if the sums are long.
 pub(super) fn many(cases: &mut Cases) {
     for order in Order::BOTH {
         for dtype in [DataType::F16, DataType::Bf16] {
@@ -231,8 +231,8 @@ pub(super) fn many(cases: &mut Cases) {
     cases.add("wgrad_many_uneven_f16", uneven.wgrad());
 }
 
-/// Gradients with respect to x that AMD GPUs sum up phase by phase: windows are apart, and there
-/// are enough of them.
+/// Returns gradients with respect to x that AMD GPUs sum phase by phase: stride above one, and
+/// enough windows.
 fn phases() -> Vec<(String, Conv)> {
     let mut convs = Vec::new();
     for dtype in [DataType::F16, DataType::Bf16] {
@@ -241,7 +241,7 @@ fn phases() -> Vec<(String, Conv)> {
             convs.push((format!("{}_{dtype}", order.name()), conv));
         }
     }
-    // Rows of dx that divide into eights make the other form slow enough already for few windows.
+    // Rows of dx that are multiples of eight make the other form slow enough even with few windows.
     let conv =
         |input, window, padding| Conv::new(16, 32, 64, input, window, padding, DataType::F16, Order::First).stride(2);
     let mut uneven = conv(56, 3, 0);
@@ -265,8 +265,8 @@ fn phases() -> Vec<(String, Conv)> {
     convs
 }
 
-/// Gradients with respect to x that AMD GPUs have a kernel for, small: phases without taps, with
-/// fewer than others, along other axes.
+/// Adds small gradients with respect to x that AMD GPUs have a kernel for: phases without taps,
+/// with fewer taps than others, along other axes.
 fn kernels(cases: &mut Cases) {
     for order in Order::BOTH {
         let mut add =
@@ -311,8 +311,8 @@ fn kernels(cases: &mut Cases) {
     }
 }
 
-/// NaN and infinities in the filter, where windows are further apart than one step: where none is,
-/// the gradient is 0. And in dy, of which each phase may multiply with its own taps alone.
+/// Returns NaN and infinities in the filter with strides above one: an element that no window
+/// covers has a gradient of 0. And in dy: each phase may multiply it only with its own taps.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for (name, conv) in phases() {
@@ -326,7 +326,7 @@ pub(super) fn edges() -> Result<Vec<Data>> {
             Ok::<_, anyhow::Error>(())
         };
         let conv = |input, window, padding| Conv::new(2, 4, 6, input, window, padding, DataType::F32, order);
-        // No window outside dy, whose zeros CPUs multiply.
+        // Without windows outside dy, whose zero padding CPUs multiply.
         add("stride2", &conv(9, 3, 2).stride(2))?;
         add("stride_beyond_filter", &conv(13, 2, 0).stride(5))?;
         add("1x1_stride2", &conv(7, 1, 0).stride(2))?;

@@ -1,12 +1,12 @@
-//! Convolutions in groups and their gradients, which have rotini's kernels on AMD GPUs. Depthwise:
-//! rests of blocks, images that begin at odd places, every order of memory, windows of one to three
-//! axes, sums that many workgroups share. And groups of eight channels and more.
+//! Grouped convolutions and their gradients, which have rotini's kernels on AMD GPUs. Depthwise:
+//! partial blocks, images at unaligned addresses, every memory order, windows of one to three axes,
+//! sums that many workgroups share. And groups of eight channels and more.
 
 use super::case::{Cases, FLOATS, Order};
 use super::convolution::Conv;
 use rotini_graph::{DataType, PointwiseMode};
 
-/// Batch, channels, the extents of image and window, padding, stride, dilation.
+/// Shapes: batch, channels, the extents of image and window; padding, stride, dilation.
 const SHAPES: [([i64; 4], [i64; 3]); 12] = [
     ([2, 16, 14, 3], [1, 1, 1]),
     ([1, 24, 28, 5], [2, 1, 1]),
@@ -22,7 +22,7 @@ const SHAPES: [([i64; 4], [i64; 3]); 12] = [
     ([2, 20, 16, 8], [4, 2, 1]),
 ];
 
-/// Batch, channels, filters, groups, then the extents of image and window, padding, stride.
+/// Shapes: batch, channels, filters, groups; the extents of image and window, padding, stride.
 const TILED: [([i64; 4], [i64; 4]); 8] = [
     ([2, 32, 32, 4], [14, 3, 1, 1]),
     ([1, 64, 128, 4], [9, 3, 1, 2]),
@@ -34,7 +34,7 @@ const TILED: [([i64; 4], [i64; 4]); 8] = [
     ([9, 128, 128, 2], [6, 1, 0, 2]),
 ];
 
-/// Groups of whole chunks of channels and of filters.
+/// Adds groups of whole tiles of channels and of filters.
 pub(super) fn tiled(cases: &mut Cases) {
     for order in Order::BOTH {
         for dtype in [DataType::F16, DataType::Bf16] {
@@ -54,8 +54,8 @@ pub(super) fn tiled(cases: &mut Cases) {
     }
 }
 
-/// Small groups: batch, channels, filters, groups, then the extents of image and window, padding,
-/// stride.
+/// Shapes of small groups: batch, channels, filters, groups; the extents of image and window,
+/// padding, stride.
 const SMALL: [([i64; 4], [i64; 4]); 7] = [
     ([2, 32, 32, 8], [14, 3, 1, 1]),
     ([1, 16, 32, 16], [11, 3, 1, 2]),
@@ -66,7 +66,7 @@ const SMALL: [([i64; 4], [i64; 4]); 7] = [
     ([1, 20, 20, 5], [13, 3, 2, 1]),
 ];
 
-/// Groups of few channels or few filters.
+/// Adds groups of few channels or few filters.
 pub(super) fn small(cases: &mut Cases) {
     for order in Order::BOTH {
         for dtype in FLOATS {

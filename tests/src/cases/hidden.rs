@@ -1,12 +1,12 @@
-//! Attentions in which rows are NaN that some queries see and others do not: the first have NaN,
-//! the others must have none. What no query sees is NaN in every case.
+//! Attentions with NaN rows that only some queries see: those queries' results must be NaN, the
+//! others' must not. Rows that no query sees are NaN in every case.
 
 use super::attention::Attention;
 use super::case::Data;
 use anyhow::Result;
 use rotini_graph::{DataType, DiagonalAlignment};
 
-/// All of them, forward and backward.
+/// Returns all of them, forward and backward.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub(super) fn partly() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Their names, what they are, and a key that some of their queries see.
+/// Returns names, attentions, and a key that only some of the queries see.
 fn kinds() -> Vec<(String, Attention, i64)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -39,9 +39,9 @@ fn kinds() -> Vec<(String, Attention, i64)> {
     for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
         // Scores in memory.
         add(&format!("odd_{dtype}"), causal([9, 13], 36, dtype), 4);
-        // IREE's operation.
+        // IREE's attention operation.
         add(&format!("tiled_{dtype}"), causal([32, 48], 32, dtype), 20);
-        // Kernels for many queries, and gradients; on CPUs a query in each lane.
+        // Kernels for many queries, and gradients; on CPUs one query per lane.
         add(&format!("prefill_{dtype}"), causal([70, 100], 64, dtype), 33);
         add(&format!("wide_{dtype}"), causal([40, 70], 128, dtype), 17);
     }

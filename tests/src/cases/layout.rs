@@ -19,7 +19,7 @@ pub(super) fn mixed(cases: &mut Cases) {
             }
         }
     }
-    // A layout that no convolution library knows: C H W N.
+    // A layout that no convolution library supports: C H W N.
     let mut b = GraphBuilder::new("chwn");
     let x = b.tensor("x", DataType::F32, &[3, 4, 6, 5], &[1, 90, 15, 3], TensorKind::Buffer);
     let w = b.tensor("w", DataType::F32, &[6, 4, 3, 3], &[1, 6, 24, 72], TensorKind::Buffer);
@@ -66,7 +66,7 @@ pub(super) fn strided(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Identity, &[x], y);
     cases.add("overlapping_in", b.build());
 
-    // Rows with gaps that are no multiple of a vector, along one axis and as a whole.
+    // Rows with gaps that are not a multiple of a vector, reduced along one axis and as a whole.
     for (name, dims) in [("rows", [33, 1]), ("columns", [1, 3]), ("whole", [1, 1])] {
         for mode in [
             ReductionMode::Add,
@@ -108,13 +108,13 @@ pub(super) fn strided(cases: &mut Cases) {
     b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
     cases.add("conv_repeated_filter", b.build());
 
-    // What is between the elements is a NaN of another kind than the compiler makes.
+    // The gaps hold a NaN with another payload than the compiler's.
     let mut b = GraphBuilder::new("gaps in bf16");
     let x = b.buffer("x", DataType::Bf16, &[3, 5]);
     let y = b.tensor("y", DataType::Bf16, &[3, 5], &[16, 3], TensorKind::Buffer);
     b.pointwise(DataType::F32, PointwiseMode::Erf, &[x], y);
     cases.add("gaps_bf16", b.build());
-    // A slot of a cache, rows of one element, and planes, in elements of all widths.
+    // A slot of a cache, rows of one element, and planes, with elements of all widths.
     for dtype in [DataType::U8, DataType::F16, DataType::F32, DataType::F64] {
         for (label, dims, strides) in [
             ("slot", [2, 3, 1, 96], [98_304, 32_768, 32_768, 1]),
@@ -137,7 +137,7 @@ pub(super) fn strided(cases: &mut Cases) {
     index.axis = Some(1);
     b.node("index", DataType::F32, index);
     cases.add("gaps_index", b.build());
-    // Loops over no tensor behind a convolution: a gathered bias, an index.
+    // Loops that read no tensor behind a convolution: a gathered bias, an index.
     for order in Order::BOTH {
         let mut b = GraphBuilder::new("conv, strided bias, index");
         let x = order.buffer(&mut b, "x", DataType::F32, &[1, 32, 7, 7]);

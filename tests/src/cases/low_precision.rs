@@ -1,4 +1,4 @@
-//! Types of eight bits and less: their values, rounding, layout in memory, and operations on them.
+//! Types of eight bits and fewer: values, rounding, layout in memory, and operations.
 
 use super::attention::Attention;
 use super::case::{Cases, Data, Order};
@@ -29,7 +29,8 @@ const E5M2_FNUZ: DataType = DataType::F8E5M2Fnuz;
 
 const NARROW: [DataType; 9] = [E4M3, E5M2, E8M0, E2M1, E2M3, E3M2, I4, E4M3_FNUZ, E5M2_FNUZ];
 
-/// To and from every type: operands are patterns of bits with everything special, and ties.
+/// Adds conversions to and from every type: the operands are bit patterns with all special values
+/// and ties.
 pub(super) fn conversions(cases: &mut Cases) {
     let identity = |from, to, compute, dims: &[i64]| packed(PointwiseMode::Identity, &[from], to, compute, dims);
     for (index, narrow) in NARROW.into_iter().enumerate() {
@@ -51,7 +52,7 @@ pub(super) fn conversions(cases: &mut Cases) {
                 identity(narrow, other, F32, &[6, 96]),
             );
         }
-        // Every number of elements in the last byte, or the last three.
+        // Every number of elements in the last byte, or in the last three bytes.
         let shapes = [&[1, 1][..], &[3, 5, 3], &[2, 1], &[1, 3], &[5], &[7], &[9, 6]];
         let shapes = if narrow.bits() == 8 { &shapes[..2] } else { &shapes };
         for &dims in shapes {
@@ -69,8 +70,8 @@ pub(super) fn conversions(cases: &mut Cases) {
     );
 }
 
-/// Wide numbers in 16 bits: what is subnormal there, and what is a little more or less than halfway
-/// between two numbers, and would be halfway once it is rounded to f32.
+/// Returns wide numbers that are converted to 16 bits: subnormal results, and numbers slightly
+/// above or below a tie, which would become ties if first rounded to f32.
 ///
 /// # Errors
 ///
@@ -85,7 +86,7 @@ pub(super) fn halves() -> Result<Vec<Data>> {
             for off in [-step(-30), 0.0, step(-30)] {
                 let tie = 1.0 + step(1 - digits) * (f64::from(count) + 0.5 + off);
                 floats.extend([tie, -tie * step(least + digits)]);
-                // Subnormal in f16: a few of the least numbers and a half.
+                // Subnormal in f16: small multiples of the least number, plus a half.
                 floats.push(step(least) * (f64::from(count) + 0.5 + off));
             }
             for off in -1..=1 {
@@ -119,7 +120,7 @@ pub(super) fn halves() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Orders of memory, gaps, constants, intermediates.
+/// Adds memory orders, gaps, constants, intermediates.
 pub(super) fn tensors(cases: &mut Cases) {
     for narrow in NARROW {
         let dims = [2, 6, 3, 5];
@@ -136,7 +137,7 @@ pub(super) fn tensors(cases: &mut Cases) {
         b.pointwise(F32, PointwiseMode::Add, &[x, bias], y);
         cases.add(format!("lp_{narrow}_bias_nchw_to_nhwc"), b.build());
 
-        // What is kept in between is rounded, as it is in a buffer.
+        // A virtual tensor is rounded as a stored one is.
         let mut b = GraphBuilder::new("intermediate");
         let x = b.buffer("x", F32, &[4, 33]);
         let narrowed = b.virtual_tensor("narrowed", narrow, &[4, 33]);
@@ -182,7 +183,7 @@ pub(super) fn operations(cases: &mut Cases) {
             (M::CmpGt, [narrow, narrow], I8),
             (M::Div, [F32, narrow], narrow),
         ] {
-            // An int4 from 0 to 7 is a divisor if it is not 0.
+            // An int4 from 0 to 7 may divide if it is not 0.
             let name = format!("lp_{narrow}_{}_{out}", mode.name());
             cases.add(name, packed(mode, &types, out, F32, &[3, 4, 21]));
         }
@@ -218,8 +219,8 @@ pub(super) fn operations(cases: &mut Cases) {
             cases.add(format!("{name}_wgrad"), conv.wgrad());
         }
     }
-    // Extents that fill matrix cores, where products of gfx942's own floats are computed from their
-    // codes.
+    // Extents that fill matrix cores, with which products of gfx942's own floats are computed from
+    // their codes.
     for (narrow, order) in [E4M3_FNUZ, E5M2_FNUZ]
         .into_iter()
         .flat_map(|narrow| Order::BOTH.map(|order| (narrow, order)))
@@ -238,7 +239,7 @@ pub(super) fn operations(cases: &mut Cases) {
     }
 }
 
-/// Convolutions of bytes without a sign, summed exactly.
+/// Adds convolutions of unsigned bytes, summed exactly.
 pub(super) fn bytes(cases: &mut Cases) {
     for order in Order::BOTH {
         let mut conv = Conv::new(2, 8, 6, 7, 3, 1, DataType::U8, order);
@@ -248,7 +249,7 @@ pub(super) fn bytes(cases: &mut Cases) {
     }
 }
 
-/// Normalization and attention.
+/// Adds normalizations and attention.
 pub(super) fn layers(cases: &mut Cases) {
     for narrow in [E4M3, E5M2, E2M1, E4M3_FNUZ] {
         let attention = Attention::new(1, 2, [8, 8], 16, narrow);
@@ -271,7 +272,7 @@ pub(super) fn layers(cases: &mut Cases) {
     }
 }
 
-/// The products that are tried in every shape.
+/// The products that are tested in every shape.
 const COMMON: [&str; 10] = [
     "e4m3_to_f32",
     "e4m3_to_f16",
@@ -285,7 +286,7 @@ const COMMON: [&str; 10] = [
     "e5m2fnuz_to_e5m2fnuz",
 ];
 
-/// Products of matrices: both of few bits, and one of them with one of 16 bits.
+/// Adds matmuls: with two narrow operands, and with one narrow and one 16-bit operand.
 pub(super) fn matmuls(cases: &mut Cases) {
     for (name, types) in [
         ("e4m3_to_f32", [E4M3, E4M3, F32, F32]),
@@ -354,8 +355,7 @@ pub(super) fn matmuls(cases: &mut Cases) {
             );
         }
     }
-    // In rotini's kernels: whole tiles and rests of them, sums that several workgroups share, all
-    // orders of the factors.
+    // In rotini's kernels: whole and partial tiles, split-K sums, all orders of the operands.
     for (name, types) in [
         ("e4m3fnuz_to_bf16", [E4M3_FNUZ, E4M3_FNUZ, BF16, F32]),
         ("e5m2fnuz_to_f32", [E5M2_FNUZ, E5M2_FNUZ, F32, F32]),

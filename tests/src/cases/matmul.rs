@@ -1,4 +1,4 @@
-//! Matrix multiplications: shapes, transposes by strides, batches that repeat, types, epilogues.
+//! Matrix multiplications: shapes, transposes by strides, broadcast batches, types, epilogues.
 
 use super::case::{Cases, Data, FLOATS};
 use anyhow::Result;
@@ -14,7 +14,7 @@ pub(super) struct Product {
     batches: [Vec<i64>; 3],
     /// Rows, inner extent, columns.
     extents: [i64; 3],
-    /// Whether a, b and c lie column by column.
+    /// Whether a, b and c are column-major.
     transposed: [bool; 3],
     /// Types of a, b, c and the computation.
     types: [DataType; 4],
@@ -30,7 +30,7 @@ impl Product {
         }
     }
 
-    /// Over these batch dims of a and b.
+    /// Sets the batch dims of a and b.
     pub(super) fn batched(mut self, a: &[i64], b: &[i64]) -> Self {
         let c = a.iter().zip(b).map(|(a, b)| *a.max(b)).collect();
         self.batches = [a.to_vec(), b.to_vec(), c];
@@ -74,7 +74,7 @@ impl Product {
         builder.build()
     }
 
-    /// With a bias per column and an activation.
+    /// Builds the product with a bias per column and an activation.
     pub(super) fn fused(&self, activation: PointwiseMode) -> Graph {
         let mut builder = GraphBuilder::new("matmul_bias_act");
         let [a, b, y] = [("a", 0), ("b", 1), ("y", 2)].map(|(name, operand)| self.buffer(&mut builder, name, operand));
@@ -91,8 +91,8 @@ impl Product {
     }
 }
 
-/// Products of factors that round: those of the other cases have so few bits that most sums are
-/// exact.
+/// Returns products of operands that round: those of the other cases have few bits, so that most
+/// sums are exact.
 pub(super) fn rounded() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for dtype in FLOATS {
@@ -150,8 +150,8 @@ pub(super) fn alone(cases: &mut Cases) {
                 .transposed(false, true, false)
                 .alone(),
         );
-        // Whose ends no step of a matrix core meets, in a batch: what lies behind them is another
-        // matrix.
+        // Batched, with ends that coincide with no step of a matrix core: the memory behind them
+        // belongs to another matrix.
         for (name, a, b) in [("nn", false, false), ("tn", true, false), ("tt", true, true)] {
             let name = format!("matmul_batch_odd_{name}_{dtype}");
             let odd = Product::new(5, 7, 3, dtype).batched(&[3], &[3]);
@@ -219,14 +219,14 @@ pub(super) fn alone(cases: &mut Cases) {
             cases.add(name, product.batched(&[4], &[4]).transposed(a, b, false).alone());
         }
     }
-    // Rows with gaps in all three.
+    // Rows with gaps in all three tensors.
     let mut b = GraphBuilder::new("matmul with gaps");
     let x = b.tensor("a", F32, &[2, 5, 6], &[70, 9, 1], TensorKind::Buffer);
     let w = b.tensor("b", F32, &[2, 6, 4], &[61, 10, 2], TensorKind::Buffer);
     let c = b.tensor("c", F32, &[2, 5, 4], &[40, 7, 1], TensorKind::Buffer);
     b.node("matmul", F32, Matmul { a: x, b: w, c });
     cases.add("matmul_gaps", b.build());
-    // Regular enough for the tiles of rotini's kernels.
+    // Regular enough for rotini's tiled kernels.
     for dtype in [F16, Bf16] {
         for (rows, inner, columns) in [(2048, 64, 1280), (1024, 128, 1280)] {
             let product = Product::new(rows, inner, columns, dtype).transposed(false, true, false);
@@ -240,14 +240,14 @@ pub(super) fn alone(cases: &mut Cases) {
             cases.add(format!("{name}_gelu"), product.fused(PointwiseMode::GeluFwd));
         }
     }
-    // A vector by a matrix large enough for a copy.
+    // A vector times a matrix that is large enough to be copied.
     for dtype in [F16, Bf16] {
         for (name, rows, columns, [a, b]) in [("row", 1, 1000, [false, false]), ("column", 1000, 1, [true, false])] {
             let product = Product::new(rows, 768, columns, dtype).transposed(a, b, false);
             cases.add(format!("matmul_vector_{name}_{dtype}"), product.alone());
         }
     }
-    // Long sums of f32. A CPU reads the first in place, and adds blocks of the others.
+    // Long sums of f32. A CPU reads the first in place, and adds the others in blocks.
     for (rows, inner, columns) in [(1, 4096, 24), (9, 517, 3), (8, 1000, 37), (10, 16397, 6), (57, 768, 66)] {
         let product = Product::new(rows, inner, columns, F32).transposed(false, true, false);
         cases.add(format!("matmul_long_{rows}x{inner}x{columns}_nt_f32"), product.alone());
@@ -263,15 +263,15 @@ pub(super) fn alone(cases: &mut Cases) {
         let product = Product::new(rows, inner, columns, F32);
         cases.add(format!("matmul_lines_{rows}x{inner}x{columns}_f32"), product.alone());
     }
-    // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread
-    // makes of them.
+    // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 fails to compile the code that
+    // it generates for a thread.
     for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
         let product = Product::new(rows, inner, columns, F16);
         cases.add(format!("matmul_thin_{rows}x{inner}x{columns}_f16"), product.alone());
     }
     let product = Product::new(8, 7, 2, F16).batched(&[9], &[1]);
     cases.add("matmul_thin_batch_f16", product.alone());
-    // The same of FNUZ codes: there it reads shared memory beyond the workgroup's.
+    // The same with FNUZ codes: there the code reads shared memory beyond the workgroup's.
     for (rows, inner, columns, a) in [(2, 7, 132, true), (132, 10, 3, true), (4, 9, 100, false)] {
         let codes = if a { F8E4M3Fnuz } else { F8E5M2Fnuz };
         let product = Product::new(rows, inner, columns, codes).types([codes, codes, F32, F32]);
@@ -280,8 +280,8 @@ pub(super) fn alone(cases: &mut Cases) {
             product.transposed(a, !a, false).alone(),
         );
     }
-    // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter
-    // of it that it does not lower.
+    // A result with batches innermost, and no whole tiles: IREE 3.13 for gfx942 generates a scatter
+    // that it does not lower.
     for (dtype, extents) in [(F16, [12, 20, 8, 24]), (F32, [9, 17, 16, 20]), (F64, [5, 17, 16, 20])] {
         let [batch, rows, inner, columns] = extents;
         for fused in [false, true] {
@@ -302,7 +302,7 @@ pub(super) fn alone(cases: &mut Cases) {
             cases.add(format!("matmul_batches_innermost{fused}_{dtype}"), b.build());
         }
     }
-    // A matrix that is repeated by stride 0 instead of by its extent.
+    // A matrix that is broadcast by stride 0 instead of by its extent.
     let mut b = GraphBuilder::new("matmul with a repeated operand");
     let x = b.buffer("a", F32, &[3, 5, 6]);
     let w = b.tensor("b", F32, &[3, 6, 4], &[0, 4, 1], TensorKind::Buffer);
@@ -317,8 +317,8 @@ pub(super) fn alone(cases: &mut Cases) {
     cases.add("matmul_square", b.build());
 }
 
-/// A product in f16, which is computed in f32, of a bf16 factor that no memory holds: it is rounded
-/// to its own type, which has fewer bits than the compute type.
+/// A product in f16, computed in f32, with a virtual bf16 operand: it must be rounded to its own
+/// type, which has fewer bits than the compute type.
 pub(super) fn in_half(cases: &mut Cases) {
     use DataType::{Bf16, F16, F32};
     let dims = [1, 24, 1];
@@ -351,7 +351,7 @@ pub(super) fn fused(cases: &mut Cases) {
             heads.fused(PointwiseMode::GeluApproxTanhFwd),
         );
 
-        // Two products with an activation between, and a residual behind.
+        // Two products with an activation between, and a residual after them.
         let mut b = GraphBuilder::new("mlp");
         let x = b.buffer("x", dtype, &[9, 16]);
         let up = b.buffer("up", dtype, &[16, 24]);
@@ -383,7 +383,7 @@ pub(super) fn fused(cases: &mut Cases) {
     b.node("matmul", DataType::I32, Matmul { a: x, b: w, c: sum });
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[sum, scale], y);
     cases.add("matmul_quantised", b.build());
-    // A scale in front of the product.
+    // A scale applied to an operand.
     let mut b = GraphBuilder::new("scaled matmul");
     let x = b.buffer("x", DataType::F16, &[2, 6, 16]);
     let scale = b.buffer("scale", DataType::F16, &[2, 1, 16]);
@@ -393,8 +393,7 @@ pub(super) fn fused(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, scale], scaled);
     b.node("matmul", DataType::F32, Matmul { a: scaled, b: w, c: y });
     cases.add("matmul_scaled_operand", b.build());
-    // The largest element of each row behind the product, for matrices whose rows are no whole
-    // tiles.
+    // The product divided by the largest magnitude of each row of x; the rows do not fill tiles.
     let mut b = GraphBuilder::new("matmul over row maxima");
     let x = b.buffer("x", DataType::F32, &[2, 9, 13]);
     let w = b.buffer("w", DataType::F32, &[2, 13, 8]);

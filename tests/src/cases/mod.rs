@@ -2,41 +2,41 @@
 //!
 //! | Module | Cases |
 //! |---|---|
-//! | `convolution` | convolutions, alone and with what is fused behind them |
-//! | `grouped` | convolutions in groups, depthwise ones among them, and their gradients |
-//! | `stressed`, `unpacked` | convolutions of shapes that stress a form, and of operands that need no packing |
-//! | `cropped` | convolutions with padding below zero, in all directions |
-//! | `bare` | convolutions and gradients with nothing behind them, of shapes that stress the kernels of CPUs |
-//! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
-//! | `matmul` | transposes, batches that repeat, types, epilogues |
+//! | `convolution` | convolutions, alone and with a fused epilogue |
+//! | `grouped` | grouped and depthwise convolutions, and their gradients |
+//! | `stressed`, `unpacked` | convolutions that stress a form; operands that need no packing |
+//! | `cropped` | convolutions with negative padding, in all directions |
+//! | `bare` | convolutions and gradients without epilogue that stress the kernels of CPUs |
+//! | `gradients` | dgrad and wgrad, alone and fused |
+//! | `matmul` | transposes, broadcast batches, types, epilogues |
 //! | `moe` | matmuls grouped by expert, forward and backward |
-//! | `reduction` | modes, axes, types, what is fused before and after |
-//! | `unequal` | matmuls of unequal ranks, axes of one element, rows of NaN alone |
+//! | `reduction` | modes, axes, types, fused producers and consumers |
+//! | `unequal` | matmuls of unequal ranks, axes of one element, rows of only NaN |
 //! | `pooling` | forward, with and without an index, and backward |
 //! | `functions` | pointwise modes over all magnitudes |
 //! | `pointwise` | modes, types, parameters, broadcasting |
 //! | `norm` | batch, layer and RMS normalization, forward and backward |
-//! | `fusions` | what the engine is for, at the shapes of known networks, and small |
-//! | `attention`, `decode`, `prefill`, `hidden` | scaled dot-product attention: forward and backward, of few queries, of many; what queries do not see |
-//! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
+//! | `fusions` | the engine's main fusions, at the shapes of known networks and small |
+//! | `attention` | scaled dot-product attention, forward and backward |
+//! | `decode`, `prefill`, `hidden` | attention of few and of many queries; masked NaN |
+//! | `layout` | orders that differ between tensors, gaps, repeated elements |
 //! | `boolean` | truth values: masks, comparisons, selections, conversions, reductions, scalars |
-//! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
-//! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
+//! | `low_precision` | types of eight bits and fewer: conversions, storage, operations |
+//! | `block_scale` | block scales: quantization, dequantization, and matmul on scaled operands |
 //! | `custom` | bodies in MLIR that the caller wrote |
-//! | `bodies` | such bodies that meet a defect of the compiler |
-//! | `quotients` | elements of rows divided by what there is one of for each row |
+//! | `bodies` | such bodies that trigger a defect of the compiler |
+//! | `quotients` | rows divided by one number per row |
 //! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
-//! | `found` | graphs that random ones were shrunk to |
-//! | `uncompiled` | graphs that random ones were shrunk to, which did not compile for gfx942 |
-//! | `peers` | chains that other engines say they run |
+//! | `found` | minimised random graphs that gave wrong results |
+//! | `uncompiled` | minimised random graphs that did not compile for gfx942 |
+//! | `peers` | chains that other engines claim to support |
 //! | `scalar` | scalars that are passed at execution |
-//! | `second` | graphs that a second encoder made, of every family |
-//! | `declined` | what is not run, with the reason |
-//! | `resnet50` | layers of a known network, apart from the rest because they are larger |
+//! | `second` | graphs of every family from a second encoder |
+//! | `declined` | graphs that are not run, with the reason |
+//! | `resnet50` | layers of a known network, separate because they are larger |
 //!
-//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists
-//! them.
+//! Each family of operations has a module here, as it has in the lowering; [`all`] lists them.
 
 mod attention;
 mod bare;
@@ -92,7 +92,7 @@ use anyhow::{Context as _, Result};
 use case::Cases;
 use rotini_graph::DataType;
 
-/// Cases on buffers of their own.
+/// Returns the cases with custom buffers.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Rows divided by what there is one of for each, over all magnitudes.
+/// Returns rows divided by one number per row, over all magnitudes.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ pub fn quotients() -> Result<Vec<Data>> {
     quotients::all(true)
 }
 
-/// The kinds of normalizations, as nodes are named in messages.
+/// The kinds of normalizations, by the names that messages use for nodes.
 pub const NORMS: [&str; 8] = [
     "batchnorm inference",
     "batchnorm inference with variance",
@@ -135,7 +135,7 @@ pub const NORMS: [&str; 8] = [
     "RMSNorm backward",
 ];
 
-/// Every case, also those that come with data; in these the graph alone.
+/// Returns every graph, including those of the cases with custom buffers.
 ///
 /// # Errors
 ///
@@ -146,8 +146,8 @@ pub fn all_graphs() -> Result<Vec<Case>> {
     Ok(all)
 }
 
-/// Pointwise modes on arguments of all magnitudes, in f32 and f64; without those that the CPU
-/// declines if it is to run them.
+/// Returns pointwise modes on arguments of all magnitudes, in f32 and f64; if `on_cpu`, without
+/// those that the CPU declines.
 ///
 /// # Errors
 ///
@@ -164,7 +164,7 @@ pub fn functions(on_cpu: bool) -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Sums of enough terms that the error has to grow more slowly than their number.
+/// Returns sums with enough terms that the error must grow more slowly than their number.
 ///
 /// # Errors
 ///
@@ -173,7 +173,7 @@ pub fn long_sums() -> Result<Vec<Data>> {
     sums::long()
 }
 
-/// Every case.
+/// Returns every case.
 #[must_use]
 pub fn all() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
@@ -254,8 +254,9 @@ pub fn all() -> Vec<Case> {
     cases.0
 }
 
-/// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both
-/// signs among them, and how many of such a family there is one of: enough of each mode and type.
+/// Name prefixes of the families that also run with NaN, infinities, denormals and zeros of both
+/// signs among their inputs, and the sampling interval of each: small enough to cover each mode and
+/// type.
 const EDGES: [(&str, usize); 18] = [
     ("reduce_", 8),
     ("matmul", 10),
@@ -277,7 +278,7 @@ const EDGES: [(&str, usize); 18] = [
     ("small_groups_", 9),
 ];
 
-/// Cases to be run with special values among their inputs' elements.
+/// Returns the cases that run with special values among their inputs' elements.
 #[must_use]
 pub fn edges() -> Vec<Case> {
     let all = all();
@@ -289,11 +290,10 @@ pub fn edges() -> Vec<Case> {
     EDGES.iter().flat_map(family).collect()
 }
 
-/// Whether infinities meet zeros in a case or not by the order in which a kernel multiplies, and by
-/// where it rounds: with x subnormal and a sum infinite, x times its factors is zero or not;
-/// gradients that were computed are no weights, which stay finite; and of a row of one element, dy
-/// or dy scale, which devices take for zero if it is subnormal, is multiplied by an x̂ that may be
-/// infinite.
+/// Returns true if it depends on a kernel's order of multiplications and on where it rounds whether
+/// infinities meet zeros: with x subnormal and a sum infinite, x times its factors is zero or not;
+/// computed gradients are not weights, which stay finite; and in a row of one element, dy or
+/// dy·scale, which devices flush to zero if subnormal, is multiplied by an x̂ that may be infinite.
 fn order_counts(name: &str) -> bool {
     const THEIR: [&str; 2] = ["rmsnorm_backward", "conv_relu_backward"];
     let of_one_element = [
@@ -305,7 +305,7 @@ fn order_counts(name: &str) -> bool {
     is_of_one_element || THEIR.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The case of a name.
+/// Returns the case with this name.
 ///
 /// # Errors
 ///

@@ -11,15 +11,15 @@ use rotini_graph::{
 /// A grouped matmul.
 #[derive(Clone, Debug)]
 struct Moe {
-    /// Types of tokens, weights and the output; then the compute type.
+    /// Types of tokens, weights, output and computation.
     types: [DataType; 4],
     tokens: i64,
-    /// Experts, K, N.
+    /// Number of experts, K, N.
     experts: [i64; 3],
-    /// Groups of each expert.
+    /// Number of groups per expert.
     groups: i64,
     mode: MoeMode,
-    /// The axes of the weights and of the output, from the slowest to the fastest.
+    /// Axes of the weights and of the output, from the slowest to the fastest.
     orders: [[usize; 3]; 2],
 }
 
@@ -35,19 +35,19 @@ impl Moe {
         }
     }
 
-    /// With weights that lie column by column, which is how cuDNN wants them.
+    /// Makes the weights column-major, as cuDNN requires.
     fn columns(mut self) -> Self {
         self.orders[0] = [0, 2, 1];
         self
     }
 
-    /// Gathering takes tokens more than once.
+    /// Returns the number of routed rows; gathering takes some tokens more than once.
     fn rows(&self) -> i64 {
         self.tokens + if self.mode == MoeMode::Gather { 3 } else { 0 }
     }
 
-    /// The operation, or with a pointwise operation in front of the tokens and a bias and an
-    /// activation behind.
+    /// Builds the operation; if fused, with a pointwise operation on the tokens, and a bias and an
+    /// activation after it.
     fn graph(&self, is_fused: bool) -> Graph {
         let [count, inner, columns] = self.experts;
         let [token_type, weight_type, output_type, compute] = self.types;
@@ -85,7 +85,7 @@ impl Moe {
         b.build()
     }
 
-    /// The gradient with respect to the weights.
+    /// Builds the gradient with respect to the weights.
     fn backward(&self) -> Graph {
         let [count, inner, columns] = self.experts;
         let [token_type, weight_type, output_type, compute] = self.types;
@@ -105,7 +105,7 @@ impl Moe {
     }
 }
 
-/// Gradients of weights whose rows are combined: by the gradients of a layernorm, and by a
+/// Adds gradients of weights followed by an operation over their rows: a layernorm backward, and a
 /// reduction.
 fn backward_of_rows(cases: &mut Cases) {
     const F32: DataType = DataType::F32;
@@ -151,7 +151,7 @@ fn backward_of_rows(cases: &mut Cases) {
     }
 }
 
-/// A buffer without gaps with its axes in this order.
+/// Adds a buffer without gaps with its axes in this order.
 fn ordered(
     b: &mut GraphBuilder,
     name: &str,
@@ -180,7 +180,7 @@ pub(super) fn experts(cases: &mut Cases) {
             let mut odd = Moe::new(dtype, 7, [3, 5, 9], mode);
             odd.groups = 2;
             cases.add(format!("moe_{name}_odd_{dtype}"), odd.graph(false));
-            // Several tiles for each expert.
+            // Several tiles per expert.
             let long = Moe::new(dtype, 150, [3, 24, 20], mode);
             cases.add(format!("moe_{name}_long_{dtype}"), long.graph(false));
         }
@@ -250,7 +250,7 @@ pub(super) fn fused(cases: &mut Cases) {
     }
 }
 
-/// Routings that no fill makes, with and without a meaning.
+/// Returns routings that no fill generates, with and without a defined meaning.
 pub(super) fn routings() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let all: [(&str, [i32; 4]); 4] = [
@@ -283,7 +283,7 @@ pub(super) fn routings() -> Result<Vec<Data>> {
             let name = format!("moe_forward_{name}_{dtype}");
             data.push(Data::with(name, moe.graph(false), &elements, true)?);
         }
-        // Rows that are no rows.
+        // Invalid row numbers.
         let wild = |rows: i32| {
             (0..rows)
                 .map(|row| [row, -1, i32::MAX, i32::MIN, 40][row as usize % 5])

@@ -1,13 +1,13 @@
-//! The graphs that other engines for hipDNN say they run, form by form. rotini runs them too.
+//! The graphs that other engines for hipDNN claim to support, form by form. rotini runs them too.
 //!
-//! | Engine | Where its support is written down (ROCm/rocm-libraries, `dnn-providers`) |
+//! | Engine | Documentation of its support (ROCm/rocm-libraries, `dnn-providers`) |
 //! |---|---|
 //! | MIOpen | `miopen-provider/docs/OperationSupport.md`, `config/MIOPEN_ENGINE.supported.toml` |
 //! | hipBLASLt | `hipblaslt-provider/docs/OperationSupport.md`, `integration_tests` |
 //! | Fusilli | `fusilli-provider/include/graph_import.h`, `custom_ops.h`, `test/integration` |
 //!
-//! The modules of the operations have the convolutions, single activations, reductions and
-//! attention. This one has the chains.
+//! The modules of the operations cover convolutions, single activations, reductions and attention.
+//! This one covers the chains.
 
 use super::case::{Cases, FLOATS, Order};
 use super::matmul::Product;
@@ -19,7 +19,7 @@ use rotini_graph::{
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
 
-/// The clips of an activation by relu: none, or those of a clamp.
+/// Clips of a relu: none, or those of a clamp.
 const CLIPS: [(&str, Option<f32>, Option<f32>); 4] = [
     ("relu", None, None),
     ("lower", Some(0.125), None),
@@ -27,7 +27,7 @@ const CLIPS: [(&str, Option<f32>, Option<f32>); 4] = [
     ("clamp", Some(-0.25), Some(0.75)),
 ];
 
-/// NCL, NLC, NCHW, NHWC, NCDHW, NDHWC.
+/// Returns dims for NCL, NLC, NCHW, NHWC, NCDHW, NDHWC.
 fn layouts() -> Vec<(Vec<i64>, Order)> {
     [&[2, 6, 5][..], &[2, 6, 3, 4], &[2, 4, 2, 3, 4]]
         .into_iter()
@@ -41,7 +41,7 @@ fn relu(x: TensorId, y: TensorId, lower: Option<f32>, upper: Option<f32>) -> Poi
     op
 }
 
-/// The normalizations that an activation follows.
+/// Normalizations that are followed by an activation.
 #[derive(Clone, Copy, Debug)]
 enum Norm {
     Inference,
@@ -112,20 +112,20 @@ impl Norm {
     }
 }
 
-/// 1, C, 1, ...
+/// Returns the dims 1, C, 1, ...
 fn channel(dims: &[i64]) -> Vec<i64> {
     let mut channel = vec![1; dims.len()];
     channel[1] = dims[1];
     channel
 }
 
-/// Normalizations with an activation, and the gradient of both; convolutions with a bias and an
-/// activation.
+/// Adds normalizations with an activation, and the gradient of both; convolutions with a bias and
+/// an activation.
 pub(super) fn miopen(cases: &mut Cases) {
     for (index, (dims, order)) in layouts().into_iter().enumerate() {
         let name = |dtype: DataType| format!("{}d_{}_{dtype}", dims.len() - 2, order.name());
         for (turn, (kind, norm)) in Norm::ALL.into_iter().enumerate() {
-            // Every clip of every kind, and every type and layout of each.
+            // Every clip of every kind, and every type and layout for each clip.
             for (clip, (form, lower, upper)) in CLIPS.into_iter().enumerate() {
                 let dtype = FLOATS[(index + turn + clip) % FLOATS.len()];
                 if index >= FLOATS.len() && clip > 0 {
@@ -142,7 +142,7 @@ pub(super) fn miopen(cases: &mut Cases) {
         }
         let dtype = FLOATS[index % FLOATS.len()];
         cases.add(format!("peers_bn_drelu_{}", name(dtype)), drelu(&dims, dtype, order));
-        // One clip of each layout: convolutions take long to compile.
+        // One clip per layout: convolutions take long to compile.
         let clip = index % CLIPS.len();
         let (form, lower, upper) = CLIPS[clip];
         let dtype = FLOATS[(index + clip) % FLOATS.len()];
@@ -176,7 +176,7 @@ pub(super) fn miopen(cases: &mut Cases) {
     }
 }
 
-/// The gradients behind a normalization and its activation, whose input is computed anew.
+/// Builds the gradients of a normalization and its activation, whose input is recomputed.
 fn drelu(dims: &[i64], dtype: DataType, order: Order) -> rotini_graph::Graph {
     let mut b = GraphBuilder::new("batchnorm, relu backward, batchnorm backward");
     let channel = channel(dims);
@@ -209,7 +209,7 @@ fn drelu(dims: &[i64], dtype: DataType, order: Order) -> rotini_graph::Graph {
     b.build()
 }
 
-/// Matmuls with a bias, an activation or both, over batches of one or both; products of
+/// Adds matmuls with a bias, an activation or both, batched in one or both operands; products of
 /// block-scaled FP8.
 pub(super) fn hipblaslt(cases: &mut Cases) {
     let activations = [
@@ -283,7 +283,7 @@ pub(super) fn hipblaslt(cases: &mut Cases) {
     }
 }
 
-/// alpha a b + beta c with scalars of rank 1; int4 on the left.
+/// Adds alpha a b + beta c with scalars of rank 1; int4 as the left operand.
 pub(super) fn fusilli(cases: &mut Cases) {
     let mut b = GraphBuilder::new("alpha a b + beta c");
     let dims = [4, 5];

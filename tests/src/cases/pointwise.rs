@@ -5,7 +5,7 @@ use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, Pointwise, PointwiseMode, Scalar};
 use rotini_reference::Profile;
 
-/// One pointwise operation over packed operands.
+/// Builds one pointwise operation over packed operands.
 pub(super) fn packed(mode: PointwiseMode, types: &[DataType], out: DataType, compute: DataType, dims: &[i64]) -> Graph {
     let mut b = GraphBuilder::new(mode.name());
     let operands: Vec<_> = (0..mode.arity())
@@ -38,7 +38,7 @@ pub(super) fn modes(cases: &mut Cases) {
 /// The modes that are declined in f64 on the CPU.
 pub const WITHOUT_F64: [PointwiseMode; 3] = [PointwiseMode::Erf, PointwiseMode::Sin, PointwiseMode::Tan];
 
-/// The modes that have a meaning for integers.
+/// The modes that are defined for integers.
 const INTEGER_MODES: [PointwiseMode; 22] = [
     PointwiseMode::Abs,
     PointwiseMode::Add,
@@ -120,7 +120,7 @@ pub(super) fn types(cases: &mut Cases) {
         "pw_mixed_i8_f16",
         packed(PointwiseMode::Add, &[I8, F16], F32, F32, &[6, 10]),
     );
-    // A single f64 in each step of a thread.
+    // A single f64 per step of a thread.
     for mode in [
         PointwiseMode::Erf,
         PointwiseMode::Exp,
@@ -137,7 +137,8 @@ pub(super) fn types(cases: &mut Cases) {
     );
 }
 
-/// Modes that tell NaN, infinities and zeros apart, on them; quotients of integers that have none.
+/// Returns modes that distinguish NaN, infinities and zeros, applied to these; and undefined
+/// quotients of integers.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let mut add = |mode: PointwiseMode, dtype, compute| {
@@ -213,7 +214,7 @@ pub(super) fn parameters(cases: &mut Cases) {
         }
         cases.add(format!("pw_{}_{label}", mode.name()), graph);
     }
-    // Large angles, for which whole turns have to be taken off first.
+    // Large angles, which need a reduction by whole turns first.
     for mode in [PointwiseMode::Sin, PointwiseMode::Tan] {
         for factor in [4096.0, 1_048_576.0] {
             let mut b = GraphBuilder::new("large angles");

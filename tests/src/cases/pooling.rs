@@ -15,7 +15,7 @@ const MODES: [(&str, ResampleMode, PaddingMode); 4] = [
     ("avg_include", ResampleMode::AvgpoolIncludePadding, PaddingMode::Zero),
 ];
 
-/// The geometry of a pooling with its types.
+/// The geometry of a pooling, and its types.
 #[derive(Clone, Debug)]
 struct Pool {
     x: Vec<i64>,
@@ -31,7 +31,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Square windows over all spatial axes, computed in f32.
+    /// Sets square windows over all spatial axes, computed in f32.
     fn new(
         x: &[i64],
         padding: i64,
@@ -97,7 +97,7 @@ impl Pool {
         }
     }
 
-    /// Forward, with an index of a type.
+    /// Builds the forward pass, with an optional index of a type.
     fn forward(&self, index: Option<DataType>) -> Graph {
         let mut b = GraphBuilder::new("pool");
         let x = self.order.buffer(&mut b, "x", self.dtype, &self.x);
@@ -107,7 +107,7 @@ impl Pool {
         b.build()
     }
 
-    /// Backward alone; the index of a maximum is given.
+    /// Builds the backward pass; for a maximum, the index is an input.
     fn backward(&self) -> Graph {
         let mut b = GraphBuilder::new("pool backward");
         let dy = self.order.buffer(&mut b, "dy", self.dtype, &self.output());
@@ -118,7 +118,7 @@ impl Pool {
         b.build()
     }
 
-    /// A maximum forward and backward in one graph, the index between them stored or not.
+    /// Builds a maximum forward and backward in one graph, with the index stored or virtual.
     fn both(&self, stored: bool) -> Graph {
         let mut b = GraphBuilder::new("pool both");
         let dims = self.output();
@@ -191,7 +191,7 @@ pub(super) fn forward(cases: &mut Cases) {
             uneven.window = vec![2, 4];
             cases.add(format!("pool_{mode}_uneven_{order_name}"), uneven.forward(None));
         }
-        // More than one vector of pixels or channels, with a rest and without.
+        // More than one vector of pixels or channels, with and without a remainder.
         for (channels, extent, padding, stride, window) in [
             (20, 39, 1, 2, 3),
             (32, 34, 1, 1, 3),
@@ -205,10 +205,10 @@ pub(super) fn forward(cases: &mut Cases) {
                 cases.add(name, pool.of(DataType::F32, order).forward(None));
             }
         }
-        // Windows of nothing but padding.
+        // Windows that cover only padding.
         let beyond = Pool::new(&[1, 2, 3, 3], 2, 1, 2, modes);
         cases.add(format!("pool_{mode}_padding_only"), beyond.forward(None));
-        // One window: the next would be beyond what 32 bits count.
+        // One window: the next one would be at an offset beyond 32 bits.
         for step in [1 << 28, 1 << 31] {
             let far = Pool::new(&[1, 9, 5, 5], 1, step, 3, modes);
             cases.add(format!("pool_{mode}_step_of_{step}"), far.forward(None));
@@ -364,7 +364,7 @@ pub(super) fn types(cases: &mut Cases) {
 pub(super) fn fused(cases: &mut Cases) {
     const F32: DataType = DataType::F32;
     for (mode, resample, padding) in MODES {
-        // Another order for each tensor, and gaps.
+        // A different order for each tensor, and gaps.
         let pool = Pool::new(&[2, 3, 6, 6], 1, 2, 3, (resample, padding));
         let is_max = resample == ResampleMode::Maxpool;
         let mut b = GraphBuilder::new("pool mixed");
@@ -432,8 +432,8 @@ pub(super) fn fused(cases: &mut Cases) {
     }
 }
 
-/// Elements where implementations differ: NaN first, last and alone in its window, infinities,
-/// zeros of both signs, denormals.
+/// Returns elements for which implementations differ: NaN first, last and alone in its window,
+/// infinities, zeros of both signs, denormals.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for (turn, (mode, resample, padding)) in MODES.into_iter().enumerate() {

@@ -1,19 +1,18 @@
-//! Attentions of many queries, for which an MI300 has kernels of its own, and their gradients:
-//! tiles with a rest, one and two blocks of queries a subgroup, and bounds that leave out whole
-//! steps, hide some keys of a step, or all keys of a query.
+//! Attentions of many queries, for which rotini has MI300 kernels, and their gradients: partial
+//! tiles, one and two blocks of queries per subgroup, and bounds that skip whole steps, mask some
+//! keys of a step, or mask all keys of a query.
 
 use super::attention::{self, Attention};
 use super::case::{Cases, Data};
 use anyhow::Result;
 use rotini_graph::{DataType, DiagonalAlignment};
 
-/// All of them.
+/// Adds all cases.
 pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
 }
 
-/// The gradients of those without a mask, and of enough scores that the reference takes no
-/// gigabytes for them.
+/// Adds the gradients of those without a mask whose scores take the reference no gigabytes.
 pub(super) fn backward(cases: &mut Cases) {
     const MOST_SCORES: i64 = 1 << 19;
     for (name, attention) in kinds() {
@@ -27,7 +26,7 @@ pub(super) fn backward(cases: &mut Cases) {
     }
 }
 
-/// Their names, and what they are.
+/// Returns attentions with their names.
 fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -37,12 +36,12 @@ fn kinds() -> Vec<(String, Attention)> {
         add(&format!("whole_{dtype}"), plain.clone());
         let causal = plain.with(|op| (op.right, op.columns) = (Some(0), [64; 2]));
         add(&format!("causal_{dtype}"), causal);
-        // Two blocks of queries a subgroup.
+        // Two blocks of queries per subgroup.
         let tall = Attention::new(8, 38, [20, 70], 64, dtype);
         add(&format!("tall_{dtype}"), tall.clone());
         add(&format!("tall_causal_{dtype}"), tall.with(|op| op.right = Some(0)));
     }
-    // The same with several tiles, the last with a rest.
+    // The same with several tiles, the last one partial.
     let tall = Attention::new(8, 19, [130, 70], 64, DataType::F16);
     add(
         "tall_rest",
@@ -62,7 +61,8 @@ fn kinds() -> Vec<(String, Attention)> {
         add(&format!("tall_many_{name}"), tall.clone());
         add(&format!("tall_many_{name}_causal"), tall.with(|op| op.right = Some(0)));
     }
-    // Few workgroups for which scores in memory would be faster, but that the bounds keep short.
+    // Few workgroups, for which scores in memory would be faster if the bounds did not shorten the
+    // kernel.
     let few = Attention::new(1, 1, [1024, 1024], 64, DataType::F16);
     add("few_window", few.with(|op| (op.left, op.right) = (Some(63), Some(0))));
     let plain = Attention::new(2, 2, [150, 200], 64, DataType::F16);
@@ -76,8 +76,8 @@ fn kinds() -> Vec<(String, Attention)> {
         "mqa_bshd",
         plain.with(|op| (op.heads, op.interleaved) = ([3, 1, 1], true)),
     );
-    // Gradients of keys are sums over several heads of few steps each: more would be faster in
-    // memory.
+    // Gradients of keys sum over several heads with few steps each: with more steps, the form with
+    // scores in memory would be faster.
     let gqa = plain.with(|op| (op.heads, op.lengths) = ([6, 2, 2], [100, 60]));
     add("gqa_of_three", gqa.clone());
     add(
@@ -126,12 +126,12 @@ fn kinds() -> Vec<(String, Attention)> {
     ] {
         add(name, plain.with(|op| op.mask = Some(dims)));
     }
-    // Rows of a mask that begin between two words.
+    // Rows of a mask that are not aligned to a word.
     let odd = plain.with(|op| (op.lengths, op.mask) = ([150, 77], Some(vec![2, 1, 150, 77])));
     add("mask_odd", odd.clone());
     add("mask_odd_causal", odd.with(|op| op.right = Some(0)));
     add("mask_odd_keys", odd.with(|op| op.mask = Some(vec![77])));
-    // Steps that begin between two words.
+    // Steps that are not aligned to a word.
     let shared = plain.with(|op| op.mask = Some(vec![150, 200]));
     add("mask_left", shared.with(|op| op.left = Some(41)));
     add("mask_padding", shared.with(|op| (op.padding, op.batch) = (true, 3)));
@@ -180,7 +180,7 @@ fn kinds() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Lengths of sequences that end in a step, between steps, or before the first; and infinite
+/// Returns sequence lengths that end in a step, between steps, or before the first; and infinite
 /// scores.
 ///
 /// # Errors
@@ -208,7 +208,7 @@ pub(super) fn unusual() -> Result<Vec<Data>> {
             }
         }
     }
-    // Queries of ∞ and keys of -1: all scores are -∞, and statistics with them.
+    // Queries of ∞ and keys of -1: all scores, and with them the statistics, are -∞.
     let infinite = Attention::new(1, 1, [64, 64], 64, DataType::Bf16).backward();
     let elements = |count, element: u32| vec![element.cast_signed(); count];
     let [infinity, minus_one] = [0x7f80_7f80, 0xbf80_bf80];

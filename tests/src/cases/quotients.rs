@@ -1,4 +1,4 @@
-//! Elements of rows divided by what there is one of for each row, over all magnitudes of both.
+//! Rows divided by one number per row, over all magnitudes of both.
 
 use super::case::{Case, Data};
 use super::reduction::reduce;
@@ -7,10 +7,10 @@ use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
 const F32: DataType = DataType::F32;
-/// Enough rows that GPUs have one of rotini's kernels for them without a reduction too.
+/// Enough rows that GPUs use one of rotini's kernels even without a reduction.
 const DIMS: [i64; 2] = [4096, 64];
 
-/// With subnormal numbers if asked for: CPUs flush them to zero.
+/// Returns all of them; subnormal numbers are optional, since CPUs flush them to zero.
 pub(super) fn all(has_subnormals: bool) -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let divided = |name: &str, graph| divided(name, graph, has_subnormals);
@@ -18,7 +18,7 @@ pub(super) fn all(has_subnormals: bool) -> Result<Vec<Data>> {
         data.push(divided(&format!("by_operand_{dtype}"), by_operand(dtype))?);
         data.push(divided(&format!("by_greatest_{dtype}"), by_greatest(dtype))?);
     }
-    // The quotient is stored in f32 too, and another is compared: neither may lose anything.
+    // One quotient is also stored in f32, and another is compared: neither may lose precision.
     let mut b = GraphBuilder::new("kept quotients");
     let (x, divisor) = operands(&mut b);
     let [quotient, rounded, floor] = [("quotient", F32), ("rounded", DataType::F16), ("floor", DataType::F16)]
@@ -55,7 +55,7 @@ fn by_greatest(dtype: DataType) -> Graph {
     b.build()
 }
 
-/// A case whose rows have a magnitude each, from the smallest number to the largest.
+/// Returns a case whose rows each have a magnitude, from the smallest number to the largest.
 fn divided(name: &str, graph: Graph, has_subnormals: bool) -> Result<Data> {
     let mut inputs = fill(&graph)?;
     let kept = |value: f32| {
@@ -85,7 +85,7 @@ fn divided(name: &str, graph: Graph, has_subnormals: bool) -> Result<Data> {
     })
 }
 
-/// A row's divisor: all exponents in turn, of both signs, and what is no number now and then.
+/// Returns a row's divisor: all exponents in turn, with both signs, and sometimes a special value.
 fn divisor(row: usize) -> f32 {
     const OTHERS: [f32; 6] = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX];
     if row.is_multiple_of(41) {
@@ -95,8 +95,8 @@ fn divisor(row: usize) -> f32 {
     (if row.is_multiple_of(2) { magnitude } else { -magnitude }) as f32
 }
 
-/// An element of a row: times the divisor what is usual, what 16 bits just have, and what they do
-/// not.
+/// Returns an element of a row: the divisor times a common number, a number just within the range
+/// of 16 bits, or one beyond it.
 fn element(row: usize, column: usize) -> f32 {
     const OTHERS: [f32; 6] = [0.0, -0.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX];
     if (row + column).is_multiple_of(37) && row.is_multiple_of(3) {

@@ -1,4 +1,4 @@
-//! Reductions: modes, axes, types, and what is fused before and after.
+//! Reductions: modes, axes, types, and fused producers and consumers.
 
 use super::case::{Cases, FLOATS, Order};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, Reduction, ReductionMode, TensorId, TensorKind};
@@ -29,7 +29,7 @@ pub(super) fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMod
     b.node("reduce", compute, op);
 }
 
-/// One reduction with types of the input, the output and the computation.
+/// Builds one reduction; `types` are those of the input, the output and the computation.
 pub(super) fn alone(mode: ReductionMode, types: [DataType; 3], from: &[i64], to: &[i64], order: Order) -> Graph {
     let mut b = GraphBuilder::new("reduction");
     let x = order.buffer(&mut b, "x", types[0], from);
@@ -52,7 +52,7 @@ pub(super) fn modes(cases: &mut Cases) {
                 cases.add(format!("reduce_{name}_{axes}_{dtype}"), graph);
             }
         }
-        // The channels, which are fastest or not.
+        // The channels, innermost or not.
         for order in Order::BOTH {
             let graph = alone(mode, [F32; 3], &[2, 7, 3, 4], &[2, 1, 3, 4], order);
             cases.add(format!("reduce_{name}_channels_{}", order.name()), graph);
@@ -81,7 +81,7 @@ pub(super) fn modes(cases: &mut Cases) {
 pub(super) fn axes(cases: &mut Cases) {
     use DataType::{F32, I32, I64};
     use ReductionMode::{Add, Avg, Max};
-    // Sums of 64 bits, of which lanes beside each other keep columns.
+    // 64-bit sums whose columns adjacent lanes hold.
     for dtype in [I32, I64] {
         for (axes, from, to) in [("rows", [100, 8], [1, 8]), ("columns", [9, 100], [9, 1])] {
             let graph = alone(Add, [dtype, I64, I64], &from, &to, Order::First);
@@ -127,7 +127,7 @@ pub(super) fn axes(cases: &mut Cases) {
             Order::First,
         ),
     );
-    // Gaps in both, and an operand that repeats.
+    // Gaps in both tensors, and a broadcast operand.
     let mut b = GraphBuilder::new("reduction with gaps");
     let x = b.tensor("x", F32, &[3, 4, 5], &[50, 11, 2], TensorKind::Buffer);
     let y = b.tensor("y", F32, &[3, 1, 5], &[20, 1, 3], TensorKind::Buffer);
@@ -138,7 +138,7 @@ pub(super) fn axes(cases: &mut Cases) {
     let y = b.buffer("y", F32, &[3, 1, 5]);
     reduce(&mut b, F32, Add, x, y);
     cases.add("reduce_repeated", b.build());
-    // Long enough to have a schedule over lanes.
+    // Long enough for a schedule over lanes.
     let mut b = GraphBuilder::new("long reduction of a repeated operand");
     let x = b.tensor("x", F32, &[4, 300], &[1, 0], TensorKind::Buffer);
     let y = b.buffer("y", F32, &[4, 1]);
@@ -146,7 +146,7 @@ pub(super) fn axes(cases: &mut Cases) {
     cases.add("reduce_repeated_long", b.build());
 }
 
-/// The softmax along the last axis.
+/// Builds the softmax along the last axis.
 pub(crate) fn softmax(dtype: DataType, dims: &[i64]) -> Graph {
     use PointwiseMode::{Div, Exp, Sub};
     let compute = DataType::F32;
@@ -165,7 +165,7 @@ pub(crate) fn softmax(dtype: DataType, dims: &[i64]) -> Graph {
     b.build()
 }
 
-/// The variance of rows, of operations that hipDNN has for it: mean, difference, square, mean.
+/// Builds the variance of rows from hipDNN's operations: mean, difference, square, mean.
 pub(crate) fn spread(dtype: DataType, dims: &[i64]) -> Graph {
     use PointwiseMode::{Mul, Sub};
     let compute = DataType::F32;
@@ -183,8 +183,8 @@ pub(crate) fn spread(dtype: DataType, dims: &[i64]) -> Graph {
     b.build()
 }
 
-/// Sums along the axes around one that stays, as the statistics of a batch have them: of few and of
-/// many rows, in all widths of a row.
+/// Adds sums along the axes around a kept one, as for batch statistics: few and many rows, of all
+/// widths.
 pub(super) fn around(cases: &mut Cases) {
     for dtype in [DataType::F32, DataType::Bf16] {
         for columns in [2, 3, 5, 8, 16, 33, 64] {
@@ -220,7 +220,7 @@ pub(super) fn fused(cases: &mut Cases) {
         let compute = DataType::F32;
         cases.add(format!("softmax_{dtype}"), softmax(dtype, &[6, 19]));
 
-        // A dot product per row: a product in front, a root behind.
+        // A dot product per row with a square root after it.
         let mut b = GraphBuilder::new("dots");
         let [left, right] = ["left", "right"].map(|name| b.buffer(name, dtype, &[5, 24]));
         let products = b.virtual_tensor("products", compute, &[5, 24]);
@@ -231,7 +231,7 @@ pub(super) fn fused(cases: &mut Cases) {
         b.pointwise(compute, Sqrt, &[sum], y);
         cases.add(format!("dots_{dtype}"), b.build());
     }
-    // Squeeze and scale: the average of each channel on the channel.
+    // Squeeze and scale: each channel is multiplied by its average.
     for order in Order::BOTH {
         let mut b = GraphBuilder::new("squeeze");
         let x = order.buffer(&mut b, "x", DataType::F32, &[2, 5, 4, 4]);
@@ -241,7 +241,7 @@ pub(super) fn fused(cases: &mut Cases) {
         b.pointwise(DataType::F32, Mul, &[x, mean], y);
         cases.add(format!("squeeze_{}", order.name()), b.build());
     }
-    // The sum and the largest of one tensor, both stored.
+    // The sum and the maximum of one tensor, both stored.
     let mut b = GraphBuilder::new("two reductions");
     let x = b.buffer("x", DataType::F32, &[4, 9]);
     let bias = b.buffer("bias", DataType::F32, &[1, 9]);
@@ -252,8 +252,8 @@ pub(super) fn fused(cases: &mut Cases) {
     reduce(&mut b, DataType::F32, ReductionMode::Add, biased, sum);
     reduce(&mut b, DataType::F32, ReductionMode::Max, biased, most);
     cases.add("two_reductions", b.build());
-    // One element of two tensors in different orders: as one reduction of several loops, GPUs would
-    // leave parts of it out.
+    // A single result from two tensors in different orders: with a reduction of several loops, GPUs
+    // would omit parts of it.
     let compute = DataType::F32;
     for mode in [ReductionMode::Add, ReductionMode::Max] {
         for dims in [&[64, 28][..], &[16, 14], &[256, 28], &[1, 64, 4, 7]] {
@@ -277,8 +277,8 @@ pub(super) fn fused(cases: &mut Cases) {
             cases.add(format!("reduce_{mode}_whole_{}", extents.join("x")), b.build());
         }
     }
-    // A product with what repeats along some of the axes, summed along others: scores of samples,
-    // gradients of scales.
+    // A product with an operand that is broadcast along some axes, summed along others: scores of
+    // samples, gradients of scales.
     for (of, scale) in [
         ("rows", [1, 16, 1]),
         ("columns", [1, 1, 24]),
@@ -306,7 +306,7 @@ pub(super) fn fused(cases: &mut Cases) {
             }
         }
     }
-    // One element with what repeats along one of the axes.
+    // A single result, with an operand that is broadcast along one of the axes.
     for rows in [64, 16] {
         let mut b = GraphBuilder::new("one element of everything, biased");
         let x = b.buffer("x", compute, &[rows, 28]);
@@ -319,8 +319,8 @@ pub(super) fn fused(cases: &mut Cases) {
     }
 }
 
-/// Integers whose sign is known, reduced to one element: of few bits without a sign, and
-/// differences that are zero.
+/// Adds integers of known sign reduced to one element: unsigned ones of few bits, and differences
+/// that are zero.
 pub(super) fn natural(cases: &mut Cases) {
     for mode in [ReductionMode::Min, ReductionMode::Max, ReductionMode::Add] {
         for dims in [[2, 5, 2, 2, 1], [2, 5, 2, 16, 1]] {

@@ -4,8 +4,8 @@ use super::case::{Case, FLOATS, Order};
 use super::convolution::Conv;
 use rotini_graph::PointwiseMode;
 
-/// The layers that Composable Kernel's `profile_resnet50.sh` compares on: 20 with bias and relu, 4
-/// with a residual too. Columns: residual, C, K, filter, extent, stride, padding.
+/// The layers in Composable Kernel's benchmark `profile_resnet50.sh`: 20 with bias and relu, 4 with
+/// a residual too. Columns: residual, C, K, filter, extent, stride, padding.
 const LAYERS: [(bool, i64, i64, i64, i64, i64, i64); 24] = [
     (false, 3, 64, 7, 224, 2, 3),
     (false, 64, 64, 1, 56, 1, 0),
@@ -33,7 +33,7 @@ const LAYERS: [(bool, i64, i64, i64, i64, i64, i64); 24] = [
     (true, 512, 2048, 1, 7, 1, 0),
 ];
 
-/// The ResNet-50 layers at a batch size, in both layouts and three types.
+/// Returns the ResNet-50 layers at a batch size, in both layouts and three types.
 #[must_use]
 pub fn resnet50(n: i64) -> Vec<Case> {
     let mut cases = Vec::new();

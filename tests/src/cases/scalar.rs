@@ -10,7 +10,7 @@ use rotini_graph::{
 
 const F32: DataType = DataType::F32;
 
-/// A value that is read through a host pointer.
+/// Adds a value that is read through a host pointer.
 pub(super) fn scalar(b: &mut GraphBuilder, name: &str, dtype: DataType, rank: usize) -> TensorId {
     b.tensor(name, dtype, &vec![1; rank], &vec![1; rank], TensorKind::RuntimeScalar)
 }
@@ -38,7 +38,7 @@ fn types(cases: &mut Cases) {
             let x = b.buffer("x", dtype, &[3, 5, 7]);
             let s = scalar(&mut b, "s", dtype, 3);
             let y = b.buffer("y", dtype, &[3, 5, 7]);
-            // On either side.
+            // As either operand.
             let operands = if mode == PointwiseMode::Sub { [s, x] } else { [x, s] };
             b.pointwise(compute, mode, &operands, y);
             cases.add(format!("scalar_{}_{dtype}", mode.name()), b.build());
@@ -47,7 +47,7 @@ fn types(cases: &mut Cases) {
 }
 
 fn several(cases: &mut Cases) {
-    // Scalars of all sizes together, one of them twice.
+    // Scalars of all sizes together, one of them used twice.
     let mut b = GraphBuilder::new("many scalars");
     let x = b.buffer("x", F32, &[4, 33]);
     let mut last = x;
@@ -81,7 +81,7 @@ fn several(cases: &mut Cases) {
     }
     cases.add("scalars_of_all_sizes", b.build());
 
-    // A value that is made of scalars alone.
+    // A value that is computed from scalars alone.
     let mut b = GraphBuilder::new("scalars alone");
     let x = b.buffer("x", F32, &[6, 10]);
     let [p, q] = ["p", "q"].map(|name| scalar(&mut b, name, F32, 2));
@@ -91,7 +91,7 @@ fn several(cases: &mut Cases) {
     b.pointwise(F32, PointwiseMode::Max, &[x, t], y);
     cases.add("scalar_of_scalars", b.build());
 
-    // One that is repeated on the way.
+    // A scalar that is broadcast within the graph.
     let mut b = GraphBuilder::new("repeated scalar");
     let x = b.buffer("x", F32, &[6, 10]);
     let p = scalar(&mut b, "p", F32, 2);
@@ -101,7 +101,7 @@ fn several(cases: &mut Cases) {
     b.pointwise(F32, PointwiseMode::Add, &[t, x], y);
     cases.add("scalar_repeated", b.build());
 
-    // Chosen by an integer: elements of x or of the scalar.
+    // A selection by an integer between elements of x and the scalar.
     let mut b = GraphBuilder::new("select");
     let m = b.buffer("m", DataType::I8, &[5, 8]);
     let x = b.buffer("x", F32, &[5, 8]);

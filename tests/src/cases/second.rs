@@ -1,8 +1,8 @@
-//! Graphs from a second encoder (`tests/cases/second/encode.py`), which shares nothing with
+//! Graphs from a second encoder (`tests/cases/second/encode.py`), which shares no code with
 //! `rotini-wire`.
 //!
 //! It writes each graph twice: as bytes, and in the names of the IR. The plugin gets the bytes; the
-//! second form says what they must mean.
+//! second form states their expected meaning.
 
 use super::case::Case;
 use anyhow::{Context as _, Result, ensure};
@@ -11,26 +11,26 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A graph and the bytes that the second encoder made of it.
+/// A graph and the second encoder's bytes for it.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// What the bytes have to mean.
+    /// The expected meaning of the bytes.
     pub case: Case,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// The graphs of the second encoder.
+/// Returns the graphs of the second encoder.
 ///
 /// # Errors
 ///
-/// If there is no `python3`, the encoder fails, or it describes what is no graph.
+/// If there is no `python3`, the encoder fails, or its description is not a graph.
 pub fn second() -> Result<Vec<Encoded>> {
     encoded("encode.py", "second", &[])
 }
 
-/// Random graphs of the second encoder, as many as asked for, with truth values and FNUZ: that of a
-/// seed is the same in any run.
+/// Returns `count` random graphs of the second encoder, with truth values and FNUZ. The graph of a
+/// seed is the same in every run.
 ///
 /// # Errors
 ///
@@ -39,12 +39,12 @@ pub fn second_random(seed: u64, count: u64) -> Result<Vec<Encoded>> {
     encoded("random_types.py", "random", &[seed, count])
 }
 
-/// What a script beside the second encoder writes.
+/// Runs a script beside the second encoder and reads its output.
 fn encoded(script: &str, prefix: &str, arguments: &[u64]) -> Result<Vec<Encoded>> {
     let directory = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/second").join(script);
     let mut command = Command::new("python3");
-    // Nothing is written beside the sources.
+    // -B: no bytecode is written beside the sources.
     command.arg("-B").arg(script).arg(directory.path());
     let status = command.args(arguments.iter().map(u64::to_string)).status();
     ensure!(

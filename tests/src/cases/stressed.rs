@@ -1,5 +1,5 @@
-//! Convolutions of shapes that stress a form: rests of tiles, windows along one axis or three,
-//! strides beyond the window, orders that no two tensors share, more groups than are computed one
+//! Convolutions of shapes that stress a form: partial tiles, windows along one axis or three,
+//! strides beyond the window, a different order for each tensor, more groups than are computed one
 //! by one.
 
 use super::case::{Cases, Order};
@@ -43,7 +43,7 @@ impl Conv {
         self
     }
 
-    /// With operands of a type, and a result that holds every sum of small integers.
+    /// Sets the operands' type, and a result type that holds every sum of small integers.
     fn of(mut self, dtype: DataType) -> Self {
         self.dtype = dtype;
         self.out = match dtype {
@@ -56,7 +56,7 @@ impl Conv {
     }
 }
 
-/// All of them.
+/// Adds all cases.
 pub(super) fn stressed(cases: &mut Cases) {
     let mut add = |kind: &str, convs: Vec<Conv>| {
         for (index, conv) in convs.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(super) fn stressed(cases: &mut Cases) {
     add("axes", axes());
     add("groups", groups());
     add("depthwise", depthwise());
-    // Many terms of few operands: what the parts of a sum take is more than all else.
+    // Many terms of few operands: the partial sums take more memory than everything else.
     add(
         "parts",
         vec![conv([1, 8, 16, 1], [4863], [768], FIRST).of(DataType::F16)],

@@ -8,8 +8,8 @@ use rotini_graph::{
     TensorKind,
 };
 
-/// A chain of `nodes` nodes, every fourth of which is stored with gaps; each second reads one of
-/// those before it, too.
+/// Builds a chain of `nodes` nodes; every fourth is stored with gaps, and every second also reads
+/// an earlier one.
 fn long_chain(nodes: usize) -> Graph {
     use PointwiseMode::{Add, GeluFwd, Max, Sub, SwishFwd, TanhFwd};
     let (dims, strides) = ([3, 5, 7, 4], [400, 60, 8, 2]);
@@ -35,7 +35,7 @@ fn long_chain(nodes: usize) -> Graph {
     b.build()
 }
 
-/// The sum of `count` tensors, which are more than a kernel may have arguments.
+/// Builds the sum of `count` tensors, more than a kernel may have arguments.
 fn adds(count: usize) -> Graph {
     let mut b = GraphBuilder::new("adds");
     let mut sum = b.buffer("x", DataType::F32, &[4, 6]);
@@ -52,7 +52,7 @@ fn adds(count: usize) -> Graph {
     b.build()
 }
 
-/// `count` stored results: each computed from the one before, or all from one tensor.
+/// Builds `count` stored results: each computed from the one before, or all from one tensor.
 fn stored(count: usize, is_chain: bool) -> Graph {
     let mut b = GraphBuilder::new("stored");
     let first = b.buffer("x", DataType::F32, &[4, 6]);
@@ -66,8 +66,8 @@ fn stored(count: usize, is_chain: bool) -> Graph {
     b.build()
 }
 
-/// A product and a chain of `steps` steps, each of which is stored as it is or only summed: more
-/// than one kernel can store.
+/// Builds a product and a chain of `steps` steps, whose results are each stored or only summed:
+/// more than one kernel can store.
 fn product_of_many(steps: usize, is_summed: bool) -> Graph {
     use PointwiseMode::{Abs, Neg, SigmoidFwd};
     let mut b = GraphBuilder::new("product of many");
@@ -96,7 +96,7 @@ fn product_of_many(steps: usize, is_summed: bool) -> Graph {
     b.build()
 }
 
-/// Results that nobody asked for.
+/// Adds results that are not requested.
 fn unread(cases: &mut Cases) {
     let (dims, channel) = ([2, 5, 6, 8], [1, 5, 1, 1]);
     let mut b = GraphBuilder::new("dx alone");
@@ -226,8 +226,8 @@ pub(super) fn several_nodes(cases: &mut Cases) {
     cases.add("scalar", b.build());
 }
 
-/// Graphs that promise something of their buffers, or that may be executed with other shapes and
-/// are not.
+/// Adds graphs that promise a buffer alignment, or that allow other shapes at execution without
+/// using them.
 pub(super) fn declared_otherwise(cases: &mut Cases) {
     for alignment in [32, 64, 4096] {
         let mut graph = pointwise::packed(

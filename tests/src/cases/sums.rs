@@ -1,4 +1,4 @@
-//! Long sums in f32, with enough terms that adding them one after the other loses digits.
+//! Long sums in f32, with enough terms that a sequential sum loses digits.
 
 use super::case::{Case, Data};
 use super::reduction::reduce;
@@ -9,7 +9,7 @@ use rotini_graph::{
     TensorKind,
 };
 
-/// Sums of equal terms, which all err in one direction, and of different ones.
+/// Returns sums of equal terms, whose errors all have the same sign, and of different ones.
 pub(super) fn long() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let mut add = |name: &str, graph: Graph, element: fn(usize) -> f32| -> Result<()> {
@@ -49,7 +49,7 @@ pub(super) fn long() -> Result<Vec<Data>> {
         |_| 0.1,
     )?;
     add("batchnorm", batchnorm(), |index| 100.0 + irregular(index))?;
-    // In blocks, in f64 because 10,007 is prime, and as ever.
+    // Summed in blocks; in f64, because 10,007 is prime; and in the usual way.
     for terms in [1 << 20, 10_007, 4096, 2048, 300] {
         add(&format!("matmul_{terms}"), matmul(terms), |_| 0.3)?;
         add(&format!("matmul_{terms}_of_many"), matmul(terms), irregular)?;
@@ -60,7 +60,7 @@ pub(super) fn long() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// Positive, with all digits of f32.
+/// Returns a positive number that uses all digits of f32.
 fn irregular(index: usize) -> f32 {
     let turned = (index as f64 * 12.989_8).sin() * 43_758.545_3;
     (turned - turned.floor()) as f32

@@ -1,5 +1,4 @@
-//! Graphs that random ones were shrunk to: for gfx942, each was rejected by the compiler once, or
-//! the compiler did not end.
+//! Minimised random graphs for gfx942: the compiler once rejected each, or did not terminate.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;
@@ -19,14 +18,14 @@ pub(super) fn uncompiled(cases: &mut Cases) {
     summed_row(cases);
 }
 
-/// Products of f64 that are computed in fewer bits.
+/// Adds products of f64 that are computed in fewer bits.
 fn narrowed_factors(cases: &mut Cases) {
     use DataType::{F32, F64};
     let product = Product::new(48, 4, 16, F64).types([F64, F64, F32, F32]);
     cases.add("matmul_narrowed_f64_48x4x16", product.alone());
 }
 
-/// Products with a single element of the matrix cores' own eight-bit floats.
+/// Adds products with a single element of the matrix cores' own 8-bit floats.
 fn single_fnuz(cases: &mut Cases) {
     use DataType::{F8E4M3Fnuz, F8E5M2Fnuz, F32};
     let product = Product::new(1, 1, 5, F8E4M3Fnuz).types([F8E4M3Fnuz, F8E4M3Fnuz, F32, F32]);
@@ -36,7 +35,7 @@ fn single_fnuz(cases: &mut Cases) {
     cases.add("conv_single_e5m2fnuz", conv.alone());
 }
 
-/// Reductions of floats of eight bits, over rows that are no whole number of subgroups.
+/// Adds reductions of 8-bit floats over rows that do not fill whole subgroups.
 fn masked_codes(cases: &mut Cases) {
     use DataType::{F8E4M3, F8E4M3Fnuz, F8E5M2, F32};
     for (name, dtype, mode, columns) in [
@@ -53,7 +52,7 @@ fn masked_codes(cases: &mut Cases) {
     }
 }
 
-/// Magnitudes of bytes, over rows that are no whole number of subgroups.
+/// Adds magnitudes of bytes over rows that do not fill whole subgroups.
 fn masked_magnitudes(cases: &mut Cases) {
     use DataType::{I8, I32};
     for (name, mode, rows, columns) in [
@@ -68,7 +67,7 @@ fn masked_magnitudes(cases: &mut Cases) {
     }
 }
 
-/// A selection between integers that have to be clamped and a single element that is not negative.
+/// Adds selections between integers that must be clamped and a single non-negative element.
 fn selected_byte(cases: &mut Cases) {
     use DataType::{I8, I32, I64, U8};
     for (name, first, second, out) in [
@@ -95,7 +94,7 @@ fn selected_byte(cases: &mut Cases) {
     cases.add("select_i64_or_a_comparison_2x4x5", b.build());
 }
 
-/// Sums over several axes as the only row of a mixture of experts.
+/// Adds a sum over several axes that is the only row of a mixture of experts.
 fn summed_row(cases: &mut Cases) {
     use DataType::{F32, I32};
     let mut b = GraphBuilder::new("the gradient of experts of one row of sums");

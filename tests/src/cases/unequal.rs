@@ -1,5 +1,5 @@
-//! Ranks and extents at their least: matmuls of operands of unequal ranks, and reductions along
-//! axes of one element.
+//! Minimal ranks and extents: matmuls of operands of unequal ranks, and reductions along axes of
+//! one element.
 
 use super::case::{Case, Cases, Data, Order};
 use super::reduction::{MODES, alone, name_of, softmax};
@@ -64,7 +64,7 @@ pub(super) fn single(cases: &mut Cases) {
             let graph = alone(mode, [dtype, dtype, F32], &[4, 7, 1], &[4, 7, 1], Order::First);
             cases.add(format!("single_reduce_{name}_{dtype}"), graph);
         }
-        // One axis of one element beside one of more.
+        // A reduced axis of one element beside a longer one.
         let graph = alone(mode, [F32; 3], &[4, 1, 7, 5], &[4, 1, 1, 5], Order::Last);
         cases.add(format!("single_reduce_{name}_beside"), graph);
         if !matches!(mode, ReductionMode::Avg | ReductionMode::Norm2) {
@@ -83,13 +83,13 @@ pub(super) fn single(cases: &mut Cases) {
     }
 }
 
-/// Rows of nothing but NaN, of NaN and one number, and of infinities, for what ignores NaN. Each
-/// row has one of these in turn.
+/// Returns rows of only NaN, of NaN and one number, and of infinities, for operations that ignore
+/// NaN. The rows alternate between these.
 pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;
     use DataType::{Bf16, F16, F32, F64};
-    /// What a row begins with, and what the rest of it is.
+    /// The first number of a row, and the number that fills the rest of it.
     const ROWS: [[f64; 2]; 7] = [
         [NAN, NAN],
         [-INF, NAN],
@@ -102,8 +102,8 @@ pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     for mode in [ReductionMode::Max, ReductionMode::Min, ReductionMode::Amax] {
         for [dtype, compute] in [[F32, F32], [F16, F32], [Bf16, F32], [F16, F16], [F32, Bf16], [F64, F64]] {
-            // Few, more than a lane's, and more than lanes keep; along an axis that is not
-            // innermost; alone.
+            // Short rows, rows longer than a lane holds, and longer than all lanes hold; along an
+            // axis that is not innermost; a single row.
             for (from, axis) in [
                 (vec![7, 3], 1),
                 (vec![14, 300], 1),
@@ -120,7 +120,7 @@ pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
                     let place = [position / from[1], position % from[1]];
                     let row = usize::try_from(place[1 - axis])? % ROWS.len();
                     let number = ROWS[row][usize::from(place[axis] > 0)];
-                    // Half as wide, of f32 only the first half; of f16 in its own bits.
+                    // bf16 takes the upper half of the f32's bits; f16 has its own bits.
                     let single = (number as f32).to_bits();
                     match dtype {
                         F16 => bytes.extend(half_bits(number).to_le_bytes()),
@@ -148,7 +148,7 @@ pub(super) fn rows_of_nan() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// The bits in f16 of the numbers of [`rows_of_nan`].
+/// Returns the f16 bits of the numbers of [`rows_of_nan`].
 fn half_bits(number: f64) -> u16 {
     let magnitude = match number.abs() {
         2.5 => 0x4100,

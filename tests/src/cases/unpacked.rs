@@ -1,12 +1,12 @@
-//! Few positions or many terms in f32, whose filters CPUs read in place: tiles and vectors that
-//! overlap, workgroups with a rest, images of one position, and filters in either order with x in
-//! either. And their near misses, whose filters are packed.
+//! Few positions or many terms in f32, for which CPUs read the filters in place: tiles and vectors
+//! that overlap, workgroups with a remainder, images of one position, filters and x in either
+//! order. And near misses, whose filters are packed.
 
 use super::case::{Cases, Order};
 use super::convolution::Conv;
 use rotini_graph::{ConvGeometry, ConvMode, DataType, GraphBuilder, PointwiseMode};
 
-/// All of them.
+/// Adds all cases.
 pub(super) fn unpacked(cases: &mut Cases) {
     for (name, orders) in [
         ("nhwc", [Order::Last; 3]),
@@ -45,7 +45,7 @@ pub(super) fn unpacked(cases: &mut Cases) {
             let fused = conv.fused(PointwiseMode::ReluFwd, false);
             cases.add(format!("conv_unpacked_{kind}_{name}"), fused);
         }
-        // Its filter, turned for the gradient, is a copy that lies so.
+        // The flipped filter of the gradient is a copy with this layout.
         cases.add(format!("dgrad_unpacked_taps_{name}"), conv(1, 256, 32, 5, 3, 1).dgrad());
         let mut half = conv(1, 256, 36, 7, 1, 0);
         (half.dtype, half.out) = (DataType::F16, DataType::F16);
@@ -58,7 +58,7 @@ pub(super) fn unpacked(cases: &mut Cases) {
             cases.add(format!("conv_packed_{kind}_{name}"), conv.alone());
         }
     }
-    // What is multiplied was computed before.
+    // An operand that the graph computes.
     let mut b = GraphBuilder::new("conv of a sum");
     let conv = Conv::new(1, 256, 36, 7, 1, 0, DataType::F32, Order::Last);
     let (x_dims, w_dims) = conv.dims();

@@ -1,9 +1,9 @@
-//! Executions side by side on one GPU, and which of them failed.
+//! Concurrent executions on one GPU, and the attribution of failures.
 //!
-//! A fault of the emulated GPU fails the calls of all threads, as on a real GPU. The emulator tells
-//! whose command faulted: that execution has failed, even if it succeeds alone. An execution that
-//! failed without a fault of its own runs again, beside the same others. No other failure is
-//! repeated: a failure that does not come again is a failure.
+//! A fault of the emulated GPU fails the calls of all threads, as on a real GPU. The emulator
+//! reports whose command faulted: that execution has failed, even if it succeeds alone. An
+//! execution that failed without a fault of its own runs again, beside the same others. No other
+//! failure is retried: a failure that does not recur is still a failure.
 
 use super::Runner;
 use super::memory::Place;
@@ -12,12 +12,12 @@ use rotini_host::gpu::{Gpu, GpuError};
 use std::ffi::{CStr, c_char};
 use std::sync::{PoisonError, RwLock};
 
-/// All executions of this process share it; who makes the GPU usable again, or looks at something
-/// alone, has it for himself.
+/// Shared by all executions of this process; held exclusively to repair the GPU, or to run
+/// something alone.
 static COMPANY: RwLock<()> = RwLock::new(());
 
 impl Runner {
-    /// Does what executes something, waits for it and judges it.
+    /// Runs a closure that executes, waits and judges.
     pub(super) fn executing<T>(&self, execute: impl Fn() -> Result<T>) -> Result<T> {
         loop {
             let company = COMPANY.read().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ impl Runner {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            // While others execute too, nobody makes the GPU forget anything.
+            // While others execute too, the GPU's faults must not be cleared.
             let (own, pending) = (self.take_own_fault(), self.pending_error());
             drop(company);
             let _alone = COMPANY.write().unwrap_or_else(PoisonError::into_inner);
@@ -41,12 +41,12 @@ impl Runner {
         }
     }
 
-    /// The first fault of what the calling thread has sent to the emulator.
+    /// Takes the first fault of the calling thread's commands from the emulator.
     fn take_own_fault(&self) -> Option<String> {
         text_of(self.emulator()?, "hipemu_take_thread_fault")
     }
 
-    /// The name of the error that all calls to the emulator give since a fault.
+    /// Returns the name of the error that all calls to the emulator return since a fault.
     fn pending_error(&self) -> Option<String> {
         match self.emulator()?.synchronize() {
             Err(GpuError::Call { name, .. }) => Some(name),
@@ -54,14 +54,14 @@ impl Runner {
         }
     }
 
-    /// Makes the emulator's GPU usable again, and tells a fault that no execution has taken for its
-    /// own. Nobody executes meanwhile.
+    /// Makes the emulator's GPU usable again, and returns a fault that no execution has claimed. No
+    /// execution runs meanwhile.
     fn repair(&self) -> Option<String> {
         let gpu = self.emulator()?;
-        // Whoever is still at work without the company's knowledge has come to an end then.
+        // Work that was submitted outside this lock is complete then.
         _ = gpu.synchronize();
         let stray = text_of(gpu, "hipemu_last_fault");
-        // SAFETY: the emulator declares it so; no other library has such a function.
+        // SAFETY: the emulator declares this signature; no other library has such a function.
         if let Ok(clear) = unsafe { gpu.driver().function::<unsafe extern "C" fn()>("hipemu_clear_fault") } {
             // SAFETY: takes nothing.
             unsafe { clear() };
@@ -78,11 +78,11 @@ impl Runner {
     }
 }
 
-/// What one of the emulator's functions that give text has to say about the GPU.
+/// Returns the text of one of the emulator's text functions, for the current GPU.
 fn text_of(gpu: &Gpu, function: &str) -> Option<String> {
     gpu.select().ok()?;
-    // SAFETY: the emulator declares them so; no other library has such functions. The text is there
-    // until the thread's next call of one.
+    // SAFETY: the emulator declares these signatures; no other library has such functions. The text
+    // is valid until the thread's next call of one.
     unsafe {
         let text = gpu
             .driver()
@@ -102,7 +102,7 @@ fn with_fault(error: Error, fault: Option<String>) -> Error {
     }
 }
 
-/// A failure, with what came of the same alone.
+/// Combines a failure with the result of the same execution alone.
 fn both(first: &Error, alone: Option<Error>) -> Error {
     let first = format!("{first:#}");
     match alone.map(|error| format!("{error:#}")) {

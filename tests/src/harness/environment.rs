@@ -1,4 +1,4 @@
-//! The environment that the plugin reads when it is loaded. It is set once, before that.
+//! The environment variables that the plugin reads at load. They are set once, before that.
 
 use anyhow::{Result, bail, ensure};
 use rotini_host::gpu::{Api, Driver, Gpu};
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
-/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache directory
-/// that is gone when the process ends.
+/// Sets the environment that the plugin reads at load: the CPU, and a cache directory that is
+/// removed when the process ends.
 ///
 /// # Errors
 ///
@@ -17,22 +17,22 @@ pub fn cpu_only() -> Result<()> {
     environment("cpu", None, Workspace::AsShipped)
 }
 
-/// Whose memory executions use as workspace.
+/// Owner of the workspace of executions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Workspace {
-    /// The plugin's own where little is needed.
+    /// The plugin, if little is needed.
     AsShipped,
-    /// The test's alone, which it fills and guards.
+    /// Always the test, which fills and guards it.
     TheTests,
 }
 
-/// As [`cpu_only`], for tests that look at the workspace.
+/// Sets the environment as [`cpu_only`] does, for tests that inspect the workspace.
 pub(super) fn cpu_with(workspace: Workspace) -> Result<()> {
     environment("cpu", None, workspace)
 }
 
-/// The GPU that the tests use, and the environment for it: the emulated MI300, or what
-/// `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA GPU; `hip`: an AMD GPU of this machine).
+/// Returns the GPU that the tests use, and sets the environment for it: the emulated MI300, or the
+/// device in `ROTINI_TEST_DEVICE` (`cuda`: an NVIDIA GPU; `hip`: an AMD GPU of this machine).
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn gpu() -> Result<Gpu> {
     gpu_with(Workspace::AsShipped)
 }
 
-/// As [`gpu`], for tests that look at the workspace.
+/// Returns the GPU as [`gpu`] does, for tests that inspect the workspace.
 pub(super) fn gpu_with(workspace: Workspace) -> Result<Gpu> {
     let device = std::env::var("ROTINI_TEST_DEVICE").unwrap_or_default();
     let (api, path) = match device.as_str() {
@@ -67,7 +67,7 @@ static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
 ///
 /// # Errors
 ///
-/// If it is.
+/// If the process is set up already.
 pub(super) fn without_schedules() -> Result<()> {
     ensure!(CHOSEN.get().is_none(), "this process is set up already, with schedules");
     // SAFETY: the process is not set up, so nothing that reads the environment is loaded; a test
@@ -80,7 +80,7 @@ pub(super) fn without_schedules() -> Result<()> {
 fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) -> Result<()> {
     let chosen = CHOSEN.get_or_init(|| {
         if crate::process::part().is_some() {
-            // The process that started this one has chosen.
+            // The parent process has already set the environment.
             return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
         }
         let cache = cache_directory()?;
@@ -108,11 +108,11 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
     }
 }
 
-/// What the directory that lasts may hold: some runs of all cases.
+/// Size limit of the persistent directory: some runs of all cases.
 const CACHE_SIZE: &str = "2 GiB";
 
-/// A cache directory of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later
-/// runs find: keys are content.
+/// Returns a cache directory for this process; or `ROTINI_TEST_CACHE`, which all tests share and
+/// later runs reuse: keys are content hashes.
 fn cache_directory() -> std::io::Result<PathBuf> {
     let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|directory| !directory.is_empty());
     if let Some(directory) = shared {
@@ -125,8 +125,7 @@ fn cache_directory() -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The cache directory of this process alone, which [`remove_cache`] removes: what is in a static
-/// is never dropped.
+/// The cache directory of this process, which [`remove_cache`] removes: a static is never dropped.
 static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
 
 extern "C" fn remove_cache() {

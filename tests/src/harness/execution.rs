@@ -1,4 +1,4 @@
-//! Executes a context on guarded buffers and judges what it left there.
+//! Executes a context on guarded buffers and judges the results.
 
 use super::memory::{Memory, Place, poison};
 use anyhow::{Context as _, Result, ensure};
@@ -8,16 +8,17 @@ use rotini_reference::{Buffers, Evaluation, evaluate};
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-/// What executes a graph: a context of the plugin, or one that a test puts in front of it.
+/// An executable graph: a context of the plugin, or a test's wrapper around one.
 pub trait Subject {
-    /// Bytes of workspace of an execution.
+    /// Returns the bytes of workspace of an execution.
     ///
     /// # Errors
     ///
     /// The plugin's.
     fn workspace(&self) -> Result<usize, HostError>;
 
-    /// Executes the graph with the shapes of its buffers, if they are others than were declared.
+    /// Executes the graph, with the shapes in the overrides where they differ from the declared
+    /// ones.
     ///
     /// # Errors
     ///
@@ -55,11 +56,11 @@ impl Subject for Context {
     }
 }
 
-/// What a context is executed on.
+/// Inputs and expectations of an execution.
 pub(super) struct Execution<'a> {
     pub(super) graph: &'a Graph,
     pub(super) inputs: &'a Buffers,
-    /// What the outputs are to be, if there is a meaning to them.
+    /// Expected outputs, if they are defined.
     pub(super) evaluation: Option<Evaluation<'a>>,
     pub(super) overrides: &'a [ShapeOverride],
     /// Alignment of the buffers' addresses, in bytes.
@@ -77,8 +78,8 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// Executes a context, each time on outputs and a workspace of other bytes, and judges each
-    /// time what its buffers are then. Nothing but the outputs has changed.
+    /// Executes a context several times, each time with different initial bytes in outputs and
+    /// workspace, and judges the buffers each time. Only the outputs may change.
     pub(super) fn run(&self, subject: &dyn Subject, place: &Place, times: usize) -> Result<Judged> {
         let &Execution {
             graph,
@@ -94,7 +95,7 @@ impl<'a> Execution<'a> {
         let mut memory: HashMap<i64, Memory> = inputs
             .iter()
             .map(|(&uid, bytes)| {
-                // Scalars are on the host whatever the device is, and nobody promises where.
+                // Scalars are on the host for every device, and without an alignment guarantee.
                 let memory = if is_scalar(uid) {
                     Memory::new(bytes, 1)
                 } else {
@@ -154,7 +155,7 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// A tensor's buffer.
+/// Returns a tensor's buffer.
 fn buffer_of<'a>(graph: &Graph, id: TensorId, memory: &'a mut HashMap<i64, Memory>) -> Result<&'a mut Memory> {
     let tensor = graph.tensor(id).context("a tensor that is not there")?;
     let memory = memory.get_mut(&tensor.uid);
@@ -165,13 +166,13 @@ fn buffer_of<'a>(graph: &Graph, id: TensorId, memory: &'a mut HashMap<i64, Memor
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) worst: f64,
-    /// The judgement of one execution.
+    /// Counts of one execution.
     pub(super) elements: usize,
     pub(super) blunt: usize,
 }
 
 impl Judged {
-    /// Judges an output of the execution that began with what [`poison`] gives for its `turn`.
+    /// Judges an output of the execution whose outputs began as [`poison`] of `turn`.
     fn add(&mut self, execution: &Execution<'_>, id: TensorId, bytes: &[u8], turn: usize) -> Result<()> {
         let Some(evaluation) = &execution.evaluation else {
             return Ok(());
@@ -188,7 +189,7 @@ impl Judged {
     }
 }
 
-/// The tensors in buffers, and whether a node writes them.
+/// Returns the tensors in buffers, and whether a node writes them.
 #[must_use]
 pub fn stored(graph: &Graph) -> Vec<(TensorId, bool)> {
     let mut written = std::collections::HashSet::new();

@@ -1,13 +1,13 @@
-//! What a case is executed on, unless it brings buffers of its own.
+//! The default inputs of a case.
 
 use anyhow::Result;
 use rotini_graph::Graph;
 use rotini_reference::{Buffers, fill_all, fill_around};
 
-/// The seed of the buffers.
+/// Seed of the buffers' elements.
 pub(super) const SEED: u64 = 7;
 
-/// Fills what a graph reads and writes, as the harness does.
+/// Fills a graph's inputs and outputs, as the harness does.
 ///
 /// # Errors
 ///
@@ -16,7 +16,7 @@ pub fn fill(graph: &Graph) -> Result<Buffers> {
     Ok(fill_all(graph, SEED)?)
 }
 
-/// The same around some buffers that are given, such as those of lengths.
+/// Fills a graph's buffers as [`fill`] does, except for the given ones, such as lengths.
 pub(crate) fn fill_with_given(graph: &Graph, given: Buffers) -> Result<Buffers> {
     Ok(fill_around(graph, SEED, given)?)
 }

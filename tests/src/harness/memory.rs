@@ -1,17 +1,17 @@
-//! Buffers with guards around them, on the host or a GPU, and what they hold where nothing may be
+//! Buffers with guards around them, on the host or a GPU, and the poison in memory that must not be
 //! read.
 
 use anyhow::Result;
 use rotini_host::gpu::{Allocation, Gpu};
 
-/// The bytes on both sides of every buffer that nothing may touch.
+/// Number of guard bytes on each side of a buffer; nothing may change them.
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
-/// What workspaces and outputs hold before an execution, other bytes in each: who reads it and goes
-/// on has neither the right result nor the same twice. Words of 4 bytes are by turns NaN in every
-/// float type, and large numbers of both signs, which show in sums, products and extrema, also in
-/// those that pass NaN over.
+/// Returns the initial bytes of workspaces and outputs, different for each execution: code that
+/// reads them gives a wrong result, or different results. The 4-byte words are alternately NaN in
+/// every float type, and large numbers of both signs, which are visible in sums, products and
+/// extrema, including those that ignore NaN.
 #[must_use]
 pub fn poison(length: usize, execution: usize) -> Vec<u8> {
     const BYTES: [u8; 3] = [0xFF, 0x7B, 0xFA];
@@ -20,7 +20,7 @@ pub fn poison(length: usize, execution: usize) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// Where the buffers of an execution are.
+/// Location of an execution's buffers.
 pub(super) enum Place {
     Host,
     Gpu(Gpu),
@@ -40,13 +40,13 @@ pub struct Memory {
     raw: Vec<u8>,
     start: usize,
     length: usize,
-    /// Where the bytes really are, if not here.
+    /// The device copy, if the memory is on a GPU.
     device: Option<Allocation>,
 }
 
 impl Memory {
-    /// A copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple of twice
-    /// that.
+    /// Returns a copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple
+    /// of twice that.
     #[must_use]
     pub fn new(bytes: &[u8], alignment: usize) -> Self {
         let raw = Self::around(bytes, alignment);
@@ -54,7 +54,7 @@ impl Memory {
         Self::at(raw, base, bytes, alignment)
     }
 
-    /// The same on a GPU, with a copy of it here that [`fetch`](Self::fetch) renews.
+    /// Returns a copy on a GPU, with a host mirror that [`fetch`](Self::fetch) updates.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// The first byte, where executions find it.
+    /// Returns the address of the first byte, for executions.
     pub fn pointer(&mut self) -> *mut u8 {
         match &self.device {
             Some(device) => device.pointer().cast::<u8>().wrapping_add(self.start),
@@ -92,7 +92,7 @@ impl Memory {
         }
     }
 
-    /// Puts other bytes there, as many. No work uses it.
+    /// Replaces the bytes by others of the same number. No work may use the memory.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Memory {
         }
     }
 
-    /// Brings what is on the device here. The work that writes it is done.
+    /// Copies the device's contents to the host. The work that writes them must be complete.
     ///
     /// # Errors
     ///
@@ -117,13 +117,13 @@ impl Memory {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.raw[self.start..self.start + self.length]
     }
 
-    /// Whether the guards are as they were.
+    /// Returns true if the guards are unchanged.
     #[must_use]
     pub fn is_guarded(&self) -> bool {
         let (before, rest) = self.raw.split_at(self.start);

@@ -1,12 +1,12 @@
-//! Which cases are run.
+//! Selects the cases to run.
 
 use crate::cases;
 use crate::proven::{Passed, Trial, Verdict, Verdicts};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Tries all that have `ROTINI_CASE` in their names and are not [proven](crate::proven). None of a
-/// test's cases may have it, if one of another test's has.
+/// Runs all cases that have `ROTINI_CASE` in their names and are not [proven](crate::proven). No
+/// case of this test needs to match if one of another test does.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub(crate) fn expect<'a, T: Sync>(
         let kept = verdicts.map_or(Ok(()), |verdicts| verdicts.record(trials));
         kept.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
     };
-    // The verdict on a case, or why it is wrong.
+    // The verdict on a case, or its error.
     let outcomes: Vec<Result<Option<Verdict>, String>> = chosen
         .par_iter()
         .map(|one| {
@@ -56,7 +56,7 @@ pub(crate) fn expect<'a, T: Sync>(
             match run(one) {
                 Ok(()) => {
                     let verdict = verdict.map(|(_, verdict)| verdict);
-                    // At once: a run that is ended early has proven what it has.
+                    // Recorded at once: an interrupted run keeps its results.
                     keep(vec![(trial(one), verdict.clone())]);
                     Ok(verdict)
                 }
@@ -70,7 +70,7 @@ pub(crate) fn expect<'a, T: Sync>(
              others are proven",
             chosen.len()
         );
-        // Once more all together: those that share a name, and those that are right no more.
+        // Recorded again all together: covers cases that share a name, and those that fail now.
         let found = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
         keep(chosen.iter().map(|one| trial(one)).zip(found).collect());
     }
@@ -84,12 +84,12 @@ pub(crate) fn expect<'a, T: Sync>(
     );
 }
 
-/// Whether one of these names has these letters; never without letters.
+/// Returns true if a name contains these letters; false for no letters.
 fn is_in_a_name(letters: &str, names: &[String]) -> bool {
     !letters.is_empty() && names.iter().any(|name| name.contains(letters))
 }
 
-/// The names of all cases of the conformance suite on a device, in whichever of its tests.
+/// Returns the names of all cases of the conformance suite on a device, whatever their test.
 fn names(on_gpu: bool) -> Vec<String> {
     let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
     let data = cases::with_data().unwrap_or_default();

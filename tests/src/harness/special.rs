@@ -1,4 +1,4 @@
-//! Special values of seeds that each run chooses anew: those of one seed alone have hidden defects
+//! Special values from seeds that each run chooses anew: a single fixed seed has hidden defects
 //! before.
 
 use super::Runner;
@@ -7,13 +7,13 @@ use crate::{scaled, seed};
 use rotini_reference::Profile;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// In a usual run, one case in this many.
+/// Sampling interval of a usual run: one case in this many.
 const SHARE: u64 = 8;
 
 impl Runner {
-    /// Runs the cases that [have special values](cases::edges) on those of other seeds than the
-    /// verdicts' one: one case in eight on the values of `ROTINI_TEST_SEED`, or in a full run all
-    /// cases on the values of that seed and of the three after it.
+    /// Runs the cases that [have special values](cases::edges) with other seeds than that of the
+    /// verdicts: one case in eight with `ROTINI_TEST_SEED`, or in a full run all cases with that
+    /// seed and the three after it.
     ///
     /// # Panics
     ///

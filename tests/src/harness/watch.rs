@@ -1,21 +1,21 @@
-//! How long each graph takes to compile, beside the others of its family. If one takes many times
-//! as long, the compiler may never end on the same form at another size.
+//! Compares each graph's compile time with others of its family. If one takes many times as long,
+//! the compiler may not terminate for the same form with another size.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many times as long as half of its family a graph may take.
+/// Largest allowed ratio of a graph's compile time to its family's median.
 const TIMES: u32 = 10;
-/// What any graph may take: on a busy machine one waits for others.
+/// Time that is always allowed: on a busy machine a graph waits for others.
 const FLOOR: Duration = Duration::from_secs(30);
 
-/// The times of one run, by family: what a name begins with.
+/// The times of one run, by family: the first word of the name.
 #[derive(Debug, Default)]
 pub struct Watch(Mutex<BTreeMap<String, Vec<(Duration, String)>>>);
 
 impl Watch {
-    /// Notes how long a graph took.
+    /// Records a graph's compile time.
     pub fn note(&self, name: &str, time: Duration) {
         let family = name.split(['_', ' ']).next().unwrap_or_default();
         let mut families = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +23,7 @@ impl Watch {
         times.push((time, name.to_owned()));
     }
 
-    /// The graphs that took too long.
+    /// Returns the graphs that took too long.
     #[must_use]
     pub fn slow(&self) -> Vec<String> {
         let mut families = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The files of verdicts: a line for the ground of most of them, `ground HASH`, and one line for
-//! each case on a device, sorted: `NAME HASH`, and the ground if it is another.
+//! The files of verdicts: a line with the ground of most of them, `ground HASH`, and a line per
+//! case on a device, sorted: `NAME HASH`, followed by the ground if it is another.
 //!
 //! So a changed judge, which voids all verdicts, changes one line once all cases were executed
 //! again.
@@ -9,23 +9,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// The name of the line that has the ground of most verdicts.
+/// Name of the line with the ground of most verdicts.
 const GROUND: &str = "ground";
 
-/// What was executed and was right.
+/// The record of a right execution.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Verdict {
-    /// Hash of what is compiled, and of how it is executed and judged.
+    /// Hash of the compiler's input, and of how it is executed and judged.
     pub(super) trial: String,
-    /// Hash of what compiles, executes and judges all trials.
+    /// Hash of the compiler, the execution path and the judge of all trials.
     pub(super) ground: String,
 }
 
-/// The verdicts on a case, by its name. Cases that share a name have one each.
+/// The verdicts by case name. Cases that share a name have a verdict each.
 pub(super) type Lines = BTreeMap<String, BTreeSet<Verdict>>;
 
-/// Reads a file of verdicts. One that is not there has none, and a line that is not understood is
-/// none.
+/// Reads a file of verdicts. A missing file has none, and lines that cannot be parsed are ignored.
 pub(super) fn read(path: &Path) -> Lines {
     let mut lines = Lines::new();
     let mut usual = "";
@@ -69,8 +68,8 @@ fn text(lines: &Lines) -> String {
     format!("{GROUND} {usual}\n{}", verdicts.map(line).collect::<String>())
 }
 
-/// Puts what a run found into a file: for each of its names these verdicts, in place of others.
-/// Other names keep theirs. Tests are processes that do this side by side.
+/// Merges a run's verdicts into a file: each of its names gets these verdicts instead of its old
+/// ones; other names keep theirs. Several test processes do this concurrently.
 pub(super) fn replace(path: &Path, found: &Lines) -> Result<()> {
     let directory = path.parent().context("the file is in no directory")?;
     fs::create_dir_all(directory)?;
@@ -111,7 +110,8 @@ mod tests {
         );
     }
 
-    /// Until all cases were executed on another ground, it is the exception; then one line differs.
+    /// Until all cases were executed on another ground, that ground is the exception; then one line
+    /// differs.
     #[test]
     fn another_ground_changes_one_line() {
         let directory = tempfile::tempdir().unwrap();

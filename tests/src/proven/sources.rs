@@ -10,7 +10,7 @@ use quote::ToTokens;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What tells right from wrong: the reference, the harness, how it calls the plugin, and the
+/// Sources that decide right or wrong: the reference, the harness, its calls of the plugin, and the
 /// verdicts themselves.
 const JUDGE: &[&str] = &[
     "plugin/reference/src",
@@ -20,7 +20,7 @@ const JUDGE: &[&str] = &[
     "tests/src/proven",
     "plugin/host/src",
 ];
-/// What takes compiled code from the cache to its outputs.
+/// Sources on the path from compiled code in the cache to its outputs.
 const EXECUTION: &[&str] = &[
     "plugin/src/pipeline.rs",
     "plugin/src/prepared.rs",
@@ -36,7 +36,7 @@ const EXECUTION: &[&str] = &[
     "iree/src/runtime",
     "iree-sys/src",
 ];
-/// What builds them.
+/// Files that determine how these are built.
 const BUILD: &[&str] = &["iree-sys/build.rs", "rust-toolchain.toml"];
 const CPU: &[&str] = &["plugin/src/device/host.rs"];
 const GPU: &[&str] = &["plugin/src/device/gpu"];
@@ -46,10 +46,10 @@ const EMULATOR: &[&str] = &[
     "tests/hip-emulator/gfx/src",
     "tests/hip-emulator/mfma/src",
 ];
-/// What decides about no verdict: tests of their own, and what only counts, in sampled runs, whose
-/// results nobody looks at.
+/// Files that affect no verdict: unit tests, and code that only counts, in sampled runs whose
+/// results are not used.
 const LEFT_OUT: [&str; 3] = ["tests", "tests.rs", "gfx/src/profile.rs"];
-/// Crates that compute for the judge or the emulator, and the one that vendors IREE's runtime.
+/// Crates that the judge or the emulator compute with, and the one that vendors IREE's runtime.
 const CRATES: [&str; 6] = [
     "eerie-sys",
     "half",
@@ -59,11 +59,11 @@ const CRATES: [&str; 6] = [
     "rustc_apfloat",
 ];
 
-/// Hashes what decides about executions on the CPU, or on the emulated GPU.
+/// Hashes the sources that affect executions on the CPU, or on the emulated GPU.
 ///
 /// # Errors
 ///
-/// If anything that is listed here is not there: a file that moved must not drop out unseen.
+/// If a listed path is missing: a moved file must not drop out unnoticed.
 pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Result<()> {
     let device = if on_gpu { [GPU, EMULATOR].concat() } else { CPU.to_vec() };
     for places in [JUDGE, EXECUTION, BUILD, &device] {
@@ -83,7 +83,7 @@ pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Re
     Ok(())
 }
 
-/// Returns what of a file decides about verdicts: of Rust the items without documentation, in
+/// Returns the parts of a file that affect verdicts: of Rust the items without documentation, in
 /// alphabetical order; else the whole text.
 fn code(file: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(file)?;
@@ -103,7 +103,7 @@ fn code(file: &Path) -> Result<Vec<String>> {
     Ok(parts)
 }
 
-/// Whether an item is a module of unit tests.
+/// Returns true if an item is a module of unit tests.
 fn is_test(item: &syn::Item) -> bool {
     let syn::Item::Mod(module) = item else { return false };
     let is_test = |attribute: &syn::Attribute| {
@@ -112,8 +112,7 @@ fn is_test(item: &syn::Item) -> bool {
     module.attrs.iter().any(is_test)
 }
 
-/// Returns tokens without `#[doc = "…"]` and `#![doc = "…"]`, which comments with documentation
-/// are.
+/// Returns tokens without `#[doc = "…"]` and `#![doc = "…"]`, the token form of doc comments.
 fn undocumented(tokens: TokenStream) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
@@ -138,12 +137,12 @@ fn undocumented(tokens: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-/// Fails if a program is older than what it is to have been built from: what it does would be taken
-/// for what the sources say.
+/// Fails if a program is older than its sources: its behaviour would be attributed to the wrong
+/// sources.
 ///
 /// # Errors
 ///
-/// The same, and what the file system says.
+/// The same, and those of the file system.
 pub(super) fn expect_built(root: &Path, on_gpu: bool) -> Result<()> {
     let device = if on_gpu { GPU } else { CPU };
     let mut programs = vec![
@@ -167,7 +166,7 @@ pub(super) fn expect_built(root: &Path, on_gpu: bool) -> Result<()> {
     Ok(())
 }
 
-/// The files of some places, in order.
+/// Returns the files of some places, in order.
 fn files(root: &Path, places: &[&str]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for place in places {
@@ -180,7 +179,7 @@ fn files(root: &Path, places: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The files at or below a place that decide about verdicts.
+/// Collects the files at or below a place that affect verdicts.
 fn collect(place: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if !place.is_dir() {
         ensure!(place.is_file(), "{} is not there", place.display());
@@ -196,7 +195,7 @@ fn collect(place: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// All versions of a crate in the lock file: the lines after its name.
+/// Returns all versions of a crate in the lock file: the lines after its name.
 fn version(lock: &str, name: &str) -> Option<String> {
     let wanted = format!("name = \"{name}\"");
     let lines = lock.lines().zip(lock.lines().skip(1));
@@ -227,8 +226,7 @@ mod tests {
         Ok(hasher.finalize())
     }
 
-    /// A changed judge, runtime, device or emulator leaves no verdict, and neither does one that is
-    /// gone.
+    /// A changed or missing source of judge, runtime, device or emulator voids all verdicts.
     #[test]
     fn every_listed_source_counts() {
         let root = super::super::root();

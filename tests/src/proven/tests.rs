@@ -33,7 +33,7 @@ fn ground() -> Ground {
     }
 }
 
-/// Adds where it is to subtract, and so on: what runs, and is wrong.
+/// Returns a lowering with additions changed to subtractions: it runs, and is wrong.
 fn wrong(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
     let mut emitted = emit(graph, target)?;
     assert!(emitted.mlir.contains("arith.addf"));
@@ -53,7 +53,7 @@ fn other_arguments(graph: &NormalGraph, target: &Target) -> Result<Emitted, Emit
     Ok(emitted)
 }
 
-/// What a change makes of the ground.
+/// Returns grounds that each differ in one respect.
 fn changed_grounds() -> [(&'static str, Ground); 7] {
     [
         (
@@ -130,7 +130,8 @@ fn changed(what: &str) -> Ground {
     all.find(|(name, _)| *name == what).unwrap().1
 }
 
-/// Runs a case with verdicts, right or wrong: whether it was executed, and how the test ended.
+/// Runs a case with verdicts, right or wrong; returns whether it was executed, and whether the test
+/// passed.
 fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
     let executed = Mutex::new(false);
     let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -144,14 +145,14 @@ fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
     (executed.into_inner().unwrap(), passed.is_ok())
 }
 
-/// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the
-/// verdict, and reported if it is wrong.
+/// With an injected wrong kernel, or a changed judge, emulator or compiler, a case is executed in
+/// spite of its verdict, and reported if it is wrong.
 #[test]
 fn nothing_wrong_hides_behind_a_verdict() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("proven.txt");
     let case = named(CASE).unwrap();
-    // What was wrong is not remembered; what was right is, and is not executed again.
+    // Wrong results are not recorded; right ones are, and are not executed again.
     assert_eq!(run(&case, &verdicts(ground(), "prove", &path), false), (true, false));
     assert_eq!(run(&case, &verdicts(ground(), "quick", &path), true), (true, true));
     assert_eq!(run(&case, &verdicts(ground(), "prove", &path), true), (true, true));
@@ -161,7 +162,7 @@ fn nothing_wrong_hides_behind_a_verdict() {
         let mut runs = (0..200).map(|seed| run(&case, &chosen_by(seed, changed(what), "quick", &path), false));
         assert_eq!(runs.find(|(executed, _)| *executed), Some((true, false)), "{what}");
     }
-    // The same with what is tried.
+    // The same for changes of the trial.
     let data = cases::Data {
         inputs: crate::harness::fill(&case.graph).unwrap(),
         has_meaning: true,
@@ -201,14 +202,14 @@ fn nothing_wrong_hides_behind_a_verdict() {
         }),
     ]);
     assert_eq!(hashes.len(), 8);
-    // A full run believes nothing, and forgets what is wrong now.
+    // A full run trusts no verdict, and removes those of cases that are wrong now.
     assert_eq!(std::fs::read_to_string(&path).unwrap(), line);
     assert_eq!(run(&case, &verdicts(ground(), "full", &path), false), (true, false));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
 }
 
-/// CI executes a share of the cases that a changed ground voids, another one with each seed; all of
-/// those that changed themselves, and all that are new.
+/// CI executes a share of the cases that a changed ground voids, which depends on the seed, and all
+/// cases that changed themselves or are new.
 #[test]
 fn a_share_of_voided_cases_is_executed() {
     let directory = tempfile::tempdir().unwrap();

@@ -7,10 +7,10 @@ use super::range::Range;
 use rotini_graph::{DataType, DiagonalAlignment, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::Profile;
 
-/// The largest score: above it, an error of a score is a large one of its exponential.
+/// Largest score: above it, the exponential amplifies a score's error too much.
 const LARGEST_SCORE: f64 = 40.0;
 
-/// What both directions read, and how they mask.
+/// Operands and masking that both directions share.
 struct Attention {
     q: Known,
     k: Known,
@@ -118,7 +118,7 @@ fn attention(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<Attention> 
 }
 
 impl Attention {
-    /// Dims of the result and of what there is one of per query.
+    /// Returns the dims of the result and of one number per query.
     fn dims(&self) -> [Vec<i64>; 2] {
         let with = |last| [&self.q.dims[..3], &[last]].concat();
         [with(self.v.dims[3]), with(1)]
@@ -128,9 +128,9 @@ impl Attention {
 pub(super) fn sdpa(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let attention = attention(draft, choices)?;
     let [o_dims, rows] = attention.dims();
-    // A row in which all is hidden is zeros.
+    // A fully masked row is zero.
     let o = draft.float_result(choices, &o_dims, attention.v.range.hull(Range::new(0.0, 0.0)));
-    // The statistics of a row in which all is hidden are infinite: they are stored and not read.
+    // The statistics of a fully masked row are infinite: then they are stored and not read.
     let bounds = [attention.left, attention.right];
     let reads_all = attention.lengths.is_none() && bounds == [None; 2] && !attention.hides;
     let stats = (reads_all && choices.chance(30)).then(|| {
@@ -170,8 +170,8 @@ pub(super) fn sdpa_backward(draft: &mut Draft, choices: &mut Choices<'_>) -> Opt
     let dtype = attention.q.dtype;
     let mut next = |dims: &[i64]| draft.operand(choices, dims, dtype, Profile::Normal, are_queries);
     let (o, d_o) = (next(&o_dims), next(&o_dims));
-    // Not those of these scores, so that the weights do not sum to 1; but not much smaller than
-    // them either.
+    // Not the statistics of these scores, so the weights do not sum to 1; but not much smaller
+    // either.
     let stats = draft.input(choices, &rows, DataType::F32, Profile::Normal);
     if attention.score > 4.0 {
         return None;

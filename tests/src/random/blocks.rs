@@ -6,7 +6,7 @@ use super::range::Range;
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, CustomOp, DataType};
 use rotini_reference::Profile;
 
-/// Elements of few bits.
+/// Narrow element types.
 const ELEMENTS: [DataType; 4] = [DataType::F8E4M3, DataType::F8E5M2, DataType::F4E2M1, DataType::I8];
 
 pub(super) fn dequantize(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
@@ -70,7 +70,7 @@ pub(super) fn quantize(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<(
     )
 }
 
-/// An operation of nobody's.
+/// A custom operation with an unknown id.
 pub(super) fn custom(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let extents = dims(choices, 2);
     let x = draft.first(choices, Profile::Normal, |_| true, |_| extents);

@@ -14,7 +14,7 @@ struct Shape {
     geometry: ConvGeometry,
 }
 
-/// The dims of a new tensor of images.
+/// Returns the dims of a new tensor of images.
 fn images(choices: &mut Choices<'_>) -> Vec<i64> {
     let spatial = choices.pick(&[2, 2, 2, 2, 1, 3]);
     let extent = if spatial == 3 { 4 } else { 8 };
@@ -27,7 +27,7 @@ fn is_image(known: &Known) -> bool {
     (3..=5).contains(&known.dims.len()) && known.range.magnitude() <= 256.0
 }
 
-/// The windows over the first `spatial` axes, not yet fitted.
+/// Returns windows and geometry over the first `spatial` axes, not yet fitted to the extents.
 fn geometry(choices: &mut Choices<'_>, spatial: usize) -> (Vec<i64>, ConvGeometry) {
     let plain = choices.chance(50);
     let mut list = |least: i64, most: i64| -> Vec<i64> {
@@ -51,7 +51,7 @@ fn geometry(choices: &mut Choices<'_>, spatial: usize) -> (Vec<i64>, ConvGeometr
     (window, ConvGeometry { mode, ..geometry })
 }
 
-/// Channels of x and filters: one group, several, or one per channel.
+/// Returns a number of groups for channels: one, several, or one per channel.
 fn groups(choices: &mut Choices<'_>, channels: i64) -> i64 {
     let divisors: Vec<i64> = (1..=channels).filter(|divisor| channels % divisor == 0).collect();
     if choices.chance(35) {
@@ -61,7 +61,7 @@ fn groups(choices: &mut Choices<'_>, channels: i64) -> i64 {
     }
 }
 
-/// A convolution of x.
+/// Returns a convolution of x.
 fn of_x(choices: &mut Choices<'_>, x: &[i64]) -> Option<Shape> {
     let groups = groups(choices, x[1]);
     let filters = groups * choices.between(1, (8 / groups).max(1));
@@ -88,7 +88,7 @@ fn of_x(choices: &mut Choices<'_>, x: &[i64]) -> Option<Shape> {
     })
 }
 
-/// A convolution whose output is y.
+/// Returns a convolution whose output is y.
 fn of_y(choices: &mut Choices<'_>, y: &[i64]) -> Option<Shape> {
     let groups = groups(choices, y[1]);
     let per_group = choices.between(1, (8 / groups).max(1));
@@ -98,7 +98,7 @@ fn of_y(choices: &mut Choices<'_>, y: &[i64]) -> Option<Shape> {
         let reach = geometry.dilation[axis] * (window[axis] - 1) + 1;
         let padding = geometry.pre_padding[axis] + geometry.post_padding[axis];
         let least = (y[axis + 2] - 1) * geometry.stride[axis] + reach - padding;
-        // What the stride leaves over at the end.
+        // A remainder that the stride does not reach.
         x.push(least + choices.between(0, geometry.stride[axis] - 1));
     }
     let valid = x.iter().all(|&extent| extent >= 1);
@@ -110,7 +110,8 @@ fn of_y(choices: &mut Choices<'_>, y: &[i64]) -> Option<Shape> {
     })
 }
 
-/// The compute type of a product of two operands and a tensor for it: of integers, whole.
+/// Returns the compute type of a product of two operands and a tensor for the result; integer
+/// operands give integers.
 pub(super) fn product(
     draft: &mut Draft,
     choices: &mut Choices<'_>,
@@ -129,7 +130,7 @@ pub(super) fn product(
     Some((compute, draft.float_result(choices, dims, is_bounded(sum)?)))
 }
 
-/// The first operand: an image of floats, or of small integers.
+/// Returns the first operand: an image of floats, or of small integers.
 fn image(draft: &mut Draft, choices: &mut Choices<'_>, role: Profile) -> Known {
     if choices.chance(10) {
         let dims = images(choices);

@@ -1,4 +1,4 @@
-//! The graph so far.
+//! The graph under construction.
 
 use super::choices::Choices;
 use super::range::Range;
@@ -6,32 +6,32 @@ use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode, Scalar, Ten
 use rotini_reference::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What no tensor of floats exceeds: far below the largest f16, so that no sum overflows.
+/// Largest magnitude of a float tensor: far below the largest f16, so that no sum overflows.
 const LARGEST: f64 = 4096.0;
-/// The same for tensors of integers that are computed in i32.
+/// Largest magnitude of an integer tensor that is computed in i32.
 const LARGEST_INTEGER: f64 = 1e9;
-/// What no tensor has more elements than.
+/// Maximum number of elements of a tensor.
 const MOST_ELEMENTS: i64 = 3000;
 
-/// A tensor that may be read.
+/// A tensor that nodes may read.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) id: TensorId,
     pub(super) dims: Vec<i64>,
     pub(super) dtype: DataType,
     pub(super) range: Range,
-    /// Whether its elements are what they are in whatever order a kernel computes.
+    /// Whether its elements are independent of a kernel's order of computation.
     pub(super) exact: bool,
-    /// What it is filled with, if it is an input.
+    /// Its fill profile, if it is an input.
     filled: Option<Profile>,
 }
 
 impl Known {
-    /// Whether it can be read in a role that asks for these elements. An input takes the profile
-    /// that asks for most: that must stay the one by which its range is known.
+    /// Returns true if it can be read in a role that needs elements of this profile. An input takes
+    /// its most demanding profile: that must remain the one that its range is based on.
     fn plays(&self, role: Profile) -> bool {
         match self.filled {
-            // Within the range of any other.
+            // Weights lie within the range of any other profile.
             Some(filled) => role <= filled || role == Profile::Weights,
             None => role <= Profile::Weights,
         }
@@ -43,13 +43,13 @@ pub(super) struct Draft {
     builder: GraphBuilder,
     known: Vec<Known>,
     read: Vec<TensorId>,
-    /// What nodes write: results of a step that was left out halfway are not among them.
+    /// Tensors that nodes write; results of a step that was abandoned halfway are not included.
     written: BTreeSet<TensorId>,
-    /// Whether what is declined is in it.
+    /// Whether it contains declined choices.
     rare: bool,
     /// The type of most of its floats.
     float: DataType,
-    /// Whether the node in the making reads truth values as numbers, which most operations do not.
+    /// Whether the current node reads truth values as numbers, which most operations do not.
     reads_truths: bool,
     names: usize,
 }
@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Says before each step whether its operands may be truth values.
+    /// Sets, before each step, whether its operands may be truth values.
     pub(super) fn read_truths(&mut self, reads_truths: bool) {
         self.reads_truths = reads_truths;
     }
@@ -97,13 +97,13 @@ impl Draft {
         self.rare
     }
 
-    /// Returns true for a choice that is declined, in `percent` of a hundred cases in a
-    /// graph that has such things.
+    /// Returns true for a declined choice, with a probability of `percent`, in a graph that has
+    /// such choices.
     pub(super) fn oddity(&self, choices: &mut Choices<'_>, percent: usize) -> bool {
         choices.chance(percent) && self.rare
     }
 
-    /// A type for floats.
+    /// Returns a type for floats.
     pub(super) fn float(&mut self, choices: &mut Choices<'_>) -> DataType {
         if choices.chance(15) {
             choices.pick(&FLOATS)
@@ -112,7 +112,7 @@ impl Draft {
         }
     }
 
-    /// A type for nodes to compute floats in.
+    /// Returns a compute type for float nodes.
     pub(super) fn compute(&mut self, choices: &mut Choices<'_>) -> DataType {
         match choices.below(20) {
             _ if self.float == DataType::F64 => choices.pick(&[DataType::F64, DataType::F64, DataType::F32]),
@@ -122,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// The type, or one of fewer bits in a graph that has what is declined.
+    /// Returns the type, or a narrow one in a graph with declined choices.
     fn perhaps_narrow(&self, choices: &mut Choices<'_>, dtype: DataType) -> DataType {
         if self.oddity(choices, 5) {
             choices.pick(&NARROW)
@@ -136,13 +136,12 @@ impl Draft {
         format!("{prefix}{}", self.names)
     }
 
-    /// A new input.
+    /// Adds an input.
     pub(super) fn input(&mut self, choices: &mut Choices<'_>, dims: &[i64], dtype: DataType, role: Profile) -> Known {
         self.input_of(choices, dims, dtype, role, true)
     }
 
-    /// An input for routing, which has no element twice: rows that are taken already have no
-    /// meaning.
+    /// Adds an input for routing without duplicate elements: routing a row twice is undefined.
     pub(super) fn routing(&mut self, choices: &mut Choices<'_>, dims: &[i64]) -> Known {
         self.input_of(choices, dims, DataType::I32, Profile::Normal, false)
     }
@@ -167,7 +166,7 @@ impl Draft {
         } else {
             dims.to_vec()
         };
-        // A runtime value has one element, which an operand that must have these dims has not.
+        // A runtime value has one element, so it does not fit an operand that needs these dims.
         let kind = if dims_of == dims { kind } else { TensorKind::Buffer };
         let id = self.builder.tensor(&name, dtype, dims, &strides, kind);
         let known = Known {
@@ -182,7 +181,7 @@ impl Draft {
         known
     }
 
-    /// A value stored in the graph.
+    /// Adds a constant.
     pub(super) fn constant(&mut self, dims: &[i64], dtype: DataType, value: f64) -> Known {
         let scalar = if dtype.is_integer() {
             Scalar::Integer(value as i64)
@@ -201,14 +200,14 @@ impl Draft {
         }
     }
 
-    /// One of the tensors that there are, if one is as asked for.
+    /// Returns an existing tensor that meets the requirements, if any.
     pub(super) fn present(
         &mut self,
         choices: &mut Choices<'_>,
         role: Profile,
         fits: impl Fn(&Known) -> bool,
     ) -> Option<Known> {
-        // The newest first: chains are longer so.
+        // Newest first, which gives longer chains.
         let found: Vec<&Known> = self
             .known
             .iter()
@@ -220,12 +219,13 @@ impl Draft {
         if found.is_empty() || choices.chance(25) {
             return None;
         }
-        // The smaller of two numbers, so that most are among the newest.
+        // The smaller of two random numbers, so that most picks are among the newest.
         let position = choices.below(found.len()).min(choices.below(found.len()));
         found.get(position).map(|known| (*known).clone())
     }
 
-    /// An operand that determines the others: one that is as asked for, or a new input.
+    /// Returns an operand that determines the others: an existing one that meets the requirements,
+    /// or a new input.
     pub(super) fn first(
         &mut self,
         choices: &mut Choices<'_>,
@@ -244,7 +244,7 @@ impl Draft {
         }
     }
 
-    /// An operand of these dims, which holds a float or is `like` another operand.
+    /// Returns an operand of these dims, of integers if `like` is an integer type, else of floats.
     pub(super) fn operand(
         &mut self,
         choices: &mut Choices<'_>,
@@ -267,7 +267,7 @@ impl Draft {
         }
     }
 
-    /// A new tensor for a node to write: between nodes, or in a buffer.
+    /// Adds a tensor for a node to write: virtual, or in a buffer.
     pub(super) fn result(
         &mut self,
         choices: &mut Choices<'_>,
@@ -285,7 +285,7 @@ impl Draft {
         let name = self.name("out");
         let id = self.builder.tensor(&name, dtype, dims, &strides, kind);
         let range = match dtype.integer_range() {
-            // Whatever it is made of.
+            // Independent of the operands.
             Some(_) if dtype == DataType::Bool => Range::new(0.0, 1.0),
             Some(range_of) => range
                 .map(f64::trunc)
@@ -303,7 +303,7 @@ impl Draft {
         id
     }
 
-    /// A new tensor for what was computed in floats: mostly a float, sometimes whole.
+    /// Adds a tensor for a float result: mostly of a float type, sometimes of an integer type.
     pub(super) fn float_result(&mut self, choices: &mut Choices<'_>, dims: &[i64], range: Range) -> TensorId {
         let dtype = match choices.below(20) {
             0..=8 => self.float,
@@ -327,7 +327,7 @@ impl Draft {
         Some(())
     }
 
-    /// The graph, in which what nothing reads is stored.
+    /// Returns the graph, in which all results without a reader are stored.
     pub(super) fn finish(mut self, choices: &mut Choices<'_>) -> Graph {
         let backwards = choices.chance(30);
         let mut graph = std::mem::take(&mut self.builder).build();
@@ -350,8 +350,7 @@ impl Draft {
     }
 }
 
-/// The graph without the tensors that no node reads or writes: operands of steps that were left
-/// out.
+/// Returns the graph without tensors that no node reads or writes: operands of abandoned steps.
 fn without_unused(mut graph: Graph) -> Graph {
     let mut used = BTreeMap::new();
     for node in &graph.nodes {
@@ -374,22 +373,22 @@ fn without_unused(mut graph: Graph) -> Graph {
     graph
 }
 
-/// Whether a tensor is small enough to be the result of floats.
+/// Returns the range if it is small enough for a float result.
 pub(super) fn is_bounded(range: Range) -> Option<Range> {
     (range.magnitude() <= LARGEST).then_some(range)
 }
 
-/// Whether a tensor is small enough to be the result of integers.
+/// Returns the range if it is small enough for an integer result.
 pub(super) fn is_bounded_integer(range: Range) -> Option<Range> {
     (range.magnitude() <= LARGEST_INTEGER).then_some(range)
 }
 
-/// The dims, if they are not too many elements.
+/// Returns the dims if they have few enough elements.
 pub(super) fn small(dims: Vec<i64>) -> Option<Vec<i64>> {
     (dims.iter().product::<i64>() <= MOST_ELEMENTS).then_some(dims)
 }
 
-/// Dims of a rank: extents of 1 are frequent.
+/// Returns dims of a rank; extents of 1 are frequent.
 pub(super) fn dims(choices: &mut Choices<'_>, rank: usize) -> Vec<i64> {
     let most = match rank {
         0..=2 => 17,
@@ -400,7 +399,7 @@ pub(super) fn dims(choices: &mut Choices<'_>, rank: usize) -> Vec<i64> {
     (0..rank).map(|_| choices.between(0, most).max(1)).collect()
 }
 
-/// What [`rotini_reference::fill`] makes of a profile.
+/// Returns the range of [`rotini_reference::fill`] for a profile.
 fn filled_range(dtype: DataType, role: Profile) -> Range {
     if dtype.is_float() {
         return match role {
@@ -422,8 +421,8 @@ fn filled_range(dtype: DataType, role: Profile) -> Range {
     }
 }
 
-/// A memory order: that of the dims, channels last, any other, with gaps; of an input also with an
-/// axis that is repeated.
+/// Returns a memory order: that of the dims, channels last, any other, or with gaps; for an input
+/// also with a broadcast axis.
 fn strides(choices: &mut Choices<'_>, dims: &[i64], is_input: bool) -> Vec<i64> {
     let rank = dims.len();
     let kind = choices.below(20);
@@ -439,8 +438,7 @@ fn strides(choices: &mut Choices<'_>, dims: &[i64], is_input: bool) -> Vec<i64> 
             .rev()
             .for_each(|axis| order.swap(axis, choices.below(axis + 1))),
     }
-    // What lies between two neighbours along an axis that is not the innermost, or along the
-    // innermost.
+    // Gaps between neighbours along an axis that is not the innermost, or along the innermost.
     let gaps = kind == 18;
     let repeated = (kind == 19 && is_input).then(|| choices.below(rank));
     let mut strides = vec![0; rank];

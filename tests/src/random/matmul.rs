@@ -1,4 +1,4 @@
-//! Matrix multiplications, also those grouped by expert.
+//! Matrix multiplications, including those grouped by expert.
 
 use super::choices::Choices;
 use super::convolution::product;
@@ -7,7 +7,7 @@ use super::range::Range;
 use rotini_graph::{DataType, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode};
 use rotini_reference::Profile;
 
-/// The dims of a new batch of matrices.
+/// Returns the dims of a new batch of matrices.
 fn matrices(choices: &mut Choices<'_>) -> Vec<i64> {
     let rank = choices.pick(&[2, 3, 2, 3, 4, 5]);
     dims(choices, rank)
@@ -26,7 +26,7 @@ pub(super) fn matmul(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
     };
     let (batch, matrix) = a.dims.split_at(a.dims.len() - 2);
     let columns = choices.between(0, 17).max(1);
-    // One matrix for all, as many, a divisor of them, or a multiple.
+    // One matrix for all, the same number, a divisor of it, or a multiple.
     let of_b: Vec<i64> = batch
         .iter()
         .map(|&extent| match choices.below(6) {
@@ -51,7 +51,7 @@ pub(super) fn matmul(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
     draft.node(compute, Matmul { a: a.id, b: b.id, c })
 }
 
-/// The dims of new tokens.
+/// Returns the dims of new tokens.
 fn tokens(choices: &mut Choices<'_>) -> Vec<i64> {
     vec![1, choices.between(1, 12), choices.between(1, 8)]
 }

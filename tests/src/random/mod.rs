@@ -1,20 +1,20 @@
-//! Random graphs: valid ones, of every operation, from a seed.
+//! Random valid graphs of every operation, from a seed.
 //!
-//! A [`Recipe`] is a list of steps; each has a family of operations and the choices that it takes
-//! one after the other. Every recipe makes a valid graph ([`Recipe::graph`]): a step whose
-//! operation does not fit what is there is left out. So failing recipes are shrunk without knowing
-//! of graphs: fewer steps and smaller choices are simpler graphs.
+//! A [`Recipe`] is a list of steps; each has a family of operations and the choices that it
+//! consumes in order. Every recipe gives a valid graph ([`Recipe::graph`]): a step whose operation
+//! does not fit the graph so far is omitted. Shrinking a failing recipe therefore needs no
+//! knowledge of graphs: fewer steps and smaller choices give simpler graphs.
 //!
-//! Graph `i` of a run has the seed `ROTINI_SEED` + `i`, so that any one is made again by naming its
-//! seed and `ROTINI_GRAPHS=1`.
+//! Graph `i` of a run has the seed `ROTINI_SEED` + `i`; to repeat it, set `ROTINI_SEED` to its seed
+//! and `ROTINI_GRAPHS=1`.
 //!
-//! | Module | What it has |
+//! | Module | Contents |
 //! |---|---|
-//! | `choices` | the numbers that a step is made of |
+//! | `choices` | the numbers that determine a step |
 //! | `draft` | the graph so far: operands to choose from, memory orders, types |
-//! | `range` | between what a tensor's elements are, so that deep graphs keep bounds that say something |
+//! | `range` | bounds of a tensor's elements, so that the error bounds of deep graphs stay tight |
 //! | `run` | the run: accepted graphs are right, declined ones have a reason |
-//! | `second` | the run of graphs that the second encoder makes, with truth values and FNUZ |
+//! | `second` | the run of graphs from the second encoder, with truth values and FNUZ |
 //! | the others | one per family of operations |
 
 mod attention;
@@ -40,17 +40,17 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rotini_graph::Graph;
 
-/// How a family adds one node to a graph, with its operands; `None` if it does not fit what is
-/// there.
+/// A function that adds one node of a family to a graph, with its operands; `None` if it does not
+/// fit the graph so far.
 type Add = fn(&mut Draft, &mut Choices<'_>) -> Option<()>;
 
-/// How often a family is chosen.
+/// Frequency of a family.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Share {
     /// In every graph, with this weight.
     Common(usize),
-    /// In a quarter of the graphs, which are otherwise as the others: what is declined, which would
-    /// leave few long graphs to run.
+    /// In a quarter of the graphs, beside the common families: declined choices, which would leave
+    /// few long graphs to run if they were in every graph.
     Rare,
 }
 
@@ -96,7 +96,7 @@ const READ_TRUTHS: [Add; 6] = [
     reduction::reduction,
 ];
 
-/// The families of graphs about attention alone, which `ROTINI_FAMILY=attention` asks for.
+/// The families of graphs of attention only, which `ROTINI_FAMILY=attention` selects.
 const OF_ATTENTION: &[(Share, Add)] = &[
     (Share::Common(5), attention::sdpa),
     (Share::Common(4), attention::sdpa_backward),
@@ -104,25 +104,25 @@ const OF_ATTENTION: &[(Share, Add)] = &[
     (Share::Common(1), pointwise::binary),
 ];
 
-/// Whether graphs are to be about attention alone. Then it is large enough for all its kernels.
+/// Returns true if graphs have attention only, large enough for all its kernels.
 fn is_about_attention() -> bool {
     std::env::var("ROTINI_FAMILY").is_ok_and(|family| family == "attention")
 }
 
-/// The weight of a rare family where there are any.
+/// The weight of a rare family in the graphs that have any.
 const RARE: usize = 3;
 
-/// What a graph is made from.
+/// The random numbers that determine a graph.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What holds for the whole graph: its types, whether it has what is rare, the order of its
+    /// Numbers for the whole graph: its types, whether it has rare families, the order of its
     /// nodes.
     pub whole: Vec<u16>,
     /// The nodes.
     pub steps: Vec<Step>,
 }
 
-/// What a node is made from.
+/// The random numbers that determine a node.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The family, as a share of all.
@@ -131,10 +131,10 @@ pub struct Step {
     pub choices: Vec<u16>,
 }
 
-/// The most decisions that a step takes.
+/// Maximum number of decisions of a step.
 const CHOICES: usize = 40;
 
-/// The recipe of a seed, of 1 to 30 steps: half of them have no more than three.
+/// Returns the recipe of a seed, with 1 to 30 steps; half of the recipes have at most three.
 #[must_use]
 pub fn recipe(seed: u64) -> Recipe {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -164,7 +164,7 @@ pub fn recipe(seed: u64) -> Recipe {
 }
 
 impl Recipe {
-    /// The graph, which is valid.
+    /// Returns the graph, which is valid.
     #[must_use]
     pub fn graph(&self) -> Graph {
         let mut whole = Choices::new(&self.whole);
@@ -185,14 +185,14 @@ impl Recipe {
             });
             if let Some(((_, add), _)) = family {
                 draft.read_truths(READ_TRUTHS.iter().any(|&of| std::ptr::fn_addr_eq(of, *add)));
-                // What does not fit is left out.
+                // A step that does not fit is omitted.
                 _ = add(&mut draft, &mut Choices::new(&step.choices));
             }
         }
         draft.finish(&mut whole)
     }
-    /// Simpler recipes, the simplest first: without some of the steps, without some of their
-    /// choices, with choices of 0.
+    /// Returns simpler recipes, the simplest first: without some of the steps, without some of
+    /// their choices, with choices of 0.
     fn simpler(&self) -> impl Iterator<Item = Recipe> {
         let without_steps = halvings(self.steps.len()).map(|range| {
             let mut recipe = self.clone();
@@ -226,7 +226,7 @@ impl Recipe {
     }
 }
 
-/// All of a list but the first, its halves, its quarters and so on to its single elements.
+/// Iterates over ranges of a list: its halves, its quarters and so on to its single elements.
 fn halvings(count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     std::iter::successors(Some(count / 2), |&size| (size > 1).then_some(size / 2))
         .filter(|&size| size > 0)

@@ -9,7 +9,7 @@ use rotini_graph::{
 };
 use rotini_reference::Profile;
 
-/// An image or a batch of vectors, to normalize.
+/// Returns an image or a batch of vectors to normalize.
 fn first(draft: &mut Draft, choices: &mut Choices<'_>) -> Known {
     draft.first(
         choices,
@@ -22,7 +22,7 @@ fn first(draft: &mut Draft, choices: &mut Choices<'_>) -> Known {
     )
 }
 
-/// A parameter of a normalization.
+/// Returns a parameter of a normalization.
 fn parameter(draft: &mut Draft, choices: &mut Choices<'_>, dims: &[i64], role: Profile) -> Known {
     let dtype = if choices.chance(50) {
         DataType::F32
@@ -39,32 +39,32 @@ fn parameter(draft: &mut Draft, choices: &mut Choices<'_>, dims: &[i64], role: P
     })
 }
 
-/// A value in the graph to add to a variance.
+/// Returns a constant epsilon to add to a variance.
 fn epsilon(draft: &mut Draft, choices: &mut Choices<'_>) -> TensorId {
     let value = choices.pick(&[0.0625, 0.25, 1e-3]);
     let dims = choices.pick(&[[1_i64].as_slice(), &[1; 4]]);
     draft.constant(dims, DataType::F32, value).id
 }
 
-/// Dims of what there is one of per channel.
+/// Returns the dims of one number per channel.
 fn channels(x: &Known) -> Vec<i64> {
     let mut dims = vec![1; x.dims.len()];
     dims[1] = x.dims[1];
     dims
 }
 
-/// What scaled and shifted elements are between if the normalized ones have this magnitude.
+/// Returns the range of scaled and shifted elements if the normalized ones have this magnitude.
 fn transformed(normal: f64, scale: &Known, bias: f64) -> Option<Range> {
     is_bounded(Range::around(normal * scale.range.magnitude() + bias))
 }
 
-/// The magnitude of normalized elements, of which no one is farther out than all the others
-/// together.
+/// Returns an upper bound of a normalized element's magnitude: the squares of all elements sum to
+/// `count`.
 fn normal(count: i64) -> f64 {
     (count as f64).sqrt()
 }
 
-/// Two statistics that are saved together or not at all, and the magnitude of both.
+/// Returns two statistics that are saved together or not at all.
 fn saved(draft: &mut Draft, choices: &mut Choices<'_>, dims: &[i64], x: &Known) -> [Option<TensorId>; 2] {
     if !choices.chance(50) {
         return [None; 2];
@@ -73,7 +73,7 @@ fn saved(draft: &mut Draft, choices: &mut Choices<'_>, dims: &[i64], x: &Known) 
     [Some(mean), Some(inverse(draft, choices, dims))]
 }
 
-/// A saved inverse deviation, which the least epsilon bounds.
+/// Returns a saved inverse deviation, which the smallest epsilon bounds.
 fn inverse(draft: &mut Draft, choices: &mut Choices<'_>, dims: &[i64]) -> TensorId {
     draft.float_result(choices, dims, Range::new(0.0, 32.0))
 }
@@ -151,7 +151,7 @@ pub(super) fn batchnorm(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<
     let [next_running_mean, next_running_variance] = [Range::around(x.range.magnitude() + 16.0), spread]
         .map(|range| running.then(|| draft.float_result(choices, &dims, range)));
     let compute = draft.compute(choices);
-    // Only peers are something that no single device can do.
+    // Of batchnorm's features, only peer statistics are beyond a single device.
     let peers = draft.oddity(choices, 10);
     let peer_stats = if peers { vec![bias.id] } else { Vec::new() };
     let [prev_running_mean, prev_running_variance] = previous.map(|known| known.map(|known| known.id));
@@ -175,8 +175,7 @@ pub(super) fn batchnorm(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<
     )
 }
 
-/// What a backward normalization reads besides x and its scale, and the magnitudes of what it
-/// writes.
+/// Operands of a backward normalization besides x and scale, and the magnitudes of its results.
 struct Gradient {
     dy: Known,
     mean: Option<TensorId>,
@@ -187,7 +186,7 @@ struct Gradient {
 }
 
 impl Gradient {
-    /// Over `count` elements, for parameters that `rows` of them share.
+    /// Builds it for `count` elements, with parameters that `rows` of them share.
     fn new(
         draft: &mut Draft,
         choices: &mut Choices<'_>,
@@ -205,8 +204,8 @@ impl Gradient {
             .map(|(dims, _)| parameter(draft, choices, dims, Profile::Normal));
         let inverse = statistics.map(|(dims, _)| parameter(draft, choices, dims, Profile::Positive));
         let centre = mean.as_ref().map_or(0.0, |known| known.range.magnitude());
-        // Without statistics they are computed, and epsilon (or hipDNN's 1e-5) bounds the inverse
-        // of the deviation.
+        // Without statistics they are recomputed, and epsilon (or hipDNN's 1e-5) bounds the inverse
+        // deviation.
         let (factor, normal) = match &inverse {
             Some(known) => {
                 let factor = known.range.magnitude();
@@ -255,7 +254,7 @@ pub(super) fn batchnorm_backward(draft: &mut Draft, choices: &mut Choices<'_>) -
     )
 }
 
-/// Over how many trailing dims is normalized, the dims of parameters and those of statistics.
+/// Returns the number of normalized trailing dims, the dims of parameters and those of statistics.
 fn trailing(choices: &mut Choices<'_>, x: &Known, least_kept: usize) -> (i64, Vec<i64>, Vec<i64>) {
     let rank = x.dims.len();
     let count = 1 + choices.below(rank - least_kept);
@@ -325,8 +324,8 @@ pub(super) fn layernorm_backward(draft: &mut Draft, choices: &mut Choices<'_>) -
     )
 }
 
-/// As [`trailing`], for an operation that infers the normalized dims from its scale: from the first
-/// axis that is not 1 in it.
+/// Returns [`trailing`] for an operation that infers the normalized dims from its scale: from the
+/// scale's first axis that is not 1.
 fn inferred(choices: &mut Choices<'_>, x: &Known) -> Option<(Vec<i64>, Vec<i64>)> {
     let (_, parameters, _) = trailing(choices, x, 1);
     let first = rotini_graph::rms_normalized_axis(&x.dims, &parameters)?;

@@ -6,13 +6,13 @@ use super::range::Range;
 use rotini_graph::{DataType, Pointwise, PointwiseMode as M, TensorId};
 use rotini_reference::Profile;
 
-/// The extents of a new tensor of any rank.
+/// Returns the extents of a new tensor of any rank.
 fn any_dims(choices: &mut Choices<'_>) -> Vec<i64> {
     let rank = choices.pick(&[4, 4, 2, 3, 1, 5]);
     dims(choices, rank)
 }
 
-/// What bounds a function's argument: below it no logarithm, root or divisor goes.
+/// Lower bound of the arguments of logarithms, roots and divisors.
 const LEAST: f64 = 0.1;
 
 fn is_far_from_zero(known: &Known) -> bool {
@@ -23,7 +23,7 @@ fn anything(_: &Known) -> bool {
     true
 }
 
-/// The parameters of a mode that has any: each given, or left out.
+/// Sets the parameters of a mode that has any: each set, or left out.
 fn set_parameters(choices: &mut Choices<'_>, op: &mut Pointwise) {
     match op.mode {
         M::ReluFwd | M::ReluBwd => {
@@ -38,8 +38,8 @@ fn set_parameters(choices: &mut Choices<'_>, op: &mut Pointwise) {
     }
 }
 
-/// What a function of one operand makes of it; `None` where it has no value, or grows too fast for
-/// a chain of them.
+/// Returns the range of a function of one operand; `None` if it is undefined there, or grows too
+/// fast for a chain of such functions.
 fn function_range(mode: M, x: Range) -> Option<Range> {
     let root = |value: f64| 1.0 / value.sqrt();
     Some(match mode {
@@ -51,7 +51,7 @@ fn function_range(mode: M, x: Range) -> Option<Range> {
         M::Erf | M::Sin | M::TanhFwd => Range::around(1.0),
         M::SigmoidFwd | M::LogicalNot => Range::new(0.0, 1.0),
         M::Exp if x.high <= 4.0 => x.map(f64::exp),
-        // Their lines with what the parameters do to them.
+        // Bounds that hold for all values of the parameters.
         M::ReluFwd | M::EluFwd | M::GeluFwd | M::GeluApproxTanhFwd | M::SwishFwd => x.hull(Range::new(-2.0, 1.0)),
         M::SoftplusFwd => Range::new(0.0, x.high.max(0.0) + 1.4),
         M::Log if x.low >= LEAST => x.map(f64::ln),
@@ -63,7 +63,7 @@ fn function_range(mode: M, x: Range) -> Option<Range> {
     })
 }
 
-/// A function of one operand.
+/// Adds a function of one operand.
 pub(super) fn unary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let mode = choices.pick(&[
         M::ReluFwd,
@@ -115,7 +115,7 @@ pub(super) fn unary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> 
     draft.node(compute, op)
 }
 
-/// Dims to which the given ones broadcast.
+/// Returns dims to which the given ones broadcast.
 fn grown(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     let mut grown: Vec<i64> = dims
         .iter()
@@ -127,8 +127,8 @@ fn grown(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     grown
 }
 
-/// Dims that broadcast to the given ones: them, a bias per channel or per column, any axes of 1, a
-/// lower rank.
+/// Returns dims that broadcast to the given ones: the same, a bias per channel or per column, any
+/// axes of 1, a lower rank.
 fn shrunk(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     let keep = |axis: usize| -> Vec<i64> {
         (0..dims.len())
@@ -148,7 +148,7 @@ fn shrunk(choices: &mut Choices<'_>, dims: &[i64]) -> Vec<i64> {
     }
 }
 
-/// An operand to go with `first`: a tensor, or a value in the graph.
+/// Returns an operand to go with `first`: a tensor, or a constant.
 fn second(
     draft: &mut Draft,
     choices: &mut Choices<'_>,
@@ -167,7 +167,7 @@ fn second(
     draft.operand(choices, &dims, like, role, fits)
 }
 
-/// A function of two operands.
+/// Adds a function of two operands.
 pub(super) fn binary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let mode = choices.pick(&[
         M::Add,
@@ -208,7 +208,7 @@ pub(super) fn binary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
         _ => Range::new(0.0, 1.0),
     };
     let range = is_bounded(range)?;
-    // The smaller operand first, where that is the same or another case.
+    // The smaller operand first, where the order does not matter or makes another case.
     let swaps = !matches!(mode, M::Div | M::AddSquare | M::Sub) && choices.chance(30);
     let [first, other] = if swaps { [y.id, x.id] } else { [x.id, y.id] };
     let compute = draft.compute(choices);
@@ -216,7 +216,7 @@ pub(super) fn binary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
     draft.node(compute, Pointwise::new(mode, first, Some(other), None, out))
 }
 
-/// The gradient of an activation.
+/// Adds the gradient of an activation.
 pub(super) fn gradient(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let mode = choices.pick(&[
         M::ReluBwd,
@@ -231,7 +231,7 @@ pub(super) fn gradient(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<(
     let x = draft.first(choices, Profile::Normal, anything, any_dims);
     let like = draft.float(choices);
     let dy = draft.operand(choices, &x.dims.clone(), like, Profile::Normal, anything);
-    // No slope is above 2, which ELU's alpha is at most.
+    // No slope exceeds 2, the largest alpha of ELU.
     let range = is_bounded(Range::around(2.0 * dy.range.magnitude()))?;
     let compute = draft.compute(choices);
     let out = draft.float_result(choices, &x.dims, range);
@@ -240,7 +240,7 @@ pub(super) fn gradient(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<(
     draft.node(compute, op)
 }
 
-/// One operand or the other.
+/// Adds a selection between two operands.
 pub(super) fn select(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let x = draft.first(choices, Profile::Normal, anything, any_dims);
     let y = second(draft, choices, &x, Profile::Normal, anything);
@@ -256,7 +256,7 @@ pub(super) fn select(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
     draft.node(compute, op)
 }
 
-/// Anything that is computed in integers.
+/// Adds an operation that is computed in integers.
 pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let mode = choices.pick(&[
         M::Add,
@@ -288,7 +288,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
     };
     let types = [DataType::I32, DataType::I8, DataType::U8, DataType::I64, DataType::Bool];
     let is_whole = |known: &Known| known.dtype.is_integer() && known.exact;
-    // The first is an input more often than elsewhere, since few tensors hold integers.
+    // The first operand is an input more often than elsewhere, since few tensors hold integers.
     let dtype = choices.pick(&types);
     let extents = any_dims(choices);
     let x = match draft.present(choices, role, is_whole) {
@@ -347,7 +347,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
     draft.node(compute, op)
 }
 
-/// The index along an axis.
+/// Adds the index along an axis.
 pub(super) fn index(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let x = draft.first(choices, Profile::Normal, anything, any_dims);
     let axis = choices.below(x.dims.len());

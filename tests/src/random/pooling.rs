@@ -13,7 +13,7 @@ struct Windows {
     window: Vec<i64>,
     mode: ResampleMode,
     padding: PaddingMode,
-    /// Dims of what is pooled.
+    /// Dims of the pooled result.
     y: Vec<i64>,
 }
 
@@ -26,7 +26,7 @@ fn is_image(known: &Known) -> bool {
     known.dims.len() >= 3 && known.dtype.is_float()
 }
 
-/// Windows over x, each of which has an element that is no padding.
+/// Returns windows over x, each with at least one element that is not padding.
 fn windows(choices: &mut Choices<'_>, x: &[i64]) -> Option<Windows> {
     let spatial = x.len() - 2;
     let window: Vec<i64> = (0..spatial)

@@ -1,6 +1,6 @@
 //! The range of a tensor's elements.
 
-/// Bounds of every element, wide rather than tight.
+/// Bounds of a tensor's elements, possibly loose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub(super) low: f64,
@@ -12,7 +12,7 @@ impl Range {
         Range { low, high }
     }
 
-    /// From -magnitude to magnitude.
+    /// Returns the range from -magnitude to magnitude.
     pub(super) const fn around(magnitude: f64) -> Self {
         Range::new(-magnitude, magnitude)
     }
@@ -29,7 +29,7 @@ impl Range {
         Range::new(self.low.clamp(least, most), self.high.clamp(least, most))
     }
 
-    /// What a growing function makes of it.
+    /// Returns the range of an increasing function.
     pub(super) fn map(self, function: impl Fn(f64) -> f64) -> Self {
         Range::new(function(self.low), function(self.high))
     }

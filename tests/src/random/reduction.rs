@@ -6,7 +6,7 @@ use super::range::Range;
 use rotini_graph::{DataType, Reduction, ReductionMode as M};
 use rotini_reference::Profile;
 
-/// The most factors of a product.
+/// Maximum number of factors of a product.
 const MOST_FACTORS: i64 = 12;
 
 pub(super) fn reduction(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
@@ -28,7 +28,7 @@ pub(super) fn reduction(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<
     let is_reducible = |known: &Known| known.dims.iter().any(|&dim| dim > 1);
     let input = match mode {
         M::Mul => draft.first(choices, Profile::Positive, is_reducible, new),
-        // Whether a factor is zero must not depend on rounding.
+        // Rounding must not decide whether a factor is zero.
         M::MulNoZeros => draft.first(
             choices,
             Profile::SmallIntegers,

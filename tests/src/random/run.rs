@@ -11,29 +11,29 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-/// What the plugin answers to a graph that it does not run.
+/// The plugin's status for a graph that it does not run.
 const NOT_APPLICABLE: i32 = 5;
-/// How many failures are shrunk, and how many graphs are tried for each: the others are named by
-/// their seeds.
+/// Number of failures that are shrunk, and number of graphs that are tried for each; other failures
+/// are reported by their seeds.
 const SHRUNK: usize = 3;
 const ATTEMPTS: usize = 150;
 
-/// Which graphs are run.
+/// The graphs of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The seed of the first.
+    /// Seed of the first graph.
     pub seed: u64,
-    /// How many there are.
+    /// Number of graphs.
     pub count: u64,
 }
 
 impl Settings {
-    /// What `ROTINI_SEED` and `ROTINI_GRAPHS` say, or the seed 0 and `count`: the second in a full
-    /// run.
+    /// Returns the settings of `ROTINI_SEED` and `ROTINI_GRAPHS`, or else the seed 0 and `count`,
+    /// whose second number is for a full run.
     ///
     /// # Panics
     ///
-    /// If one of them is no number, or no graph is named.
+    /// If one of them is not a number, or there are no graphs.
     #[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
     #[must_use]
     pub fn from_environment(count: [u64; 2]) -> Self {
@@ -51,7 +51,7 @@ impl Settings {
     }
 }
 
-/// What became of a graph that is as it is to be.
+/// The outcome of a graph without a failure.
 enum Answer {
     Right(Outcome),
     Declined(String),
@@ -62,9 +62,8 @@ enum Answer {
 /// # Panics
 ///
 /// If any is wrong, takes much longer to compile than the others, crashes, is declined without the
-/// name of a node or tensor, or is accepted and does not compile; if too few are accepted, or the
-/// bounds of too many results say nothing, however many there are: one that is declined was not
-/// tried.
+/// name of a node or tensor, or is accepted and does not compile; if too few are accepted, or too
+/// many results have loose bounds, whatever the number of graphs: a declined graph was not tested.
 #[expect(clippy::print_stdout, reason = "what was not run is told")]
 pub fn run(runner: &Runner, settings: Settings) {
     let Settings { seed, count } = settings;
@@ -97,7 +96,7 @@ pub fn run(runner: &Runner, settings: Settings) {
     for (reason, count) in &reasons {
         println!("{count:6} {reason}");
     }
-    // Before they are shrunk, which takes minutes that a run may not have.
+    // Printed before shrinking, which takes minutes that a run may not have.
     for (seed, error) in &failures {
         println!("seed {seed} failed: {error:#}");
     }
@@ -110,7 +109,7 @@ pub fn run(runner: &Runner, settings: Settings) {
     );
 }
 
-/// Every failure with its seed, the first ones shrunk.
+/// Describes every failure with its seed, the first ones shrunk.
 fn told(runner: &Runner, failures: Vec<(u64, anyhow::Error)>) -> String {
     let mut text = format!("{} graphs failed\n", failures.len());
     for (index, (seed, error)) in failures.into_iter().enumerate() {
@@ -123,8 +122,7 @@ fn told(runner: &Runner, failures: Vec<(u64, anyhow::Error)>) -> String {
     text
 }
 
-/// The smallest recipe found that fails too: simplified step by step, as long as a simpler one
-/// fails.
+/// Returns the smallest failing recipe that was found by simplifying step by step.
 fn shrunk(runner: &Runner, seed: u64, error: anyhow::Error) -> (Recipe, anyhow::Error) {
     let mut smallest = (recipe(seed), error);
     let mut attempts = 0;
@@ -144,8 +142,8 @@ fn shrunk(runner: &Runner, seed: u64, error: anyhow::Error) -> (Recipe, anyhow::
     }
 }
 
-/// What all failures for one cause have in common: how their text begins, but for names and
-/// numbers.
+/// Returns the part that all failures of one cause share: the beginning of the text, without names
+/// and numbers.
 fn cause(error: &anyhow::Error) -> String {
     let text = without_names(&format!("{error:#}"));
     text.chars()
@@ -154,7 +152,7 @@ fn cause(error: &anyhow::Error) -> String {
         .collect()
 }
 
-/// What the plugin does with the graph of a recipe.
+/// Returns the plugin's answer to the graph of a recipe.
 fn answer(runner: &Runner, seed: u64, recipe: &Recipe) -> Result<Answer> {
     let graph = recipe.graph();
     graph
@@ -168,7 +166,7 @@ fn answer(runner: &Runner, seed: u64, recipe: &Recipe) -> Result<Answer> {
             Err(HostError::Status { status, text, .. }) if status == NOT_APPLICABLE => text,
             Err(error) => return Err(error).context("declined, and not for a reason"),
         };
-        // A failure that the cache remembers of an earlier run.
+        // A failure of an earlier run that the cache has recorded.
         ensure!(!reason.contains("failed to compile"), "{reason}");
         let names_one = graph
             .nodes
@@ -189,9 +187,10 @@ fn answer(runner: &Runner, seed: u64, recipe: &Recipe) -> Result<Answer> {
     Ok(Answer::Right(runner.run(&case, alignment)?))
 }
 
-/// A reason without the names of nodes and tensors, so that those of different graphs are the same.
+/// Returns a reason without the names of nodes and tensors, so that reasons of different graphs
+/// compare equal.
 fn without_names(reason: &str) -> String {
-    // Names are what stands between quotes: every other part.
+    // Names are between quotes: every other part.
     let parts: Vec<&str> = reason.split('\'').step_by(2).collect();
     let mut text = parts.join("_");
     while let Some(start) = text.find(" (uid") {
@@ -201,7 +200,7 @@ fn without_names(reason: &str) -> String {
     text
 }
 
-/// The tensors and nodes of a graph, one in a line.
+/// Describes the tensors and nodes of a graph, one per line.
 fn described(graph: &Graph) -> String {
     let mut text = String::new();
     for (index, tensor) in graph.tensors.iter().enumerate() {

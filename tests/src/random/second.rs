@@ -1,5 +1,5 @@
-//! Random graphs of the second encoder: with truth values and FNUZ, whose numbers on the wire
-//! nothing else states twice.
+//! Random graphs of the second encoder, with truth values and FNUZ: nothing else states their wire
+//! numbers a second time.
 
 use super::Settings;
 use crate::cases::{Encoded, second_random};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rotini_graph::DataType;
 use std::collections::BTreeMap;
 
-/// The types that the graphs are about.
+/// The types that the graphs cover.
 const TYPES: [DataType; 3] = [DataType::Bool, DataType::F8E4M3Fnuz, DataType::F8E5M2Fnuz];
 
 /// Runs random graphs of the second encoder and prints how many have each of the types.

@@ -1,8 +1,8 @@
 //! Every case is right on the CPU, through the C ABI of the shared library, within the bounds of
-//! its types and one rounding. Its workspace is known, and nothing outside its buffers is touched.
+//! its types and one rounding. Its workspace is known, and nothing outside its buffers is accessed.
 //!
-//! Code is for [`x86-64-v3`](LEVEL), if the CPU that is here has that: so verdicts hold on all
-//! machines. What is compiled for the CPU that is here is tried by a [share of the
+//! Code is compiled for [`x86-64-v3`](LEVEL), if this machine's CPU has it, so that verdicts hold
+//! on all machines. Code for this machine's CPU is tested by a [share of the
 //! cases](code_for_this_cpu_is_right).
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
@@ -14,15 +14,15 @@ use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// What code is for whose cases have verdicts.
+/// The x86-64 level of the code that verdicts are about.
 const LEVEL: Level = Level::V3;
-/// One case in this many is compiled for the CPU that is here.
+/// One case in this many is compiled for this machine's CPU.
 const SHARE: u64 = 200;
-/// The same of cases whose text is not that for [`LEVEL`].
+/// The same for cases whose text differs from that for [`LEVEL`].
 const SHARE_OF_OTHERS: u64 = 25;
 
-/// The plugin, in a process of this test alone. Its code is for [`LEVEL`], if `ROTINI_CPU` names
-/// nothing else.
+/// Loads the plugin in a process for this test alone. Its code is for [`LEVEL`], unless
+/// `ROTINI_CPU` is set.
 fn runner() -> Runner {
     if LEVEL.is_here() && std::env::var_os("ROTINI_CPU").is_none() {
         // SAFETY: the plugin, which reads the environment, is not loaded yet, and the test has
@@ -44,16 +44,16 @@ fn every_case_is_right() {
     rotini_tests::operations::record("cpu", &cases);
 }
 
-/// The text that the compiler gets for a case; `None` if the case is declined.
+/// Returns the compiler's input for a case; `None` if the case is declined.
 fn text(case: &Case, target: &Target) -> Option<String> {
     let mut graph = case.graph.clone();
     graph.validate().ok()?;
     Some(emit(&graph.normalise().0, target).ok()?.mlir)
 }
 
-/// Code for the CPU that is here: a [share](SHARE_OF_OTHERS) of the cases whose text is not that
-/// for [`LEVEL`], and a smaller [share](SHARE) of the others, which `ROTINI_TEST_SEED` chooses. A
-/// full run executes all.
+/// Code for this machine's CPU is right: a [share](SHARE_OF_OTHERS) of the cases whose text differs
+/// from that for [`LEVEL`], and a smaller [share](SHARE) of the others, chosen by
+/// `ROTINI_TEST_SEED`. A full run executes all.
 #[test]
 fn code_for_this_cpu_is_right() {
     let seed = std::env::var("ROTINI_TEST_SEED").unwrap_or_default();
@@ -70,7 +70,7 @@ fn code_for_this_cpu_is_right() {
     // no threads.
     unsafe {
         std::env::set_var("ROTINI_CPU", "host");
-        // Verdicts are on other code.
+        // Verdicts are about other code.
         std::env::remove_var("ROTINI_TEST_PROVEN");
     }
     println!("{} cases", chosen.len());
@@ -78,21 +78,21 @@ fn code_for_this_cpu_is_right() {
     runner.expect_all(&chosen, 64);
 }
 
-/// Bytes of an encoder that shares nothing with the plugin's decoder.
+/// The bytes come from an encoder that shares no code with the plugin's decoder.
 #[test]
 fn graphs_of_a_second_encoder_are_right() {
     let runner = runner();
     runner.expect_encoded(&cases::second().expect("the second encoder runs"));
 }
 
-/// NaN, infinities, routings: what the usual buffers do not have.
+/// NaN, infinities, routings: inputs that the default fill does not generate.
 #[test]
 fn unusual_data_is_right() {
     let runner = runner();
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
 }
 
-/// Relative bounds, units in the last place, over all magnitudes of both signs
+/// Bounds are relative, in units in the last place, over all magnitudes of both signs
 /// (`docs/semantics.md`).
 #[test]
 fn functions_are_right_everywhere() {
@@ -100,37 +100,37 @@ fn functions_are_right_everywhere() {
     runner.expect_data(&cases::functions(true).expect("the reference fills them"));
 }
 
-/// Errors of sums grow like the logarithm of the number of terms.
+/// The error of a sum grows like the logarithm of the number of terms.
 #[test]
 fn long_sums_are_right() {
     let runner = runner();
     runner.expect_data(&cases::long_sums().expect("the reference fills them"));
 }
 
-/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one,
-/// others none.
+/// NaN, infinities, denormals and zeros of both signs are among the elements; some sums contain
+/// one, others none.
 #[test]
 fn special_values_are_right() {
     let runner = runner();
     runner.filled_with(Profile::FewEdges).expect_all(&cases::edges(), 64);
 }
 
-/// The same on values that each run chooses anew: those of one seed say too little.
+/// The same with values that each run chooses anew: a single seed covers too little.
 #[test]
 fn other_special_values_are_right() {
     let runner = runner();
     runner.expect_other_special_values();
 }
 
-/// hipDNN promises 16 bytes, compiled code wants 64.
+/// hipDNN guarantees 16 bytes, compiled code prefers 64.
 #[test]
 fn pointers_need_only_sixteen_bytes() {
     let some: Vec<Case> = cases::all().into_iter().step_by(43).collect();
     all_right(&some, 16);
 }
 
-/// Tensors may promise less than hipDNN does by default, down to nothing: what is not aligned as
-/// compiled code wants it is copied.
+/// Tensors may guarantee less alignment than hipDNN's default, down to none: tensors with too
+/// little alignment for compiled code are copied.
 #[test]
 fn tensors_may_promise_any_alignment() {
     for alignment in [1_u8, 2, 4, 8] {
@@ -158,7 +158,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), count);
 }
 
-/// A case for rotini's kernels that got none would prove nothing about them.
+/// A case for rotini's kernels that uses none would prove nothing about them.
 #[test]
 fn products_have_kernels_of_their_own() {
     let target = Target::parse("mi300x").expect("it is known");
@@ -179,7 +179,7 @@ fn products_have_kernels_of_their_own() {
     }
 }
 
-/// The same on CPUs: attention with AVX2 and with AVX-512, products with AVX-512 alone.
+/// The same on CPUs: attention with AVX2 and with AVX-512, products with AVX-512 only.
 #[test]
 fn products_have_kernels_of_their_own_on_cpus() {
     for (start, kernel, least) in [
@@ -204,9 +204,9 @@ fn products_have_kernels_of_their_own_on_cpus() {
     }
 }
 
-/// On CPUs with AVX-512 these convolutions have the kernel that reads filters without packing them,
-/// and their near misses have not. Other CPUs pack all filters. Gradients with respect to x have a
-/// kernel on both.
+/// On CPUs with AVX-512 these convolutions use the kernel that reads filters without packing, and
+/// their near misses do not. Other CPUs pack all filters. Gradients with respect to x have a kernel
+/// on both.
 #[test]
 fn filters_are_not_packed() {
     let mut counts = [0; 3];
@@ -230,8 +230,7 @@ fn filters_are_not_packed() {
     assert_eq!(counts, [16, 61, 4]);
 }
 
-/// Few long rows are several kernels: one for each reduction that needs the one before, and one
-/// that makes the result.
+/// Few long rows are several kernels: one for each dependent reduction, and one for the result.
 #[test]
 fn long_rows_are_in_parts() {
     let target = Target::parse("mi300x").expect("it is known");
@@ -249,7 +248,8 @@ fn long_rows_are_in_parts() {
     }
 }
 
-/// Quotients by a value of the row are products if they are only rounded to 16 bits.
+/// Division by one value per row becomes multiplication if the quotients are only rounded to 16
+/// bits.
 #[test]
 fn rounded_quotients_are_products() {
     let target = Target::parse("mi300x").expect("it is known");
@@ -265,16 +265,16 @@ fn rounded_quotients_are_products() {
         let is_rounded = ["f16", "bf16"].iter().any(|dtype| name.ends_with(dtype));
         assert_eq!(divisions(data.case.graph) == 0, is_rounded, "{}", data.case.name);
     }
-    // A short row, an odd one, and one that is cut into parts.
+    // A short row, one of odd length, and one that is split into parts.
     for name in ["softmax_100x64_f16", "softmax_9x129_bf16", "softmax_3x50257_f16"] {
         let graph = cases::named(&format!("rows_{name}")).expect("the case is there").graph;
         assert_eq!(divisions(graph), 0, "{name}");
     }
 }
 
-/// Attention has the kernels that its cases are named for. Gradients of few heads with many steps
-/// of their own are faster in memory: they are listed, as are columns that no kernel of gradients
-/// has.
+/// Each attention case uses the kernels that it is named for. Gradients of few heads with many
+/// steps each are faster with scores in memory: these cases are listed, as are numbers of columns
+/// that no gradient kernel supports.
 #[test]
 fn attentions_have_the_kernels_that_they_are_named_for() {
     const IN_MEMORY: [&str; 6] = [

@@ -1,5 +1,5 @@
-//! The engines that rotini is measured against: a comparison with one that is wrong would say
-//! nothing.
+//! Tests of the engines that rotini is measured against: a comparison with a wrong engine would be
+//! meaningless.
 
 #![expect(
     clippy::panic,
@@ -13,8 +13,8 @@ use rotini_tests::harness::Runner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// One in this many cases runs on the plain engine: it computes with the judge's own code,
-/// so this is about how it gets at buffers.
+/// Sampling interval of cases on the plain engine: it computes with the judge's own code, so this
+/// only tests its access to buffers.
 const EVERY: [usize; 2] = [141, 23];
 
 #[test]
@@ -45,7 +45,7 @@ fn the_plain_engine_is_right() {
     );
 }
 
-/// What ONNX Runtime's engine runs, by the kind of the operation: no kind may lose its last case.
+/// Operations that ONNX Runtime's engine runs: none may lose its last case.
 const KINDS: [&str; 11] = [
     "batchnorm inference",
     "pointwise",
@@ -72,9 +72,9 @@ fn onnx_runtime_is_right_when_it_takes_weights_for_constants() {
     onnx_runtime();
 }
 
-/// Runs cases that the engine accepts, each context on other values after the first: all in a full
-/// run, else one in 32 and the first of each kind. It is a peer of the benches, and only its
-/// engine's own code can break it.
+/// Runs the cases that the engine accepts, each context with new values after the first execution:
+/// all in a full run, else one in 32 and the first of each kind. The engine is a peer of the
+/// benches, and only its own code can break it.
 fn onnx_runtime() {
     if std::env::var_os("ROTINI_ONNXRUNTIME").is_none_or(|path| !Path::new(&path).exists()) {
         let reason = "ONNX Runtime is not installed (scripts/setup --test installs it)";

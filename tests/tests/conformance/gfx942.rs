@@ -1,5 +1,5 @@
-//! What is compiled for MI300 (gfx942): the number of kernels and their instructions. Nothing here
-//! is executed; `emulated` does that.
+//! Properties of the code for MI300 (gfx942): the number of kernels and their instructions. Nothing
+//! is executed here; `emulated` does that.
 
 #![expect(
     clippy::expect_used,
@@ -26,14 +26,14 @@ fn compiler() -> &'static Program {
     })
 }
 
-/// Sources that decide what is read from a module, besides the module itself.
+/// Sources that affect the statistics of a module, besides the module itself.
 const READERS: [&str; 2] = [
     include_str!("../../src/code_object.rs"),
     include_str!("../../../plugin/src/attempts.rs"),
 ];
 
-/// What the compiler makes of a case: its counts and its kernels. `ROTINI_TEST_CACHE` keeps them,
-/// under the hash of all that decides them.
+/// Compiles a case; returns its counts and its kernels. `ROTINI_TEST_CACHE` caches them, under the
+/// hash of all inputs.
 fn compile(case: &Case, target: &Target) -> Result<(Statistics, Vec<Kernel>), String> {
     let mut graph = case.graph.clone();
     graph.validate().map_err(|error| error.to_string())?;
@@ -60,7 +60,7 @@ fn compile(case: &Case, target: &Target) -> Result<(Statistics, Vec<Kernel>), St
     Ok(found)
 }
 
-/// Writes a file whole, or not at all: two tests may compile the same case at once.
+/// Writes a file atomically: two tests may compile the same case at once.
 fn keep(path: &Path, found: &(Statistics, Vec<Kernel>)) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     std::fs::create_dir_all(directory)?;
@@ -74,7 +74,7 @@ fn gfx942() -> Target {
     Target::parse("gfx942").expect("a known target")
 }
 
-/// Compiles all cases and reports what `fault` finds in any of them.
+/// Compiles all cases and reports the faults that `fault` finds.
 fn none_has(cases: &[Case], fault: impl Fn(&Statistics, &[Kernel]) -> Option<String> + Sync) {
     let target = gfx942();
     let faults: Vec<String> = cases
@@ -96,7 +96,7 @@ fn none_has(cases: &[Case], fault: impl Fn(&Statistics, &[Kernel]) -> Option<Str
     );
 }
 
-/// One dispatch with matrix instructions, nothing spilled, no scratch memory, no workspace.
+/// Checks for one dispatch with matrix instructions, without spills, scratch memory or workspace.
 fn is_one_good_kernel(statistics: &Statistics, kernels: &[Kernel]) -> Option<String> {
     if statistics.dispatches != 1 || statistics.fills != 0 || statistics.copies != 0 || statistics.allocated_bytes != 0
     {
@@ -112,9 +112,9 @@ fn is_one_good_kernel(statistics: &Statistics, kernels: &[Kernel]) -> Option<Str
     }
 }
 
-/// One dispatch with matrix instructions, with all that is made of its sums. Beside it there may be
-/// copies of the operands, channels innermost, and a kernel that adds the parts of shared sums.
-/// Nothing spilled, no scratch memory.
+/// Checks for one dispatch with matrix instructions and the complete epilogue. Beside it there may
+/// be copies of the operands with channels innermost, and a kernel that adds the partial sums of
+/// split-K. Nothing is spilled, and there is no scratch memory.
 fn is_one_good_product(statistics: &Statistics, kernels: &[Kernel]) -> Option<String> {
     const COPIES: u64 = 2;
     let is_clean = statistics.fills + statistics.copies + statistics.allocated_bytes == 0;
@@ -124,8 +124,7 @@ fn is_one_good_product(statistics: &Statistics, kernels: &[Kernel]) -> Option<St
     (!is_good).then(|| format!("{statistics:?} {kernels:?}"))
 }
 
-/// One good product for each float of 16 bits, one good kernel for each of the others: a share of
-/// them.
+/// Checks a share of the cases: 16-bit floats must be one good product, others one good kernel.
 fn are_fused(cases: Vec<Case>, one_in: u64) {
     let (half, others): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.name.ends_with("f16"));
     assert!(!half.is_empty() && !others.is_empty());
@@ -133,13 +132,14 @@ fn are_fused(cases: Vec<Case>, one_in: u64) {
     none_has(&share_of(others, one_in), is_one_good_kernel);
 }
 
-/// The 24 fused layers of ResNet-50 in both layouts and three types: a third of them, by the seed.
+/// The 24 fused layers of ResNet-50 in both layouts and three types: a third of them, chosen by the
+/// seed.
 #[test]
 fn resnet50_layers_are_one_product_each() {
     are_fused(cases::resnet50(1), 3);
 }
 
-/// A third of the same for a batch of 32 in f16.
+/// A third of the same layers for a batch of 32 in f16.
 #[test]
 fn resnet50_layers_are_one_product_each_in_batches() {
     let mut half = cases::resnet50(32);
@@ -149,13 +149,13 @@ fn resnet50_layers_are_one_product_each_in_batches() {
 }
 
 /// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu: half of them,
-/// by the seed.
+/// chosen by the seed.
 #[test]
 fn fusions_are_one_product_each() {
     are_fused(cases::fusions(), 2);
 }
 
-/// One kernel; one more if the sum is stored, and rounded on the way.
+/// One kernel; another one if the sum is stored in a rounded type.
 #[test]
 fn layernorm_with_its_residual_is_one_kernel() {
     let (stored, alone): (Vec<Case>, Vec<Case>) = cases::residual_layernorms()
@@ -172,7 +172,7 @@ fn layernorm_with_its_residual_is_one_kernel() {
     none_has(&stored, at_most(2));
 }
 
-/// One of the kernels of a gradient has matrix instructions, and none spills.
+/// One kernel of each gradient has matrix instructions, and none spills.
 #[test]
 fn gradients_of_convolutions_use_matrix_instructions() {
     none_has(&cases::conv_gradients(), |statistics, kernels| {
@@ -190,7 +190,7 @@ fn attention_is_one_kernel() {
     none_has(&cases::flash_attention(), is_one_good_kernel);
 }
 
-/// Products of gfx942's own 8-bit floats are made of their codes.
+/// Products of gfx942's own 8-bit floats use their codes directly.
 #[test]
 fn fnuz_products_use_the_matrix_instructions_of_their_type() {
     let types = [DataType::F8E4M3Fnuz, DataType::F8E5M2Fnuz];
@@ -218,7 +218,7 @@ fn fnuz_products_use_the_matrix_instructions_of_their_type() {
     });
 }
 
-/// What is declined on the CPU for want of a math library is not declined here, and compiles.
+/// Functions that the CPU declines for lack of a math library are not declined here, and compile.
 #[test]
 fn f64_functions_compile() {
     let mut graphs: Vec<Case> = cases::declined().into_iter().map(|(case, _)| case).collect();
@@ -229,9 +229,9 @@ fn f64_functions_compile() {
     });
 }
 
-/// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses, when
-/// the input is an NCHW view of NHWC data. It cannot happen where no convolution ever reads a
-/// transposed value, and every transposed value stands behind a barrier.
+/// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses if the
+/// input is an NCHW view of NHWC data. This cannot happen if no convolution ever reads a transposed
+/// value, and every transposed value is behind a barrier.
 #[test]
 fn no_transpose_reaches_a_convolution() {
     let mut barriers = 0;
@@ -247,8 +247,8 @@ fn no_transpose_reaches_a_convolution() {
     assert!(barriers > 0, "no case needs a copy: this test tests nothing");
 }
 
-/// The look at the text sees what it is there for: the very form that IREE folds, behind padding,
-/// and mixed layouts.
+/// The text check detects its target: the very form that IREE folds, behind padding, and with mixed
+/// layouts.
 #[test]
 fn a_transpose_in_front_of_a_convolution_is_seen() {
     let kind = |reduced: usize| {
@@ -283,11 +283,11 @@ fn a_transpose_in_front_of_a_convolution_is_seen() {
     );
 }
 
-/// What of a module IREE could fold into wrong addresses: a convolution that reads a transposed
-/// value, or whose input and filter have their channels in different places.
+/// Returns a part of a module that IREE could fold into wrong addresses: a convolution that reads a
+/// transposed value, or whose input and filter have their channels in different positions.
 fn foldable_transpose(mlir: &str) -> Option<String> {
     let sums = convolutions(mlir).into_iter();
-    // A sum of one operand is none: bits that are packed, a statistic.
+    // A sum with one operand is no product: packed bits, or a statistic.
     let mut products = sums.filter(|sum| sum.maps.len() != 2);
     products.find_map(|convolution| {
         let transposed = convolution.operands.iter().find_map(|operand| {
@@ -308,7 +308,7 @@ struct Convolution {
 }
 
 impl Convolution {
-    /// Whether input and filter have their channels in the same place, first or last.
+    /// Returns true if input and filter have their channels in the same position, first or last.
     fn layouts_agree(&self) -> bool {
         let channel_is_last = |map: &[String], partner: &[String]| {
             map.last()
@@ -336,14 +336,14 @@ fn convolutions(mlir: &str) -> Vec<Convolution> {
                 .map(|(results, _)| results.split(", ").map(str::to_owned).collect())
                 .collect();
             let mut operands = operands(&line);
-            // The last one is what the result starts from.
+            // The last one is the initial value of the result.
             operands.pop();
             Convolution { line, operands, maps }
         })
         .collect()
 }
 
-/// The operations of a module, each on one line: one that encloses others has its operands before
+/// Returns the operations of a module, each on one line: one with regions has its operands before
 /// them and its attributes behind them.
 fn operations(mlir: &str) -> Vec<String> {
     let lines: Vec<&str> = mlir.lines().collect();
@@ -366,7 +366,7 @@ fn operations(mlir: &str) -> Vec<String> {
         .collect()
 }
 
-/// The operands of an operation.
+/// Returns the operands of an operation.
 fn operands(operation: &str) -> Vec<String> {
     operation
         .split_once("\"(")
@@ -375,7 +375,7 @@ fn operands(operation: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The operation that defines a value, looking through padding and reshapes.
+/// Returns the operation that defines a value, looking through padding and reshapes.
 fn origin(mlir: &str, value: &str) -> String {
     let definition = operations(mlir)
         .into_iter()
@@ -397,21 +397,21 @@ fn origin(mlir: &str, value: &str) -> String {
     definition
 }
 
-/// Whether an elementwise operation reads its operand in another order than it writes.
+/// Returns true if an elementwise operation reads its operand in another order than it writes.
 fn is_permuting(definition: &str) -> bool {
     let Some(convolution) = convolutions(&definition.replace("<parallel>]", "<reduction>]")).pop() else {
         return false;
     };
     let mut sorted = convolution.maps.first().cloned().unwrap_or_default();
-    // A constant is an axis of extent 1, and may stand anywhere.
+    // A constant is an axis of extent 1, and may be in any position.
     sorted.retain(|result| result.starts_with('d'));
     let given = sorted.clone();
     sorted.sort();
     definition.contains("linalg.generic") && !definition.contains("<reduction>") && given != sorted
 }
 
-/// The statistics and the registers are read from what the compiler made, not from what it was
-/// asked for: a kernel that spills is seen.
+/// The statistics and the registers come from the compiled code, not from the request: a kernel
+/// that spills is detected.
 #[test]
 fn the_reader_sees_what_is_there() {
     let depthwise = cases::Conv::new(1, 64, 64, 14, 3, 1, DataType::F16, cases::Order::Last).groups(64);

@@ -1,5 +1,5 @@
-//! Snapshots of whole kernels, one or two of each kind: what a change of the builder or of a kernel
-//! does to the text that is compiled. And the forms among which the lowering chooses.
+//! Snapshots of whole kernels, one or two of each kind: they show how a change of the builder or of
+//! a kernel affects the compiled text. And the forms among which the lowering chooses.
 
 use rayon::prelude::*;
 use rotini_emit::{Candidate, Choices, Target, emit, places};
@@ -62,7 +62,7 @@ const CHOSEN: [[&str; 3]; 40] = [
     ["x86-64-v4", "wgrad_one_tap_odd_nchw_f16", "wgrad_9x17x147_"],
 ];
 
-/// Returns the functions of a module whose names start like this.
+/// Returns the functions of a module whose names have this prefix.
 fn functions(mlir: &str, start: &str) -> String {
     let start = format!("      func.func @{start}");
     let (mut text, mut is_inside) = (String::new(), false);
@@ -90,8 +90,7 @@ fn whole_kernels() {
     }
 }
 
-/// Each place of each case has the form that is taken without a demand among its candidates, and no
-/// candidate twice.
+/// Each place of each case has its default form among its candidates, and no candidate twice.
 #[test]
 fn usual_forms_are_candidates() {
     let targets = ["cpu", "x86-64-v3", "mi300x", "sm_80"].map(|name| Target::parse(name).unwrap());

@@ -1,18 +1,18 @@
 //! Tests that need neither a GPU nor several processes: one process can run all of them on the CPU.
 //!
-//! | Module | What it asserts |
+//! | Module | Assertion |
 //! |---|---|
 //! | `cases` | every case is right, through the C ABI of the shared library, on the CPU |
 //! | `random_graphs` | graphs from a seed are right, or declined with a reason |
-//! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
-//! | `custom` | bodies of custom operations: what is accepted is right, what is hostile is declined |
+//! | `attributes` | every attribute changes the module, or the graph is declined |
+//! | `custom` | bodies of custom operations: accepted ones are right, hostile ones are declined |
 //! | `engines` | the engines that rotini is measured against are right themselves |
-//! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
-//! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
-//! | `kernels` | the text of kernels, whole, in snapshots |
+//! | `rounding` | half-precision graphs round once, and the judge would notice if they did not |
+//! | `gfx942` | code for MI300: dispatches, MFMA, registers (nothing is executed) |
+//! | `kernels` | the whole text of kernels, in snapshots |
 //! | `robustness` | mutated graphs through every entry point |
-//! | `structure` | the sources: circles of imports, lengths of files, the register of quirks and its document |
-//! | `torch_sums` | sums in f32 err at most eight times as much as PyTorch's |
+//! | `structure` | the sources: import cycles, lengths of files, the register of quirks |
+//! | `torch_sums` | the error of sums in f32 is at most eight times PyTorch's |
 
 mod attributes;
 mod cases;

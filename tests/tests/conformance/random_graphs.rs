@@ -1,8 +1,8 @@
 //! Random graphs on the CPU, through the C ABI of the shared library: none is wrong, crashes, or is
 //! accepted and does not compile.
 //!
-//! `ROTINI_GRAPHS` says how many, `ROTINI_SEED` from which seed on. With `ROTINI_FAMILY=attention`
-//! they are about attention alone.
+//! `ROTINI_GRAPHS` sets their number, `ROTINI_SEED` the first seed. With `ROTINI_FAMILY=attention`
+//! they have attention only.
 
 use rotini_graph::Op;
 use rotini_tests::harness::Runner;
@@ -15,19 +15,19 @@ fn random_graphs_are_right() {
     run(&runner, Settings::from_environment([100, 8000]));
 }
 
-/// Truth values and FNUZ, by an encoder that shares nothing with the plugin's decoder.
+/// Truth values and FNUZ, from an encoder that shares no code with the plugin's decoder.
 #[test]
 fn random_types_are_right() {
     let runner = Runner::cpu().expect("the plugin loads");
     run_second(&runner, Settings::from_environment([24, 500]));
 }
 
-/// Every recipe makes a valid graph, and among the graphs is every operation.
+/// Every recipe gives a valid graph, and every operation occurs.
 #[test]
 fn the_generator_makes_valid_graphs_of_every_operation() {
     let mut kinds = BTreeSet::new();
     let (mut longest, mut outputs) = (0, 0);
-    // In the last, a node read a result of a step that was left out.
+    // In the graph of the last seed, a node once read a result of an abandoned step.
     for seed in (0..4000).chain([33681]) {
         let mut graph = recipe(seed).graph();
         let validated = graph.validate();

@@ -29,13 +29,13 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 const ROUNDS: [u64; 2] = [5_000, 100_000];
-/// Accepted mutants that are compiled, and executed if their buffers are small.
+/// Maximum number of accepted mutants that are compiled, and executed if their buffers are small.
 const COMPILED: usize = 40;
 const SMALL_BYTES: usize = 1 << 20;
-/// A single cheap call that takes longer is a hang. They take microseconds; this is for machines
-/// that do much else.
+/// Time after which a single cheap call counts as a hang. Such calls take microseconds; the limit
+/// allows for busy machines.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// The whole test, compiling included.
+/// Time limit of the whole test, including compilation.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
 /// Bytes by which the heaps may grow when half of the rounds are repeated: the caches of two
 /// threads take 54 KiB.
@@ -45,7 +45,7 @@ const BAD_PARAM: i32 = 1;
 const INVALID_VALUE: i32 = 2;
 const NOT_APPLICABLE: i32 = 5;
 
-/// hipDNN's own serializations, every case, and what is declined.
+/// Returns hipDNN's own serializations, every case, and the declined graphs.
 fn originals() -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
     let mut paths: Vec<_> = std::fs::read_dir(directory)
@@ -76,7 +76,7 @@ fn mutant(round: u64, stream: u64, originals: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What all rounds have found.
+/// The totals of all rounds.
 #[derive(Default)]
 struct Counts {
     accepted: AtomicU64,
@@ -87,7 +87,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Makes a call that is to be quick.
+    /// Times a call that must be quick.
     fn timed<T>(&self, round: u64, call: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let result = call();
@@ -99,7 +99,7 @@ impl Counts {
     }
 }
 
-/// The status of a call that failed. A panic that was caught is a failure of the test.
+/// Returns the status of a call. A caught panic fails the test.
 fn status<T>(round: u64, result: Result<T, HostError>) -> i32 {
     match result {
         Ok(_) => 0,
@@ -114,11 +114,11 @@ fn status<T>(round: u64, result: Result<T, HostError>) -> i32 {
     }
 }
 
-/// Takes one mutant through the functions that take a graph. Tells whether it is accepted.
+/// Passes one mutant to the functions that take a graph. Returns whether it is accepted.
 fn graph_round(handle: &Handle, engine: i64, round: u64, bytes: &[u8], counts: &Counts) -> bool {
     let config = engine_config(engine);
     let engines = counts.timed(round, || handle.applicable(bytes));
-    // One failure would end the search in every plugin.
+    // An error would end the search in every plugin.
     let engines = engines.unwrap_or_else(|error| panic!("round {round}: {error}"));
     let estimate = status(round, counts.timed(round, || handle.workspace_estimate(&config, bytes)));
     counts
@@ -130,7 +130,7 @@ fn graph_round(handle: &Handle, engine: i64, round: u64, bytes: &[u8], counts: &
         counts.accepted.fetch_add(1, Relaxed);
     } else {
         assert!(engines.is_empty(), "round {round}: {engines:?}");
-        // It is refused for what it is, before anything is compiled.
+        // The refusal names the right reason, before anything is compiled.
         let created = status(round, counts.timed(round, || handle.context(&config, bytes)));
         assert_eq!(created, estimate, "round {round}");
         match created {
@@ -172,8 +172,8 @@ fn watch() -> mpsc::Sender<()> {
     done
 }
 
-/// Returns the allocated bytes of all heaps of this process, the plugin's among them. Resident
-/// bytes would depend on fragmentation, and on what the system takes back.
+/// Returns the allocated bytes of all heaps of this process, including the plugin's. Resident bytes
+/// would depend on fragmentation, and on what the system reclaims.
 fn allocated() -> usize {
     // SAFETY: the function has no requirements.
     let heaps = unsafe { libc::mallinfo2() };
@@ -191,8 +191,8 @@ fn is_small(graph: &Graph) -> bool {
         < SMALL_BYTES
 }
 
-/// The key of an accepted graph: mutants that differ in names, uids or bytes nobody reads have the
-/// same.
+/// Returns the key of an accepted graph: mutants that differ only in names, uids or unread bytes
+/// have the same key.
 fn key(bytes: &[u8]) -> Option<Vec<u8>> {
     rotini_wire::decode(bytes)
         .ok()
@@ -207,7 +207,7 @@ fn damaged_bytes_do_no_harm() {
     let (handle, engine) = (runner.handle(), runner.engine());
     let (originals, configs) = (originals(), [engine_config(engine), vec![0; 24]]);
     let graph = rotini_wire::encode(&cases::all()[0].graph);
-    // The first question looks for the compiler.
+    // The first call searches for the compiler.
     assert_eq!(handle.applicable(&graph).unwrap(), [engine]);
     let counts = Counts::default();
     let rounds = |rounds: std::ops::Range<u64>| -> Vec<u64> {
@@ -237,7 +237,7 @@ fn damaged_bytes_do_no_harm() {
         total / 2,
         started.elapsed(),
     );
-    // Damage of each depth was done: a test that only meets the verifier would show little.
+    // Each kind of damage occurred: a test that only reaches the verifier would show little.
     for count in [
         &counts.accepted,
         &counts.malformed,
@@ -248,7 +248,7 @@ fn damaged_bytes_do_no_harm() {
     }
     assert!(growth < GROWTH_LIMIT, "{growth} bytes");
 
-    // What was accepted, once each, without what other tests execute already.
+    // The accepted mutants, each once, without graphs that other tests execute.
     let known: Vec<_> = originals.iter().filter_map(|bytes| key(bytes)).collect();
     let mut fresh: BTreeMap<Vec<u8>, u64> = accepted
         .iter()
@@ -270,8 +270,8 @@ fn damaged_bytes_do_no_harm() {
             };
             match runner.run(&case, 16) {
                 Ok(_) => drop(executed.fetch_add(1, Relaxed)),
-                // It knows the bodies of custom operations by their text, of which a letter may be
-                // another.
+                // The reference recognises bodies of custom operations by their text, in which a
+                // letter may have changed.
                 Err(error) if matches!(error.downcast_ref(), Some(ReferenceError::Unsupported { .. })) => {
                     skipped.fetch_add(1, Relaxed);
                 }

@@ -10,8 +10,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for order in Order::BOTH {
         for dtype in [DataType::F16, DataType::Bf16] {
-            // Long sums: the intermediate is large against the bias, so rounding it loses bits that
-            // the result keeps.
+            // Long sums: the intermediate is large relative to the bias, so that rounding it loses
+            // bits of the result.
             let conv = Conv::new(1, 32, 16, 9, 3, 1, dtype, order);
             let name = format!("{}_{dtype}", order.name());
             cases.push(Case {

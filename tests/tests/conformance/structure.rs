@@ -1,6 +1,6 @@
-//! The structure of the sources: no more than two files of a crate import each other in a circle,
-//! no file is longer than 500 lines, only the register of quirks names the compiler's version, and
-//! no comment of the product has a phrase that readers did not understand.
+//! The structure of the sources: no import cycle of a crate has more than two files, no file is
+//! longer than 500 lines, only the register of quirks names the compiler's version, and no comment
+//! of the product has a phrase that readers did not understand.
 
 #![expect(
     clippy::expect_used,
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 use syn::{Item, UseTree};
 
-/// The crates and test programs of several files, by the directory of their sources.
+/// The directories of crates and test programs with several files.
 const CRATES: [&str; 32] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
@@ -51,10 +51,10 @@ const CRATES: [&str; 32] = [
     "benches/speed/src",
 ];
 
-/// No file has more lines, but for generated ones.
+/// Maximum number of lines of a file; generated files are exempt.
 const MOST_LINES: usize = 500;
 
-/// The most columns of a line that is a comment.
+/// Maximum number of columns of a comment line.
 const WIDEST_COMMENT: usize = 100;
 
 /// Phrases that readers of the field did not understand.
@@ -67,7 +67,7 @@ const UNCLEAR: [&str; 6] = [
     "in the place of",
 ];
 
-/// What `flatc` writes.
+/// Directory of `flatc`'s output.
 const GENERATED: &str = "generated";
 
 fn root() -> PathBuf {
@@ -75,7 +75,7 @@ fn root() -> PathBuf {
     tests.parent().expect("the tests are in the repository").to_owned()
 }
 
-/// All sources below a directory.
+/// Returns all sources below a directory.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display())) {
@@ -91,7 +91,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path of a file's module: `[]` for the crate's root.
+/// Returns the path of a file's module: `[]` for the crate's root.
 fn module(directory: &Path, file: &Path) -> Vec<String> {
     let inside = file
         .strip_prefix(directory)
@@ -107,8 +107,8 @@ fn module(directory: &Path, file: &Path) -> Vec<String> {
     names
 }
 
-/// The paths of the crate that a file names, from the crate's root, and those that it re-exports,
-/// by their new name.
+/// The paths of the crate that a file uses, from the crate's root, and those that it re-exports, by
+/// their new name.
 #[derive(Default)]
 struct Named {
     own: Vec<String>,
@@ -117,7 +117,7 @@ struct Named {
 }
 
 impl Named {
-    /// A path from the crate's root; `None` if it is another crate's.
+    /// Returns a path from the crate's root; `None` if it belongs to another crate.
     fn absolute(&self, path: &[String], modules: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
         let first = path.first()?;
         let mut base = self.own.clone();
@@ -217,7 +217,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 }
 
-/// The module whose file a path leads to: what is re-exported is used where it is.
+/// Returns the module whose file a path leads to: re-exports are followed to the definition.
 fn resolve(path: &[String], files: &BTreeMap<Vec<String>, Named>, depth: usize) -> Vec<String> {
     let mut module: Vec<String> = Vec::new();
     for name in path {
@@ -235,7 +235,7 @@ fn resolve(path: &[String], files: &BTreeMap<Vec<String>, Named>, depth: usize) 
     module
 }
 
-/// The circles of a graph that have more than two files.
+/// Returns the cycles of a graph with more than two files.
 fn circles(edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> BTreeSet<BTreeSet<Vec<String>>> {
     let reached = |from: &Vec<String>| {
         let mut seen = BTreeSet::new();
@@ -308,7 +308,7 @@ fn no_circle_has_more_than_two_files() {
     );
 }
 
-/// What this file looks for, it finds.
+/// The check detects a cycle of three.
 #[test]
 fn a_circle_of_three_is_found() {
     let edge = |from: &str, to: &[&str]| {
@@ -338,7 +338,7 @@ fn files_are_short() {
     assert!(long.is_empty(), "files of more than {MOST_LINES} lines: {long:?}");
 }
 
-/// Tables, diagrams, code and addresses are not wrapped.
+/// Tables, diagrams, code and addresses are exempt, since they are not wrapped.
 #[test]
 fn comments_are_narrow() {
     let mut wide = Vec::new();
@@ -365,7 +365,7 @@ fn comments_are_narrow() {
     );
 }
 
-/// This file, which lists the phrases, is not looked at.
+/// This file is exempt, because it lists the phrases.
 #[test]
 fn words_are_plain() {
     let mut files: Vec<PathBuf> = sources(&root())
@@ -393,7 +393,7 @@ fn words_are_plain() {
     assert!(unclear.is_empty(), "{unclear:#?}");
 }
 
-/// A defect of the compiler that the lowering avoids is in the register, and nowhere else.
+/// A compiler defect that the lowering avoids is in the register only.
 #[test]
 fn only_the_register_names_the_compilers_version() {
     let directory = root().join("mlir-emit/src");
@@ -410,7 +410,7 @@ fn only_the_register_names_the_compilers_version() {
     }
 }
 
-/// `docs/quirks.md` is what the register says. `ROTINI_WRITE_QUIRKS` writes it.
+/// `docs/quirks.md` equals the register's document. `ROTINI_WRITE_QUIRKS` writes it.
 #[test]
 fn the_list_of_quirks_is_that_of_the_register() {
     let document = root().join("docs/quirks.md");
@@ -424,7 +424,7 @@ fn the_list_of_quirks_is_that_of_the_register() {
     );
 }
 
-/// Files that the map of the tree names exist: from the root, or below the emitter's sources.
+/// Files that the architecture document names exist: from the root, or below the emitter's sources.
 #[test]
 fn the_map_names_files_that_exist() {
     let root = root();

@@ -1,8 +1,8 @@
-//! Sums in f32 on the CPU err no more than eight times as much as PyTorch's.
+//! The error of sums in f32 on the CPU is at most eight times PyTorch's.
 //!
-//! PyTorch's errors were measured with 2.15.0, one thread, AMD EPYC (Zen 4), on the elements that
-//! [`element`] gives, against numpy's sums in f64. An error below half of f32's last place is as
-//! good as none.
+//! PyTorch's errors were measured with 2.15.0, one thread, AMD EPYC (Zen 4), on the elements of
+//! [`element`], relative to numpy's sums in f64. An error below half of f32's last place counts as
+//! none.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
@@ -32,7 +32,7 @@ const TORCH: [(usize, [f64; 4]); 14] = [
 /// Sums of equal terms: the mean of 33,554,432 times 3.7, and the sum of 1,048,576 times 0.1.
 const TORCH_EQUAL: [f64; 2] = [7.73e-7, 1.49e-7];
 
-/// From 0.5 up to 1.5, with all digits of f32.
+/// Returns an element from 0.5 up to 1.5, with all digits of f32.
 fn element(index: usize, salt: usize) -> f32 {
     let turned = (index + salt).wrapping_mul(2_654_435_761) & 0xffff_ffff;
     (0.5 + (turned >> 9) as f64 / f64::from(1 << 23)) as f32
@@ -61,7 +61,7 @@ fn product(terms: usize) -> Graph {
     builder.build()
 }
 
-/// The one element that a graph computes of its inputs.
+/// Returns the only element of a graph's result.
 fn compute(runner: &Runner, graph: &Graph, inputs: &[&[f32]]) -> f64 {
     let bytes = rotini_wire::encode(graph);
     let context = runner

@@ -27,7 +27,7 @@ fn every_case_is_right() {
     rotini_tests::operations::record("gfx942", &cases);
 }
 
-/// What the CPU declines in f64 for want of a math library, GPUs have.
+/// Functions that the CPU declines in f64 for lack of a math library, which GPUs have.
 fn f64_functions() -> Vec<Case> {
     let executed: Vec<Case> = cases::declined()
         .into_iter()
@@ -38,14 +38,14 @@ fn f64_functions() -> Vec<Case> {
     executed
 }
 
-/// Bytes of an encoder that shares nothing with the plugin's decoder.
+/// The bytes come from an encoder that shares no code with the plugin's decoder.
 #[test]
 fn graphs_of_a_second_encoder_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.expect_encoded(&cases::second().expect("the second encoder runs"));
 }
 
-/// NaN, infinities, routings: what the usual buffers do not have.
+/// NaN, infinities, routings: inputs that the default fill does not generate.
 #[test]
 fn unusual_data_is_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
@@ -53,7 +53,7 @@ fn unusual_data_is_right() {
     runner.expect_data(&cases::quotients().expect("the reference fills them"));
 }
 
-/// Relative bounds, units in the last place, over all magnitudes of both signs
+/// Bounds are relative, in units in the last place, over all magnitudes of both signs
 /// (`docs/semantics.md`).
 #[test]
 fn functions_are_right_everywhere() {
@@ -61,23 +61,23 @@ fn functions_are_right_everywhere() {
     runner.expect_data(&cases::functions(false).expect("the reference fills them"));
 }
 
-/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one,
-/// others none.
+/// NaN, infinities, denormals and zeros of both signs are among the elements; some sums contain
+/// one, others none.
 #[test]
 fn special_values_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.filled_with(Profile::FewEdges).expect_all(&cases::edges(), 64);
 }
 
-/// The same on values that each run chooses anew: those of one seed say too little.
+/// The same with values that each run chooses anew: a single seed covers too little.
 #[test]
 fn other_special_values_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.expect_other_special_values();
 }
 
-/// hipDNN promises 16 bytes. A launch plan has nothing to remember an execution by: the second one
-/// is as right as the first.
+/// hipDNN guarantees 16 bytes. A launch plan keeps no state of an execution: the second one must be
+/// as right as the first.
 #[test]
 fn pointers_need_only_sixteen_bytes() {
     let some: Vec<Case> = cases::all().into_iter().step_by(43).collect();
@@ -96,7 +96,7 @@ fn resnet50_layers_are_right() {
     all_right(&half, 64);
 }
 
-/// One context, other values at each execution.
+/// One context, with other values at each execution.
 #[test]
 fn scalars_may_change() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
@@ -118,7 +118,7 @@ fn scalars_may_change() {
     }
 }
 
-/// What is captured is the value at that time: the host's memory need not outlive the call.
+/// A capture keeps the value at that time: the host's memory need not outlive the call.
 #[test]
 fn captured_scalars_stay() {
     let gpu = harness::gpu().expect("the GPU is there");
@@ -144,7 +144,7 @@ fn captured_scalars_stay() {
             (3, y.pointer().cast()),
         ];
         let pack = pack.map(|(uid, ptr)| DeviceBuffer { uid, ptr });
-        // SAFETY: 64 elements and one scalar are there, and no workspace is needed.
+        // SAFETY: the buffers have 64 elements and one scalar, and no workspace is needed.
         unsafe { context.execute(std::ptr::null_mut(), &pack) }.expect("it can be captured");
         value = f64::NAN;
         assert!(std::hint::black_box(value).is_nan());
@@ -158,7 +158,7 @@ fn captured_scalars_stay() {
     assert_eq!(y.bytes(), expected);
 }
 
-/// One context, other shapes at each execution.
+/// One context, with other shapes at each execution.
 #[test]
 fn shapes_may_change() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
@@ -168,7 +168,8 @@ fn shapes_may_change() {
     }
 }
 
-/// Nothing is copied on a GPU, so its kernels have to be able to work on what the caller promises.
+/// Nothing is copied on a GPU, so its kernels must support the alignment that the caller
+/// guarantees.
 #[test]
 fn tensors_have_to_promise_sixteen_bytes() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");

@@ -1,7 +1,7 @@
-//! With the knob `global.deterministic`, a graph computes the same bits in each run, on each stream
+//! With the knob `global.deterministic`, a graph gives the same bits in each run, on each stream
 //! and in each order in which the GPU reaches commands and workgroups.
 //!
-//! Inputs have random bits, so sums round: another order of a sum would be other bits.
+//! Inputs have random bits, so sums round: another order of a sum would give other bits.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -16,14 +16,14 @@ use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
 use std::collections::BTreeMap;
 
-/// Streams whose work is in flight at the same time.
+/// Number of streams with work in flight at the same time.
 const STREAMS: usize = 8;
-/// Runs on each stream and in each order: 120 together.
+/// Number of runs on each stream and in each order: 120 in total.
 const ROUNDS: usize = 5;
-/// Seeds of the emulator's scheduler: orders of commands and of workgroups.
+/// Number of seeds of the emulator's scheduler: orders of commands and of workgroups.
 const ORDERS: u64 = 3;
 
-/// A product whose sum is split into parts, and graphs with partial sums between kernels.
+/// A product with split-K, and graphs with partial sums between kernels.
 fn graphs() -> Vec<Graph> {
     let mut b = GraphBuilder::new("deep product");
     let [a, w] = [[1, 32, 1024], [1, 1024, 32]].map(|dims| b.buffer("operand", DataType::F16, &dims));
@@ -34,7 +34,7 @@ fn graphs() -> Vec<Graph> {
     [b.build()].into_iter().chain(cases).collect()
 }
 
-/// Inputs between -1 and 1 in f16, whose last bits matter to sums; other types as everywhere.
+/// Returns inputs between -1 and 1 in f16, whose last bits affect sums; other types as usual.
 fn inputs(graph: &Graph) -> Buffers {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut all = fill_all(graph, 0).unwrap();

@@ -21,8 +21,7 @@ fn the_plain_engine_works_in_a_gpus_memory() {
     }
 }
 
-/// Its inputs come from work that is on the stream before it, and what is on the stream after it
-/// reads its results.
+/// Its inputs come from earlier work on the stream, and later work on the stream reads its results.
 #[test]
 fn the_plain_engine_keeps_the_order_of_a_stream() {
     const ELEMENTS: i64 = 1 << 12;

@@ -1,4 +1,4 @@
-//! A limit of the workspace picks among schedules.
+//! A limit of the workspace affects the choice of schedules.
 
 use rotini_emit::{Choices, Target, plan_chosen, workspace_bound};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul};
@@ -7,7 +7,7 @@ use rotini_tests::harness::Runner;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
 
-/// Few results of long sums, which are split.
+/// Builds a product with few results and long sums, which uses split-K.
 fn product() -> Graph {
     let mut b = GraphBuilder::new("long sums");
     let (x, w) = (
@@ -48,7 +48,7 @@ fn a_limit_of_the_workspace_picks_a_schedule_that_needs_less() {
     for limit in [usual - 1, usual / 2, 0] {
         assert!(needed(&limited(limit)) <= limit, "{limit}");
     }
-    // What is demanded is obeyed or refused.
+    // An explicitly chosen schedule is used or refused, never replaced.
     let whole = Choices::of("gemm0", "64x64_2x2_b1");
     let plan = plan_chosen(&normal, &target, &whole).expect("it fits");
     assert_eq!(plan.kernels.len(), 1);

@@ -1,11 +1,11 @@
-//! Whether the harness notices defects: the plugin passes, and each of these worse ones fails.
+//! Tests that the harness notices defects: the plugin passes, and each of these worse ones fails.
 //!
-//! | Mutant | A harness that lets it pass is blind to |
+//! | Mutant | A harness that lets it pass misses |
 //! |---|---|
-//! | reads the workspace before it writes it | what an earlier execution left |
+//! | reads the workspace before it writes it | data that an earlier execution left |
 //! | reads an output before it writes it | the same |
-//! | faults only while another execution is under way | a failure that does not come again |
-//! | computes an f64 function in f32 | errors within bounds that are f32's, or absolute |
+//! | faults only while another execution is under way | a failure that does not recur |
+//! | computes an f64 function in f32 | errors within f32's bounds, or within absolute ones |
 //! | stores -0 for 0 | the sign of zeros |
 
 #![expect(
@@ -24,7 +24,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A context, and what is executed instead.
+/// A context, and the function that is executed instead.
 struct Mutant<F> {
     context: Context,
     execute: F,
@@ -54,12 +54,12 @@ fn context(runner: &Runner, case: &Case) -> Context {
 
 /// The plugin's own execution, with the harness's buffers.
 fn execute(context: &Context, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), HostError> {
-    // SAFETY: the harness's buffers have the spans of their tensors, its workspace the size that
-    // the context tells.
+    // SAFETY: the harness's buffers have the spans of their tensors, and its workspace has the
+    // context's size.
     unsafe { context.execute(workspace, buffers) }
 }
 
-/// The bytes of a graph's first output, in the memory of this process.
+/// Returns the bytes of a graph's first output, in the memory of this process.
 #[expect(clippy::mut_from_ref, reason = "a buffer names memory, and does not own it")]
 fn output<'a>(graph: &Graph, buffers: &'a [DeviceBuffer]) -> &'a mut [u8] {
     let stored = harness::stored(graph);
@@ -75,7 +75,7 @@ fn output<'a>(graph: &Graph, buffers: &'a [DeviceBuffer]) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(pointer, bytes) }
 }
 
-/// Changes each 4-byte float that `change` has another value for, and tells how many that are.
+/// Changes each 4-byte float for which `change` returns another value, and returns their number.
 fn change_f32(bytes: &mut [u8], change: impl Fn(usize, f32) -> f32) -> usize {
     let (words, []) = bytes.as_chunks_mut::<4>() else {
         panic!("no 4-byte elements")
@@ -89,8 +89,8 @@ fn change_f32(bytes: &mut [u8], change: impl Fn(usize, f32) -> f32) -> usize {
     changed
 }
 
-/// Asserts that the harness has nothing to say about a case as the plugin executes it on the CPU,
-/// and fails it as `mutant` does; which tells how many elements it has changed.
+/// Asserts that the harness passes a case as the plugin executes it on the CPU, and fails it as
+/// `mutant` does; `mutant` returns the number of elements that it has changed.
 fn is_seen(name: &str, mutant: impl Fn(&Graph, &Context, *mut c_void, &[DeviceBuffer]) -> usize) {
     let runner = Runner::cpu().expect("the plugin loads");
     let case = cases::named(name).expect("the case is there");
@@ -110,7 +110,7 @@ fn is_seen(name: &str, mutant: impl Fn(&Graph, &Context, *mut c_void, &[DeviceBu
     assert!(judged.is_err(), "{name}: the mutant passes: {judged:?}");
 }
 
-/// What is right if the workspace holds already what the execution leaves there.
+/// A mutant that is right if the workspace already holds the final contents of the execution.
 #[test]
 fn a_workspace_that_is_read_first_is_seen() {
     is_seen("two_convs_nhwc", |graph, context, workspace, buffers| {
@@ -126,7 +126,7 @@ fn a_workspace_that_is_read_first_is_seen() {
     });
 }
 
-/// What is right if the output holds already what the execution leaves there.
+/// A mutant that is right if the output already holds the final contents of the execution.
 #[test]
 fn an_output_that_is_read_first_is_seen() {
     is_seen("pw_ADD_f32", |graph, context, workspace, buffers| {
@@ -138,7 +138,7 @@ fn an_output_that_is_read_first_is_seen() {
     });
 }
 
-/// Longer than any machine needs.
+/// Timeout that no correct run reaches on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn wait_for(flag: &AtomicBool) {
@@ -149,12 +149,11 @@ fn wait_for(flag: &AtomicBool) {
     }
 }
 
-/// The one that faults has failed, though alone it does not; the one that was under way beside it
-/// has not.
+/// The execution that faults has failed, though alone it would not; the one beside it has not.
 #[test]
 fn a_fault_that_needs_company_is_seen() {
     if part().is_none() {
-        // This process is set up for the CPU.
+        // This process is set up for the CPU, so a child uses the GPU.
         let cache = tempfile::tempdir().expect("there is a directory");
         let mut child = command("gpu", cache.path()).expect("this test can be started");
         child.env("ROTINI_DEVICE", "hip");

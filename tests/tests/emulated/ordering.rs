@@ -25,9 +25,10 @@ use rotini_tests::cases;
 use rotini_tests::harness;
 use std::sync::OnceLock;
 
-/// Executions in a schedule, on each of its streams.
+/// Number of executions in a schedule, on each of its streams.
 const ROUNDS: usize = 4;
-/// Fillings of the inputs that executions choose from: a stale read gives the result of another.
+/// Number of fillings of the inputs that executions choose from: a stale read gives another
+/// filling's result.
 const FILLINGS: usize = 3;
 
 /// A machine, the plugin on it, and the graphs that schedules execute: one of a single kernel, one
@@ -52,7 +53,7 @@ impl Subject {
         let mut graph = cases::named(name).unwrap().graph;
         let bytes = rotini_wire::encode(&graph);
         graph.validate().unwrap();
-        // Evaluations borrow it, and subjects live as long as the process.
+        // Leaked, since evaluations borrow it, and subjects live as long as the process.
         let graph: &'static Graph = Box::leak(Box::new(graph));
         let (inputs, outputs) = harness::stored(graph)
             .into_iter()
@@ -72,7 +73,7 @@ impl Subject {
         }
     }
 
-    /// Whether a result is that of a filling.
+    /// Checks that a result is that of a filling.
     fn judge(&self, filling: usize, (uid, id): (i64, TensorId), result: &[u8]) -> Result<(), String> {
         let (before, evaluation) = &self.fillings[filling];
         evaluation
@@ -100,16 +101,16 @@ fn bench() -> &'static Bench {
     })
 }
 
-/// The emulator's function that seeds its scheduler; a real GPU has none.
+/// Returns the emulator's function that seeds its scheduler; a real GPU has none.
 fn seed_function(driver: &Driver) -> Option<unsafe extern "C" fn(u64)> {
-    // SAFETY: the emulator declares it so.
+    // SAFETY: the emulator declares this signature.
     let function = unsafe { driver.function("hipemu_set_seed") }.ok();
     let is_real = std::env::var_os("ROTINI_TEST_DEVICE").is_some();
     assert!(function.is_some() || is_real, "the emulator has no scheduler");
     function
 }
 
-/// Which waits a schedule's host forgets.
+/// The waits that a schedule's host omits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Host {
     Careful,
@@ -117,20 +118,20 @@ enum Host {
     ForgetsConsumer,
 }
 
-/// Memory of one stream's executions.
+/// The memory of one stream's executions.
 struct Lane<'a> {
     subject: &'a Subject,
-    /// Nothing when the host has destroyed them.
+    /// `None` once the host has destroyed them.
     engine: Option<(Handle, Context)>,
-    /// By filling, then by input.
+    /// Indexed by filling, then by input.
     sources: Vec<Vec<Allocation>>,
     inputs: Vec<Allocation>,
     outputs: Vec<Allocation>,
-    /// By round, then by output.
+    /// Indexed by round, then by output.
     results: Vec<Vec<Allocation>>,
     workspace: Option<Allocation>,
     chosen: Vec<usize>,
-    /// After the last consumer: the buffers may be written again.
+    /// Recorded after the last consumer: the buffers may be written again.
     free: Event,
 }
 
@@ -153,11 +154,11 @@ impl<'a> Lane<'a> {
                 .iter()
                 .map(|(filling, _)| subject.inputs.iter().map(|uid| filled(&filling[uid])).collect())
                 .collect(),
-            // What is there before the first producer is an input too: of another filling.
+            // Before the first producer they hold the inputs of another filling.
             inputs: subject.inputs.iter().map(|uid| filled(&first[uid])).collect(),
             outputs: outputs(),
             results: (0..ROUNDS).map(|_| outputs()).collect(),
-            // Without one, executions share memory of the plugin's own.
+            // Without a workspace, executions share memory of the plugin's.
             workspace: (workspace > 0 && has_workspace).then(|| gpu.allocate(workspace).unwrap()),
             chosen: Vec::new(),
             free: gpu.event(false).unwrap(),
@@ -165,14 +166,14 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// One round: produce on one stream, execute on a second, consume on a third, any of which may
-    /// be the same.
+    /// Runs one round: produce on one stream, execute on a second, consume on a third; these may be
+    /// the same.
     fn round(&mut self, bench: &Bench, rng: &mut ChaCha8Rng, streams: &[Stream], host: Host) {
         let gpu = &bench.gpu;
         let round = self.chosen.len();
         let pick = |rng: &mut ChaCha8Rng| rng.random_range(0..streams.len());
         let (producer, executor, consumer) = (pick(rng), pick(rng), pick(rng));
-        // Never the filling of the round before: a stale read would be right by accident.
+        // Never the filling of the previous round: a stale read would be right by accident.
         let filling = match self.chosen.last() {
             Some(&last) => (last + rng.random_range(1..FILLINGS)) % FILLINGS,
             None => rng.random_range(1..FILLINGS),
@@ -199,7 +200,7 @@ impl<'a> Lane<'a> {
         // SAFETY: the stream lives until the schedule's end, which waits.
         unsafe { self.set_stream(&streams[executor]) };
         if rng.random_ratio(1, 8) {
-            // The context of the round before is destroyed while its work may be waiting.
+            // The previous round's context is destroyed while its work may be pending.
             let (handle, context) = self.engine.as_mut().unwrap();
             *context = handle
                 .context(&engine_config(bench.engine), &self.subject.bytes)
@@ -208,7 +209,7 @@ impl<'a> Lane<'a> {
         // SAFETY: the lane lives until the schedule's end, which waits; its rounds are ordered by
         // events.
         unsafe { self.execute() };
-        // Another stream, before anything is done: it governs the next execution, not this one.
+        // Another stream, before the work is done: it affects the next execution, not this one.
         // SAFETY: as above.
         unsafe { self.set_stream(&streams[pick(rng)]) };
 
@@ -219,13 +220,13 @@ impl<'a> Lane<'a> {
             // SAFETY: as above.
             unsafe { streams[consumer].copy(result, output, output.bytes()) }.unwrap();
         }
-        // What the host forgot is what this schedule is about: all else is in order.
+        // All other dependencies are kept, since this schedule tests only the omitted wait.
         between(executor, consumer);
         self.free.record(&streams[consumer]).unwrap();
         self.chosen.push(filling);
     }
 
-    /// Sends the executions that follow to another stream.
+    /// Sends the following executions to another stream.
     ///
     /// # Safety
     ///
@@ -239,8 +240,8 @@ impl<'a> Lane<'a> {
     ///
     /// # Safety
     ///
-    /// The lane lives until the work is done, and no other execution of its own is under way
-    /// meanwhile: they share the workspace.
+    /// The lane lives until the work is done, and no other execution of it is in flight meanwhile:
+    /// they share the workspace.
     unsafe fn execute(&self) {
         let outputs = self.subject.outputs.iter().map(|(uid, _)| uid);
         let pack: Vec<DeviceBuffer> = (self.subject.inputs.iter().zip(&self.inputs))
@@ -259,7 +260,7 @@ impl<'a> Lane<'a> {
         unsafe { self.engine.as_ref().unwrap().1.execute(workspace, &pack) }.unwrap();
     }
 
-    /// What is wrong with the results, all work being done.
+    /// Checks the results, after all work is done.
     fn verdict(&self) -> Result<(), String> {
         for (round, (&filling, results)) in self.chosen.iter().zip(&self.results).enumerate() {
             for (&output, result) in self.subject.outputs.iter().zip(results) {
@@ -283,7 +284,7 @@ fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) 
         unsafe { seed_scheduler(rng.next_u64()) };
     }
     let streams: Vec<Stream> = (0..streams).map(|_| bench.gpu.stream().unwrap()).collect();
-    // One handle for several contexts, or one each.
+    // One handle for several contexts, or one for each.
     let shared = bench.plugin.handle().unwrap();
     let mut lanes: Vec<Lane> = (0..lanes)
         .map(|_| {
@@ -304,7 +305,7 @@ fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) 
         }
     }
     if rng.random() {
-        // Contexts and handles go while their work is in flight, the last one too.
+        // Contexts and handles are dropped while their work is in flight, including the last one.
         lanes.iter_mut().for_each(|lane| drop(lane.engine.take()));
     }
     for stream in &streams {
@@ -313,7 +314,7 @@ fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) 
     lanes.iter().try_for_each(Lane::verdict)
 }
 
-/// One in ten of the schedules, others each time; all in a full run.
+/// Runs one in ten of the schedules, others each time; all in a full run.
 fn no_stale_read(schedules: u64, streams: usize, lanes: usize) {
     let bench = bench();
     let every = rotini_tests::scaled([10, 1]);
@@ -349,7 +350,7 @@ fn eight_streams() {
     no_stale_read(600, 8, 4);
 }
 
-/// Eight threads, each with streams of its own, on one plugin.
+/// Eight threads, each with its own streams, on one plugin.
 #[test]
 fn eight_threads() {
     let bench = bench();
@@ -367,8 +368,8 @@ fn eight_threads() {
     });
 }
 
-/// Where the host forgets a wait, or the plugin's work went to a stream that does not have it, the
-/// emulator's scheduler brings it to light. A real GPU gives no such promise.
+/// If the host omits a wait, or the plugin's work goes to a stream without it, the emulator's
+/// scheduler exposes the error. A real GPU gives no such guarantee.
 #[test]
 fn a_missing_wait_is_seen() {
     let bench = bench();
@@ -382,7 +383,7 @@ fn a_missing_wait_is_seen() {
     }
 }
 
-/// A captured graph of producer, plugin and consumer runs again on what is in the buffers then.
+/// A captured graph of producer, plugin and consumer runs again with the buffers' current contents.
 #[test]
 fn captured_graphs_replay() {
     let bench = bench();
@@ -400,7 +401,7 @@ fn captured_graphs_replay() {
             .unwrap();
         let captured = lane.chosen[0];
         for filling in [captured, (captured + 1) % FILLINGS, captured] {
-            // The producer of the graph copies from here.
+            // The graph's producer copies from here.
             for (source, uid) in lane.sources[captured].iter().zip(&subject.inputs) {
                 source.write(0, &subject.fillings[filling].0[uid]).unwrap();
             }

@@ -1,8 +1,8 @@
-//! Executions on a GPU that need memory of rotini's own: without a workspace, and with outputs over
+//! Executions on a GPU that need memory of rotini's: without a workspace, and with outputs over
 //! inputs.
 //!
-//! `ordering` tests which streams, threads and captures share that memory, and `hip_device` what it
-//! costs.
+//! `ordering` tests sharing of that memory between streams, threads and captures, and `hip_device`
+//! its cost.
 
 #![expect(
     clippy::expect_used,
@@ -45,7 +45,7 @@ impl Machine {
     }
 }
 
-/// A graph with its memory, where some outputs have that of an input.
+/// A graph with its memory; some outputs share an input's memory.
 struct Subject {
     graph: Graph,
     initial: Buffers,
@@ -54,8 +54,8 @@ struct Subject {
 }
 
 impl Subject {
-    /// `over`: outputs by name, the inputs whose memory they share, and how many bytes behind its
-    /// start they begin.
+    /// Allocates a graph's memory. `over`: outputs by name, the inputs whose memory they share, and
+    /// their byte offset from the input's start.
     fn new(gpu: &Gpu, graph: Graph, over: &[(&str, &str, usize)]) -> Self {
         Self::filled(gpu, graph, over, 7)
     }
@@ -82,7 +82,7 @@ impl Subject {
             })
             .collect();
         for &(output, input, at) in &over {
-            // What is there before is the input's, and then nothing in particular.
+            // The memory holds the input first, and arbitrary bytes behind it.
             let mut all = vec![0; memory[&input].bytes()];
             memory[&input].read(0, &mut all).unwrap();
             let bytes = initial[&output].len();
@@ -132,7 +132,7 @@ impl Subject {
         bytes
     }
 
-    /// Asserts that all outputs are right, all work being done.
+    /// Asserts that all outputs are right, after all work is done.
     #[track_caller]
     fn judge(&self, name: &str) {
         let evaluation = evaluate(&self.graph, &self.initial).unwrap();
@@ -155,7 +155,7 @@ fn samples_run_without_a_workspace() {
             subject.execute(&context);
             machine.gpu.synchronize().unwrap();
             subject.judge(&name);
-            // What is there from the first time must not look right the second time.
+            // The first execution's results must not pass for the second's.
             for (_, uid) in subject.outputs() {
                 subject.memory[&uid].write(0, &subject.initial[&uid]).unwrap();
             }
@@ -163,7 +163,7 @@ fn samples_run_without_a_workspace() {
     }
 }
 
-/// Where there is no more memory, two streams share a block, and the second waits for the first.
+/// If there is no more memory, two streams share a block, and the second waits for the first.
 #[test]
 fn streams_take_turns_where_memory_is_short() {
     if part().is_none() {
@@ -175,7 +175,7 @@ fn streams_take_turns_where_memory_is_short() {
         return;
     }
     let machine = Machine::new();
-    // SAFETY: the emulator declares them like this.
+    // SAFETY: the emulator declares these signatures.
     let (seed_scheduler, fail) = unsafe {
         let driver = machine.gpu.driver();
         let seed_scheduler: unsafe extern "C" fn(u64) = driver.function("hipemu_set_seed").unwrap();
@@ -187,10 +187,10 @@ fn streams_take_turns_where_memory_is_short() {
         .map(|seed| Subject::filled(&machine.gpu, graph.clone(), &[], seed))
         .collect();
     let context = machine.context(&subjects[0].graph);
-    // The one block that there is.
+    // Allocates the only block.
     subjects[0].execute(&context);
     machine.gpu.synchronize().unwrap();
-    // SAFETY: terminated texts and a number, here and below.
+    // SAFETY: NUL-terminated strings and a number, here and below.
     assert_eq!(unsafe { fail(c"hipMalloc=hipErrorOutOfMemory".as_ptr()) }, 0);
     for seed in 0..40 {
         // SAFETY: as above.
@@ -227,7 +227,7 @@ fn residual(dtype: DataType) -> Graph {
     b.build()
 }
 
-/// Every element of y is made of many of x.
+/// Builds a convolution: every element of y depends on many of x.
 fn conv() -> Graph {
     let mut b = GraphBuilder::new("conv");
     let dims = [1, 8, 12, 12];
@@ -237,7 +237,8 @@ fn conv() -> Graph {
     b.build()
 }
 
-/// A row of x is added to all of it: in place, the row would change before it was read.
+/// Builds the sum of all of x and one of its rows: in place, the row would change before it is
+/// read.
 fn broadcast() -> Graph {
     let mut b = GraphBuilder::new("broadcast");
     let row = b.buffer("row", DataType::F32, &[1, 64]);
@@ -247,7 +248,7 @@ fn broadcast() -> Graph {
     b.build()
 }
 
-/// An output with gaps, which keep what the input had there.
+/// Builds an output with gaps, which keep the input's bytes.
 fn gaps() -> Graph {
     let mut b = GraphBuilder::new("gaps");
     let of = |b: &mut GraphBuilder, name| b.tensor(name, DataType::F32, &[6, 10], &[16, 1], TensorKind::Buffer);
@@ -257,7 +258,7 @@ fn gaps() -> Graph {
     b.build()
 }
 
-/// An output that is over an input, and the distance of their starts.
+/// An output over an input, and the distance of their starts.
 type Over = (&'static str, &'static str, usize);
 
 #[test]
@@ -283,8 +284,8 @@ fn outputs_may_be_over_inputs() {
     }
 }
 
-/// A captured execution in place is done again by each launch of the graph, beside others that are
-/// not captured.
+/// Each launch of a captured graph repeats the execution in place, beside others that are not
+/// captured.
 #[test]
 fn captured_in_place() {
     let machine = Machine::new();

@@ -19,7 +19,7 @@ use rotini_tests::cases::{Conv, Order};
 use rotini_tests::harness;
 use std::sync::Arc;
 
-/// What is left out of the flags and what is added, by the name of the way.
+/// The compilation paths: name, removed flags, added flags.
 const WAYS: [(&str, &str, &[&str]); 5] = [
     ("as shipped: implicit GEMM, padding fused", "", &[]),
     ("padding apart", "fuse-padding", &[]),
@@ -39,7 +39,7 @@ const WAYS: [(&str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// Compiled code, and which instructions it is made of.
+/// Compiled code, and the instructions that it uses.
 struct Way {
     name: &'static str,
     vmfb: Vec<u8>,
@@ -71,7 +71,7 @@ fn compile(mlir: &str, target: &Target) -> Vec<Way> {
         .collect()
 }
 
-/// The bytes of the output, after execution in the GPU's memory. Arguments are numbered as in the
+/// Executes code on the GPU and returns the bytes of the output. Arguments are numbered as in the
 /// signature.
 fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature, inputs: &[Vec<u8>]) -> Vec<u8> {
     let key = Key::of(&KeyInputs {
@@ -117,7 +117,7 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
     bytes
 }
 
-/// Small integers as f16, of both signs.
+/// Returns small integers of both signs as f16.
 fn integers(elements: usize, step: usize) -> Vec<u8> {
     (0..elements)
         .flat_map(|at| half::f16::from_f32((at * step % 7) as f32 - 3.0).to_le_bytes())
@@ -135,11 +135,11 @@ fn ways_of_compiling_a_convolution_agree() {
         graph.validate().expect("the graph is valid");
         let normal = graph.normalise().0;
         let signature = signature(&normal).expect("the graph has a signature");
-        // The compiler's own form: of a kernel of ours there is one.
+        // The compiler's own form: rotini's kernel has only one.
         let target = &device.compiled_for().target;
         let target = target.unscheduled().expect("an MI300 has schedules");
         let ways = compile(&emit(&normal, &target).expect("it lowers").mlir, &target);
-        // Not all the same code under other names.
+        // The codes must not all be the same under different names.
         let mut codes: Vec<&[u8]> = ways.iter().map(|way| way.vmfb.as_slice()).collect();
         codes.sort_unstable();
         codes.dedup();

@@ -1,20 +1,19 @@
-//! Each quirk still exists: if the lowering stops avoiding it alone, the case that guards it fails.
-//! If a guard passes, delete the quirk and the code that asks for it.
+//! Each quirk still exists: if only this quirk is not avoided, the case that guards it fails. If a
+//! guard passes, delete the quirk and the code that asks for it.
 //!
-//! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it,
-//! three are tried, others each day. `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each
-//! quirk that it names, it runs cases whose code differs without the quirk, and tells which fail:
-//! 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random
-//! graphs, from the seed `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make
-//! it compile alone, with these flags added: for another CPU, say.
+//! `ROTINI_QUIRKS` names the quirks to test, separated by commas; `all` tests each. Without it,
+//! three are tested, others each day. `ROTINI_QUIRKS_SEARCH` searches for guards instead: for each
+//! quirk that it names, it runs cases whose code differs without the quirk, and reports those that
+//! fail: 60 cases, or the number in `ROTINI_QUIRKS_TRIES`. `ROTINI_GRAPHS` adds this number of
+//! random graphs, from the seed `ROTINI_SEED`. With `ROTINI_QUIRKS_FLAGS`, separated by spaces, it
+//! only compiles, with these flags added: for another CPU, say.
 //!
-//! `ROTINI_TEST_QUIRK_REPORTS` names a directory that gets a report of each quirk whose guard
-//! fails, for the compiler's authors (`scripts/quirks --report`).
+//! `ROTINI_TEST_QUIRK_REPORTS` names a directory for a report of each quirk whose guard fails, for
+//! the compiler's authors (`scripts/quirks --report`).
 //!
-//! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
+//! Quirks of NVIDIA's GPUs are tested and searched on such a GPU, with `ROTINI_TEST_DEVICE=cuda`.
 //!
-//! What is tried is the compiler's own choice of schedules: rotini's kernels meet none of its
-//! defects.
+//! The tests use the compiler's own schedules: rotini's kernels avoid its defects.
 //!
 //! Each attempt is a process, because it may crash or never end.
 
@@ -45,30 +44,30 @@ use std::os::unix::process::CommandExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// No guard takes as long if it is right.
+/// Timeout that no guard reaches if it is right.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Default number of cases that a search tries for a quirk.
 const TRIES: usize = 60;
 
-/// How random graphs are named.
+/// Name prefix of random graphs.
 const SEED: &str = "seed:";
 
-/// What is said of a child's case.
+/// A child's output about its case.
 const RIGHT: &str = "the case is right";
 const NOT_RIGHT: &str = "the case is not right: ";
 
-/// What is said of a case that does not compile with the quirk avoided: no guard.
+/// A child's output if a case does not compile even with the quirk avoided: it is no guard.
 const NEITHER: &str = "it does not compile at all: ";
 
-/// The argument of a child that avoids all quirks: a graph that is wrong anyway is no guard.
+/// Argument of a child that avoids all quirks: a graph that fails anyway is no guard.
 const NOTHING: &str = "-";
 
-/// The argument of a child that only compiles its case.
+/// Argument of a child that only compiles its case.
 const COMPILED: &str = "compiled";
 
-/// Compiles a graph without some quirks, as the plugin does: with the fallback flags if it fails
-/// without them.
+/// Compiles a graph without avoiding some quirks, as the plugin does: if that fails, again with the
+/// fallback flags.
 fn compile(normal: &NormalGraph, target: &Target, quirks: Quirks, flags: &[&str]) -> Result<(Emitted, Compiled)> {
     let emitted = emit_avoiding(normal, target, quirks)?;
     let compiler = Program::new(&find_program()?)?;
@@ -87,7 +86,7 @@ fn compile(normal: &NormalGraph, target: &Target, quirks: Quirks, flags: &[&str]
     Ok((emitted, compiled))
 }
 
-/// Compiles a case without a quirk, with flags added; an error says why it does not compile.
+/// Compiles a case without avoiding a quirk, with flags added.
 fn attempt_to_compile(case: &Case, quirk: Option<Quirk>, backend: Backend, flags: &[&str]) -> Result<()> {
     let mut graph = case.graph.clone();
     graph.validate()?;
@@ -103,14 +102,13 @@ fn without(quirks: Quirks, quirk: Option<Quirk>) -> Quirks {
     quirk.map_or(quirks, |quirk| quirks.without(quirk))
 }
 
-/// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is
-/// not right.
+/// Compiles a case without avoiding a quirk, executes it on a device and judges it.
 fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     let runner = match backend {
         Backend::Cpu => Runner::cpu()?,
         Backend::Amd | Backend::Nvidia => Runner::gpu()?,
     };
-    // Whatever is compiled tells what the device is.
+    // Any compiled context identifies the device.
     let example = rotini_wire::encode(&cases::named("pw_ADD_f32")?.graph);
     let example = runner.handle().context(&engine_config(runner.engine()), &example)?;
     let example = Serialized::decode(&example.serialize(None)?)?.portable;
@@ -153,8 +151,8 @@ fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     Ok(())
 }
 
-/// What a child does: its part is a quirk, a backend, a case, and for a guard that is only compiled
-/// its flags behind [`COMPILED`].
+/// Runs a child: its part is a quirk, a backend, a case and, for a guard that is only compiled,
+/// [`COMPILED`] and its flags.
 fn play(part: &str) -> Result<()> {
     let words: Vec<&str> = part.split(' ').collect();
     let [quirk, backend, case, how @ ..] = words.as_slice() else {
@@ -179,7 +177,7 @@ fn play(part: &str) -> Result<()> {
     Ok(())
 }
 
-/// A case of the suite, or the random graph of a seed.
+/// Returns a case of the suite, or the random graph of a seed.
 fn case_of(name: &str) -> Option<Case> {
     if let Some(seed) = name.strip_prefix(SEED) {
         return Some(random_case(seed.parse().ok()?));
@@ -195,7 +193,7 @@ fn random_case(seed: u64) -> Case {
     }
 }
 
-/// Why a guard fails without its quirk; `None` if it does not.
+/// Returns the reason why a guard fails without its quirk; `None` if it passes.
 fn guard_failure(test: &str, one: &Description) -> Result<Option<String>> {
     match one.guard {
         Guard::Case(backend, case) => failure(test, Some(one.quirk), backend, case),
@@ -207,8 +205,8 @@ fn guard_failure(test: &str, one: &Description) -> Result<Option<String>> {
     }
 }
 
-/// Why a case fails without a quirk; `None` if it does not. Behind the case [`COMPILED`] and flags
-/// may stand.
+/// Returns the reason why a case fails without a quirk; `None` if it passes. [`COMPILED`] and flags
+/// may follow the case's name.
 fn failure(test: &str, quirk: Option<Quirk>, backend: Backend, case: &str) -> Result<Option<String>> {
     let cache = tempfile::tempdir()?;
     let mut command = command_of(
@@ -251,7 +249,7 @@ fn failure(test: &str, quirk: Option<Quirk>, backend: Backend, case: &str) -> Re
     match text.split_once(NOT_RIGHT) {
         Some((_, reason)) if reason.starts_with(NEITHER) => bail!("{reason}"),
         Some((_, reason)) => Ok(Some(reason.lines().next().unwrap_or_default().to_owned())),
-        // The kernels may write anywhere in the process.
+        // Wrong kernels may write anywhere in the process, so it may crash.
         None if !status.success() => Ok(Some(format!("it ends with {status}: {}", text.trim()))),
         None => bail!("the child says nothing: {text}"),
     }
@@ -261,12 +259,12 @@ fn named(name: &str) -> Option<&'static Description> {
     REGISTER.iter().find(|one| one.quirk.name() == name)
 }
 
-/// Whether quirks of NVIDIA's GPUs are tried, on one, instead of the others.
+/// Returns true if quirks of NVIDIA's GPUs are tested, on such a GPU, instead of the others.
 fn has_gpu() -> bool {
     std::env::var_os("ROTINI_TEST_DEVICE").is_some_and(|device| device == "cuda")
 }
 
-/// The quirks that are tried now.
+/// Returns the quirks that this run tests.
 fn chosen() -> Vec<&'static Description> {
     let has_gpu = has_gpu();
     let has_guard = |one: &&Description| match one.guard {
@@ -337,7 +335,7 @@ fn write_report(one: &Description, seen: &str) -> Result<()> {
     Ok(std::fs::write(file, report(one, &cases::all_graphs()?, seen)?)?)
 }
 
-/// Tells which cases fail without a quirk.
+/// Reports the cases that fail without a quirk.
 fn search(test: &str, names: &str) {
     let mut cases = cases::all_graphs().expect("they are filled");
     let Settings { seed, count } = Settings::from_environment([1, 1]);

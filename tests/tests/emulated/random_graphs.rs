@@ -11,7 +11,7 @@ fn random_graphs_are_right() {
     run(&runner, Settings::from_environment([36, 1800]));
 }
 
-/// As `ROTINI_SCHEDULES=compiler` has them: other forms, which meet other defects of the compiler.
+/// Uses `ROTINI_SCHEDULES=compiler`: other forms, which expose other defects of the compiler.
 #[test]
 fn random_graphs_without_schedules_are_right() {
     let runner = Runner::gpu_without_schedules().expect("the GPU and the plugin are there");
@@ -19,7 +19,7 @@ fn random_graphs_without_schedules_are_right() {
     run(&runner, Settings::from_environment([6, 200]));
 }
 
-/// Truth values and FNUZ, by an encoder that shares nothing with the plugin's decoder.
+/// Truth values and FNUZ, from an encoder that shares no code with the plugin's decoder.
 #[test]
 fn random_types_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");

@@ -1,15 +1,16 @@
 //! Normalizations of everyday sizes: rows of every length compile for MI300 in bounded time, and
 //! are right there.
 //!
-//! | Variable | Meaning |
-//! |---|---|
-//! | `ROTINI_ROWS` | how many normalizations are compiled and executed: 20, and 500 in a full run |
-//! | `ROTINI_SEED` | the seed of the sample |
-//! | `ROTINI_TEST_ROWS` | what `sweep` compiles, and nothing executes: `FAMILY,…:ROWS,…:FROM-TO[/STEP],…:TYPE,…`, each part `all` or a list; or names as failures tell them |
-//! | `ROTINI_TEST_JOBS` | how many processes `sweep` compiles in |
+//! - `ROTINI_ROWS`: number of normalizations that are compiled and executed: 20, and 500 in a full
+//!   run
+//! - `ROTINI_SEED`: the seed of the sample
+//! - `ROTINI_TEST_ROWS`: rows that `sweep` compiles without execution:
+//!   `FAMILY,…:ROWS,…:FROM-TO[/STEP],…:TYPE,…`, each part `all` or a list; or names as in failures
+//! - `ROTINI_TEST_JOBS`: number of processes in which `sweep` compiles
 //!
-//! Time is CPU time, in a process of its own, so a busy machine changes nothing. The sweep needs
-//! only this program and IREE's compiler (`ROTINI_IREE_COMPILER_LIB`): no plugin, no emulator.
+//! Time is CPU time, measured in a separate process, so a busy machine has no effect. The sweep
+//! needs only this program and IREE's compiler (`ROTINI_IREE_COMPILER_LIB`): no plugin, no
+//! emulator.
 
 #![expect(
     clippy::expect_used,
@@ -33,9 +34,9 @@ use std::str::FromStr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What one compilation may take of the processor.
+/// Maximum CPU time of one compilation.
 const LIMIT: Duration = Duration::from_secs(5);
-/// After how long a compilation counts as one without an end, however busy the machine is.
+/// Wall time after which a compilation counts as endless, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn number<T: FromStr>(variable: &str, otherwise: T) -> T {
@@ -47,7 +48,7 @@ fn number<T: FromStr>(variable: &str, otherwise: T) -> T {
     }
 }
 
-/// The sample of this run.
+/// Returns the sample of this run.
 fn chosen() -> Vec<Rows> {
     let (seed, count) = (
         number("ROTINI_SEED", 0),
@@ -65,8 +66,8 @@ fn rows_of_any_length_are_right() {
     runner.expect_all(&cases, 16);
 }
 
-/// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one
-/// thread had all of it.
+/// Adjacent axes are merged into one loop; the compiler once lost the distribution of such a sum,
+/// and one thread computed all of it.
 #[test]
 fn no_reduction_is_left_to_one_thread() {
     if process::part().is_some() {
@@ -87,7 +88,7 @@ fn rows_of_any_length_compile_in_bounded_time() {
     compile_all(&chosen(), 1);
 }
 
-/// Whatever `ROTINI_TEST_ROWS` names compiles in bounded time.
+/// All rows in `ROTINI_TEST_ROWS` compile in bounded time.
 #[test]
 fn sweep() {
     if process::part().is_some() {
@@ -99,7 +100,7 @@ fn sweep() {
     compile_all(&named(&text), number("ROTINI_TEST_JOBS", 1));
 }
 
-/// Reads what to sweep.
+/// Parses the rows to sweep.
 fn named(text: &str) -> Vec<Rows> {
     let mut all = Vec::new();
     for word in text.split_whitespace() {
@@ -135,7 +136,7 @@ fn named(text: &str) -> Vec<Rows> {
     all
 }
 
-/// `7`, `1-1100`, `1-1100/7`, several of them; or `all`.
+/// Parses `7`, `1-1100`, `1-1100/7`, several of them; or `all`.
 fn numbers(text: &str, all: &[i64]) -> Vec<i64> {
     if text == "all" {
         return all.to_vec();
@@ -150,8 +151,8 @@ fn numbers(text: &str, all: &[i64]) -> Vec<i64> {
     text.split(',').flat_map(range).collect()
 }
 
-/// Compiles rows in other processes, tells the slowest of each family and fails if any is too slow
-/// or fails.
+/// Compiles rows in other processes, reports the slowest of each family and fails if any is too
+/// slow or fails.
 fn compile_all(all: &[Rows], jobs: usize) {
     let test = process::this_test().expect("this thread is the test's");
     let pool = rayon::ThreadPoolBuilder::new()
@@ -173,7 +174,7 @@ fn compile_all(all: &[Rows], jobs: usize) {
                         .inspect_err(|_| process = None);
                     let is_slow = result.as_ref().map_or(true, |time| *time > LIMIT);
                     if is_slow {
-                        // At once: there may be hours until the end.
+                        // Printed at once: the test may take hours.
                         println!("{name}: {result:?}");
                     }
                     results.push((name, result));
@@ -218,7 +219,7 @@ fn compile_all(all: &[Rows], jobs: usize) {
     );
 }
 
-/// A process that compiles the graphs that the environment names.
+/// A process that compiles the graphs whose names it receives.
 struct Process {
     child: Child,
     orders: ChildStdin,
@@ -247,7 +248,7 @@ impl Process {
         Process { child, orders, answers }
     }
 
-    /// The processor's time that compiling took.
+    /// Compiles rows and returns the CPU time.
     fn compile(&mut self, name: &str) -> Result<Duration, String> {
         writeln!(self.orders, "{name}").map_err(|error| error.to_string())?;
         match self.answers.recv_timeout(PATIENCE) {
@@ -263,16 +264,16 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended, and there is no one to tell.
+        // The process may have ended, and a destructor cannot report an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Compiles the rows whose names come in, and answers with seconds or what is wrong.
+/// Compiles the rows whose names arrive on stdin, and answers with seconds or an error.
 fn serve() {
     let library = find_library().unwrap_or_else(|error| panic!("{error}"));
-    // SAFETY: what is found as IREE's compiler is IREE's compiler.
+    // SAFETY: the library that was found as IREE's compiler is IREE's compiler.
     let compiler = unsafe { InProcess::open(&library) }.unwrap_or_else(|error| panic!("{error}"));
     // Loads what every compilation needs.
     let warm = "layernorm_4x64_f32".parse().expect("a name");
@@ -308,7 +309,7 @@ fn compile(compiler: &InProcess, rows: &Rows) -> Result<(), String> {
             .lines()
             .filter(|line| line.contains("iterator_type<reduction>"))
     };
-    // Where some reductions are left to the compiler, its kernels do not say which those are.
+    // If some reductions are left to the compiler, its kernels do not show which ones.
     if reductions().next().is_none() || !reductions().all(|line| is_told(&line)) {
         return Ok(());
     }
@@ -318,13 +319,13 @@ fn compile(compiler: &InProcess, rows: &Rows) -> Result<(), String> {
     }
 }
 
-/// In the compiler's own form.
+/// Returns true for a reduction in the compiler's own form.
 fn is_reduction(line: &str) -> bool {
     line.contains("linalg.generic") && line.contains("\"reduction\"")
 }
 
-/// Among the kernels that the compiler left in a directory, how many reductions do not share lanes
-/// as rotini's emitter says.
+/// Counts the reductions, in the kernels that the compiler dumped to a directory, that are not
+/// distributed over lanes as rotini's emitter specifies.
 fn forgotten(directory: &Path) -> std::io::Result<usize> {
     let mut kernels = String::new();
     for entry in std::fs::read_dir(directory)? {
@@ -340,13 +341,12 @@ fn forgotten(directory: &Path) -> std::io::Result<usize> {
     Ok(not_told.len())
 }
 
-/// What this process and those that it waited for have had of the processor.
+/// Returns the CPU time of this process and of the children that it waited for.
 fn processor_time() -> Duration {
     [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
         .map(|who| {
             let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-            // SAFETY: the structure is the one that the function fills; all zeros are a value of
-            // it.
+            // SAFETY: the function fills this structure, for which all zeros are a valid value.
             let usage = unsafe {
                 libc::getrusage(who, usage.as_mut_ptr());
                 usage.assume_init()

@@ -1,6 +1,6 @@
-//! What the emitter schedules compiles as it is, with fallback flags at most. Example: the compiler
-//! rejects one of rotini's kernels. Then the plugin compiles the graph without schedules. The
-//! result is right, only slower, so no other test tells.
+//! Scheduled code compiles as it is, with fallback flags at most. If the compiler rejected one of
+//! rotini's kernels, the plugin would compile the graph without schedules: the result would be
+//! right, only slower, so no other test would notice.
 
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
@@ -8,7 +8,7 @@ use rotini_iree::compiler::{Program, find_program};
 use rotini_plugin::attempts::compile_for;
 use rotini_tests::cases::{self, Case};
 
-/// One in this many cases, others each time: usually, and in a full run.
+/// Sampling interval of the cases, in a usual run and in a full run; the sample changes each time.
 const EVERY: [usize; 2] = [120, 2];
 
 #[test]
@@ -16,7 +16,7 @@ fn what_is_scheduled_compiles_as_it_is() {
     let target = Target::parse("mi300x").expect("it is known");
     let plain = target.unscheduled().expect("an MI300 has schedules");
     let program = find_program().unwrap_or_else(|error| panic!("{error}"));
-    // Apart from this process: the compiler crashes on what needs fallback flags (the quirk
+    // In a separate process: the compiler crashes on code that needs fallback flags (the quirk
     // `PaddedTiles`).
     let compiler = Program::new(&program).unwrap_or_else(|error| panic!("{error}"));
     let every = rotini_tests::scaled(EVERY);

@@ -1,14 +1,14 @@
-//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300;
-//! and on CPUs beside the operands. Nothing is executed here.
+//! Compares the workspace that is reported before a graph is compiled with the need of its code,
+//! for MI300; and on CPUs with the operands. Nothing is executed here.
 //!
-//! | Variable | Meaning |
-//! |---|---|
-//! | `ROTINI_SUITES` | the suites whose graphs are compiled, as `resnet50,bert`, or `all`; `cases` are those of the conformance suite: `quick`, and all but the cases in a full run |
-//! | `ROTINI_STEP` | of the cases, every first, second, … |
-//! | `ROTINI_TARGET` | another target than `mi300x` |
-//! | `ROTINI_GRAPHS`, `ROTINI_SEED` | how many random graphs, and the seed of the first: 16, and 500 in a full run |
+//! - `ROTINI_SUITES`: suites whose graphs are compiled, such as `resnet50,bert`, or `all`; `cases`
+//!   is the conformance suite. Default: `quick`, and all but the cases in a full run
+//! - `ROTINI_STEP`: step through the cases: every one, every second, …
+//! - `ROTINI_TARGET`: another target than `mi300x`
+//! - `ROTINI_GRAPHS`, `ROTINI_SEED`: number of random graphs, and the first seed; 16 graphs, and
+//!   500 in a full run
 //!
-//! `ROTINI_TEST_CACHE` keeps the code, so a run that was ended goes on where it was.
+//! `ROTINI_TEST_CACHE` keeps the code, so an interrupted run continues where it was.
 
 #![expect(
     clippy::expect_used,
@@ -34,21 +34,21 @@ use rotini_workloads::blocks::Direction;
 use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
 use std::path::PathBuf;
 
-/// Reports of at most this many bytes are as good as exact: no allocation fails for them.
+/// Reports up to this number of bytes count as exact: no allocation fails for them.
 const SMALL: u64 = 64 << 20;
-/// How far a larger report may be from what is needed.
+/// Largest allowed ratio of a larger report to the need.
 const WORST: u64 = 4;
-/// Up to this many bytes the host is asked for nothing.
+/// Up to this number of bytes the host is asked for no workspace.
 const LITTLE: u64 = 16 << 10;
 
 /// One in this many attention cases is compiled for other GPUs.
 const SHARE: u64 = 60;
 
-/// How many times its operands' bytes a graph of the suites may need on CPUs.
+/// Largest allowed ratio of a suite graph's workspace to its operands' bytes on CPUs.
 const OPERANDS: u64 = 4;
 
-/// A graph with what is reported before it is compiled, what it needs, and what its inputs and
-/// outputs span, in bytes.
+/// A graph with its reported workspace, its needed workspace, and the span of its inputs and
+/// outputs, in bytes.
 struct Measured {
     name: String,
     reported: u64,
@@ -80,7 +80,7 @@ fn runtime() -> Runtime {
     Runtime::new(config).expect("the plugin's state")
 }
 
-/// The graphs of the suites that are asked for, each once.
+/// Returns the graphs of the requested suites, without duplicates.
 fn suites() -> Vec<(String, Vec<u8>)> {
     let asked = std::env::var("ROTINI_SUITES").unwrap_or_else(|_| rotini_tests::scaled(["quick", "all"]).to_owned());
     let is_named = |name: &str| asked.split(',').any(|word| word == name);
@@ -93,7 +93,7 @@ fn suites() -> Vec<(String, Vec<u8>)> {
         };
         for &direction in directions {
             for dtype in [None, Some(DataType::F16), Some(DataType::F32)] {
-                // In f32 the database of 400 convolutions says nothing new.
+                // In f32 the database of 400 convolutions adds no information.
                 if *name == "miopen" && dtype.is_some() {
                     continue;
                 }
@@ -120,7 +120,7 @@ fn suites() -> Vec<(String, Vec<u8>)> {
     graphs
 }
 
-/// The bytes that the inputs and outputs of a graph span.
+/// Returns the bytes that the inputs and outputs of a graph span.
 fn operands(bytes: &[u8]) -> anyhow::Result<u64> {
     let graph = rotini_wire::decode(bytes)?;
     let tensors = stored(&graph).into_iter().filter_map(|(id, _)| graph.tensor(id));
@@ -128,7 +128,7 @@ fn operands(bytes: &[u8]) -> anyhow::Result<u64> {
     Ok(bytes?)
 }
 
-/// What is measured of a graph; `None` if it is declined.
+/// Measures a graph; `None` if it is declined.
 fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
     let prepared = check(bytes, target).ok()?;
     let needed = |prepared: &Prepared| -> Result<u64, String> {
@@ -143,7 +143,7 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
         let needed = needed(&prepared)?;
         let asked = |bytes: u64| if bytes <= LITTLE { 0 } else { bytes };
         let operands = operands(bytes).map_err(|error| format!("{name}: {error:#}"))?;
-        // At once: there may be an hour until the end.
+        // Printed at once: the test may take an hour.
         println!("{reported:16} {needed:16} {operands:16}  {name}");
         if reported < needed {
             return Err(format!("{name}: {reported} bytes are reported and {needed} needed"));
@@ -158,7 +158,7 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
     Some(measure())
 }
 
-/// What is measured of all graphs that are not declined, and what is wrong.
+/// Measures all graphs that are not declined; returns the measurements and the errors.
 fn each_measured(runtime: &Runtime, target: &Target, graphs: &[(String, Vec<u8>)]) -> (Vec<Measured>, Vec<String>) {
     graphs
         .par_iter()
@@ -170,7 +170,8 @@ fn each_measured(runtime: &Runtime, target: &Target, graphs: &[(String, Vec<u8>)
         })
 }
 
-/// What public reports were about: without scores and patches in memory, these need little.
+/// Returns the graphs of public bug reports: without scores and patches in memory, these need
+/// little workspace.
 fn reported_by_users() -> Vec<(String, Vec<u8>)> {
     let bf16 = DataType::Bf16;
     let mut b = GraphBuilder::new("wgrad of a 3D convolution");
@@ -193,7 +194,7 @@ fn reported_by_users() -> Vec<(String, Vec<u8>)> {
     graphs.into_iter().map(encoded).collect()
 }
 
-/// What is reported is never too little, and not much more than what is needed.
+/// The report is never too small, and not much larger than the need.
 #[test]
 fn the_report_follows_what_is_compiled() {
     let name = std::env::var("ROTINI_TARGET").unwrap_or_else(|_| "mi300x".to_owned());
@@ -237,7 +238,7 @@ fn the_report_follows_what_is_compiled() {
     assert!(median <= 1.2, "the median of reported over needed is {median}");
 }
 
-/// Attention without kernels of rotini: IREE fuses other operations for each kind of GPU.
+/// Covers attention without rotini's kernels: IREE fuses other operations for each kind of GPU.
 #[test]
 fn the_report_is_enough_for_attention_by_iree() {
     let runtime = runtime();

@@ -1,8 +1,8 @@
-//! Directories that are full, read-only, gone or wrong. Results are right all the same, and the log
-//! has few lines about it.
+//! Directories that are full, read-only, removed or replaced. Results stay right, and the log has
+//! few lines about it.
 //!
-//! A test that needs a file system of its own mounts it in a namespace of its processes. Where the
-//! system does not allow that, the test says so and is skipped.
+//! A test that needs its own file system mounts it in a namespace of its processes. If the system
+//! does not allow that, the test reports it and is skipped.
 
 use crate::{counted, directory, expect_right, files, logging, logging_library, logging_on, small, warnings};
 use bytes::Bytes;
@@ -15,8 +15,8 @@ use std::process::Command;
 
 const GRAPHS: i64 = 8;
 
-/// A process that plays a part, compiles each module once in all processes of its directory, and
-/// notes it.
+/// Returns a command for a part of a test that compiles each module once in all processes of its
+/// directory, and logs it.
 fn start(part: &str, directory: &Path) -> Command {
     fs::create_dir_all(directory.join("memo")).unwrap();
     let mut command = command(part, &directory.join("cache")).unwrap();
@@ -40,9 +40,9 @@ fn graph(number: i64) -> rotini_tests::cases::Case {
     small(400 + number)
 }
 
-/// Where an entry can be damaged: every part of its file.
+/// Boundaries of the parts of an entry's file, in each of which it can be damaged.
 struct Parts {
-    /// The end of magic, format and the header's length.
+    /// End of magic, format and the header's length.
     prefix: usize,
     header: usize,
     checksum: usize,
@@ -50,7 +50,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// As the documentation of the format has it.
+    /// Parses an entry by the documented format.
     fn of(entry: &[u8]) -> Self {
         let length = u32::from_le_bytes(entry[12..16].try_into().unwrap());
         let header = 16 + usize::try_from(length).unwrap();
@@ -63,7 +63,7 @@ impl Parts {
         }
     }
 
-    /// Places in every part, its first and its last byte among them.
+    /// Returns offsets in every part, including its first and its last byte.
     fn places(&self) -> Vec<usize> {
         let some = |from: usize, to: usize, count: usize| {
             (0..count)
@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// A damaged entry is a warning, and made again.
+/// A damaged entry causes a warning, and is compiled again.
 #[test]
 fn damaged_entries_are_made_again() {
     if part().is_none() {
@@ -88,7 +88,7 @@ fn damaged_entries_are_made_again() {
         println!("{}", run(&mut start("damage", directory.path())).unwrap());
         return;
     }
-    // Stays, so that each runner is only a new state of it.
+    // Keeps the library loaded, so that each runner only creates a new state of it.
     let _library = logging_library();
     let log = compilations(&directory());
     let graph = graph(0);
@@ -100,7 +100,7 @@ fn damaged_entries_are_made_again() {
     let mut rounds = 0;
     for (index, flip) in flips.chain(truncations) {
         let mut bytes = fs::read(entry()).unwrap();
-        // The header tells times, and so is not always as long.
+        // The header contains times, so its length varies.
         let place = Parts::of(&bytes).places()[index];
         let what = format!("{} at {place} of {}", if flip { "flipped" } else { "cut" }, bytes.len());
         if flip {
@@ -117,7 +117,7 @@ fn damaged_entries_are_made_again() {
         assert_eq!(warnings.len(), 1, "{what}: {warnings:?}");
         assert!(warnings[0].contains("set aside"), "{what}: {warnings:?}");
         assert!(!files(&cache(), ".bad").is_empty(), "{what}");
-        // What was made again is found.
+        // The recompiled entry is found.
         expect_right(&Runner::cpu().unwrap(), &graph);
         assert_eq!((log.lines().len(), crate::warnings().len()), (before + 1, 0), "{what}");
         rounds += 1;
@@ -132,8 +132,7 @@ fn swap(one: &Path, other: &Path) {
     fs::rename(aside, other).unwrap();
 }
 
-/// Entries of two graphs under each other's names, and the code of two modules under each other's
-/// contents.
+/// Entries of two graphs exchange names, and the code of two modules exchanges contents.
 #[test]
 fn swapped_entries_are_seen() {
     if part().is_none() {
@@ -156,7 +155,7 @@ fn swapped_entries_are_seen() {
         }
         both();
         let wrong = warnings();
-        // Both entries are wrong, or nobody had to look.
+        // Both entries are wrong, or no entry was read.
         let expected = if kinds.contains(&".entry") { 2 } else { 0 };
         assert_eq!(wrong.len(), expected, "{kinds:?}: {wrong:?}");
         for bad in files(&cache(), ".bad") {
@@ -170,7 +169,7 @@ fn swapped_entries_are_seen() {
     }
 }
 
-/// In a child: one graph on a device, and how many warnings there were.
+/// In a child: runs one graph on a device, and returns the number of warnings.
 fn on(device: &str) {
     let runner = match device {
         "cpu" => logging(),
@@ -180,7 +179,7 @@ fn on(device: &str) {
     println!("warned: {:?}", warnings());
 }
 
-/// The code of one graph for the CPU and for MI300, in each other's place.
+/// The code of one graph for the CPU and for MI300, exchanged.
 #[test]
 fn code_for_another_target_is_never_run() {
     if let Some(device) = part() {
@@ -206,15 +205,15 @@ fn code_for_another_target_is_never_run() {
     let compiled_for = |path| read(path).metadata.facts.compiled_for;
     assert_ne!(compiled_for(one).target, compiled_for(other).target);
 
-    // The files as they are, so that each tells that it is of another key.
+    // The files are unchanged, so each states another key than its name.
     swap(one, other);
     for device in ["cpu", "hip"] {
         let text = play(device);
         assert!(text.contains("holds the entry of another key"), "{text}");
         assert!(said_nothing(&play(device)));
     }
-    // Each with the other's code, and nothing that tells. Written into the file, which has two
-    // names.
+    // Each has the other's code, with nothing in the header to show it. Written into the existing
+    // file, which has two names.
     let (first, second) = (read(one), read(other));
     let forge = |path: &Path, entry: &Entry, code: &Entry| {
         let forged = Entry {
@@ -232,8 +231,8 @@ fn code_for_another_target_is_never_run() {
     }
 }
 
-/// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and
-/// `play PART` starts this test's part.
+/// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and `play
+/// PART` starts this test's part.
 fn in_namespace(script: &str) {
     let namespace = || {
         let mut command = Command::new("unshare");
@@ -335,8 +334,8 @@ fn a_directory_that_cannot_be_made_is_one_warning() {
     assert!(matches!(&warnings[..], [one] if one.contains("/proc")), "{warnings:?}");
 }
 
-/// A directory that is removed while its user runs, between compilations and in the middle of one,
-/// and at last replaced by something else.
+/// A directory that is removed while it is in use, between compilations and during one, and finally
+/// replaced by something else.
 #[test]
 fn a_directory_that_is_removed_is_made_again() {
     const HELD: i64 = 500;

@@ -1,4 +1,4 @@
-//! The faulty engine, which shows what a host makes of engines that fail: each fault is there, and
+//! The faulty engine, which shows how a host handles failing engines: each fault occurs, and
 //! nothing else is wrong.
 
 use crate::small;
@@ -12,13 +12,13 @@ use std::time::Duration;
 /// `HIPDNN_PLUGIN_STATUS_BAD_PARAM`.
 const BAD_PARAM: i32 = 1;
 
-/// What a line of a child begins with.
+/// Prefix of a child's result lines.
 const SAID: &str = "SAID ";
 
-/// Each judges two executions.
+/// Number of turns; each judges two executions.
 const TURNS: usize = 3;
 
-/// In a child: goes as far as a host can, and tells what came of it.
+/// In a child: goes through all steps of a host, and reports the result.
 fn play() {
     let case = small(64);
     let said = || -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ fn with_fault(fault: &str) -> Command {
     command
 }
 
-/// What a child with a fault says that lives on.
+/// Returns the output of a child that survives a fault.
 fn said(fault: &str) -> Vec<String> {
     let output = finish(with_fault(fault).spawn().unwrap()).unwrap();
     let lines = output
@@ -109,7 +109,7 @@ fn a_fault_that_hangs_hangs() {
     }
 }
 
-/// What hosts may pass that is null, or of another engine: a status, and words.
+/// Null arguments, and objects of another engine, are refused with a status and a text.
 #[test]
 fn the_skeleton_refuses_what_is_not_its_own() {
     let other = Other::load("reference").unwrap();
@@ -131,7 +131,7 @@ fn the_skeleton_refuses_what_is_not_its_own() {
     let context = other.handle.context(&config, &bytes).unwrap();
     crate::expect_status(context.serialize(Some(other.id)), crate::NOT_APPLICABLE);
     crate::expect_status(other.handle.context_from_serialized(&bytes), crate::NOT_APPLICABLE);
-    // SAFETY: no buffer is given, so none is used.
+    // SAFETY: no buffer is passed, so none is used.
     let text = crate::expect_status(
         unsafe { context.execute(std::ptr::null_mut(), &[]) },
         crate::INTERNAL_ERROR,

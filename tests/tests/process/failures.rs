@@ -1,4 +1,4 @@
-//! Graphs that do not compile. Their hosts live on.
+//! Graphs that do not compile. Their hosts survive.
 
 use crate::{
     INTERNAL_ERROR, NOT_APPLICABLE, UNPROVEN, bytes, counted, create, expect_right, expect_status, files, logged,
@@ -9,7 +9,7 @@ use rotini_tests::process::{command, part, run, small_graph, without_compiler};
 use std::fs;
 use std::path::Path;
 
-/// Extents of the graph that does not compile, as they are in its module.
+/// Extent of the graph that does not compile, and the marker for it in its module.
 const BAD: i64 = 77;
 const MARKER: &str = "1x77xf32";
 
@@ -22,8 +22,8 @@ fn bad_graph(fault: &str, said: &str) {
             run(counted(&mut command, &runs).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}={fault}"))).unwrap();
         }
         let runs = fs::read_to_string(runs).unwrap();
-        // The bad graph in the first process, and again with other flags. Then one good graph in
-        // each.
+        // The first process tries the bad graph, and again with other flags. Each process compiles
+        // one good graph.
         assert_eq!(runs.lines().count(), 4, "{runs}");
         reproducer(&cache, said);
         return;
@@ -43,7 +43,7 @@ fn bad_graph(fault: &str, said: &str) {
         );
         assert_eq!(logged("rotini replay").len(), 1);
     }
-    // Declined from now on, in all processes, and the log says why where users see it: once.
+    // Declined from now on, in all processes; the log states the reason once, where users see it.
     for _ in 0..3 {
         assert!(runner.handle().applicable(&bytes(&bad)).unwrap().is_empty());
     }
@@ -58,7 +58,7 @@ fn bad_graph(fault: &str, said: &str) {
     expect_right(&runner, &small(if part == "first" { 30 } else { 31 }));
 }
 
-/// What was kept is enough to try again.
+/// The saved reproducer suffices to repeat the compilation.
 fn reproducer(cache: &Path, said: &str) {
     let directories = files(&cache.join("reproducers"), "");
     let [directory] = directories.as_slice() else {
@@ -76,7 +76,7 @@ fn reproducer(cache: &Path, said: &str) {
         .current_dir(directory)
         .status()
         .unwrap();
-    // The real compiler has nothing against it.
+    // The real compiler accepts it.
     assert!(status.success());
 }
 
@@ -90,8 +90,8 @@ fn a_graph_that_crashes_the_compiler_is_declined_from_then_on() {
     bad_graph("crash", "the compiler crashed");
 }
 
-/// A compiler of another build is used, with one warning that says so. The proven one is used
-/// without.
+/// A compiler of another build is used, with a single warning about it. The proven one is used
+/// without a warning.
 #[test]
 fn a_compiler_that_is_not_the_proven_one_is_told() {
     let Some(part) = part() else {
@@ -107,7 +107,7 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
     };
     let _library = logging_library();
     for elements in 30..32 {
-        // Each with a state of its own.
+        // Each graph has a new plugin state.
         expect_right(&Runner::cpu().unwrap(), &small(elements));
     }
     let told = logged(UNPROVEN);
@@ -115,7 +115,7 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
     assert!(told.iter().all(|(severity, _)| *severity == 1), "{told:?}");
 }
 
-/// What is not there is replaced by what is, with one warning each.
+/// A missing way of compiling is replaced by an available one, with one warning each.
 #[test]
 fn a_missing_way_of_compiling_is_replaced() {
     if part().is_none() {
@@ -133,7 +133,7 @@ fn a_missing_way_of_compiling_is_replaced() {
     assert!(warnings[0].contains("/nonexistent"), "{warnings:?}");
 }
 
-/// A compiler that cannot be found is a clear error, and no reason to remember anything.
+/// A missing compiler is a clear error, and nothing is recorded about the graph.
 #[test]
 fn no_compiler_is_a_clear_error() {
     if part().is_none() {

@@ -1,5 +1,5 @@
 //! Forks of a process that uses the plugin. A child gets results or clear errors, and does not wait
-//! for threads of its parent.
+//! for its parent's threads.
 
 use crate::{INTERNAL_ERROR, expect_status};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Enough for the pool of threads.
+/// Number of elements that is large enough for the thread pool.
 const LARGE: i64 = 3 << 20;
 const SMALL: i64 = 100;
 
@@ -28,7 +28,7 @@ fn create(handle: &Handle, engine: i64, elements: i64) -> Context {
     handle.context(&engine_config(engine), &bytes).unwrap()
 }
 
-/// Executes `y = max(x + b, 0)`; whether the result is right.
+/// Executes `y = max(x + b, 0)`; returns whether the result is right.
 fn execute(context: &Context, elements: i64) -> Result<bool, rotini_host::HostError> {
     let count = usize::try_from(elements).unwrap();
     let mut x: Vec<f32> = (0..count).map(|index| index as f32).collect();
@@ -48,20 +48,20 @@ fn execute(context: &Context, elements: i64) -> Result<bool, rotini_host::HostEr
     Ok(x.iter().zip(&y).all(|(x, y)| *y == (x - 10.0).max(0.0)))
 }
 
-/// Runs a body in a forked child, which may not hang; whether it came to its end.
+/// Runs a body in a forked child with a time limit; returns whether it finished.
 fn forked(body: impl FnOnce()) -> bool {
     // SAFETY: the child runs the body and ends.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: takes a number; ends this process if it waits for ever.
+            // SAFETY: takes a number; kills this process if it hangs.
             unsafe { libc::alarm(60) };
             let done = catch_unwind(AssertUnwindSafe(body));
-            // SAFETY: takes a number. What the parent was doing is not ended here.
+            // SAFETY: takes a number. Unlike `exit`, it runs none of the parent's handlers.
             unsafe { libc::_exit(i32::from(done.is_err())) }
         }
         child => {
             let mut status = -1;
-            // SAFETY: a child of this process, and a place for its status.
+            // SAFETY: a child of this process, and valid memory for its status.
             let waited = unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(waited, child);
             status == 0
@@ -82,7 +82,7 @@ fn a_child_gets_results_or_errors() {
     assert!(execute(&small, SMALL).unwrap() && execute(&large, LARGE).unwrap());
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // At any moment, something is locked and the pool is at work.
+        // At any moment, some lock is held and the pool is busy.
         scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
                 assert!(execute(&large, LARGE).unwrap());
@@ -109,15 +109,15 @@ fn a_child_gets_results_or_errors() {
                         .unwrap()
                         .is_empty()
                 );
-                // Destroying what was made before does not wait for what it is made of. SAFETY: the
-                // child is the only one to drop its copies, and ends without dropping them again.
+                // Dropping the parent's objects does not wait for their threads. SAFETY: the child
+                // is the only one to drop its copies, and ends without dropping them again.
                 unsafe {
                     drop(std::ptr::read(&small));
                     drop(std::ptr::read(&large));
                     drop(std::ptr::read(&handle));
                 }
                 let new = plugin.handle().unwrap();
-                // From disk, with a pool of its own; and compiled, by a worker of its own.
+                // Loaded from disk and executed by a new pool; and compiled by a new worker.
                 for elements in [SMALL, LARGE, 1000 + round] {
                     assert!(
                         execute(&create(&new, engine, elements), elements).unwrap(),
@@ -130,12 +130,12 @@ fn a_child_gets_results_or_errors() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    // The parent has not noticed.
+    // The parent is unaffected.
     assert!(execute(&small, SMALL).unwrap() && execute(&large, LARGE).unwrap());
 }
 
-/// What a driver has set up in the parent is of no use in a child, and the CPU would be given the
-/// GPU's memory.
+/// A driver's state from the parent is unusable in a child, and the CPU must not get the GPU's
+/// memory.
 #[test]
 fn a_child_cannot_use_the_parents_gpus() {
     if part().is_none() {
@@ -164,8 +164,8 @@ fn a_child_cannot_use_the_parents_gpus() {
     assert_eq!(handle.applicable(&gpu).unwrap().len(), 1);
 }
 
-/// Where a library of GPUs is there and finds none, nothing is of the parent alone: the child runs
-/// on the CPU too.
+/// If a GPU library is installed and finds no GPU, there is no state of the parent's: the child
+/// runs on the CPU too.
 #[test]
 fn without_gpus_a_child_has_the_cpu() {
     if part().is_none() {
@@ -189,13 +189,13 @@ fn without_gpus_a_child_has_the_cpu() {
     }));
 }
 
-/// A measurement of the parent, which no thread of the child ends, does not block the child.
+/// A measurement in the parent, which no thread of the child can finish, does not block the child.
 #[test]
 fn a_child_does_not_wait_for_a_measurement_of_its_parent() {
     if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        // The first waits until the second has run.
+        // The first run waits until the second has run.
         let text = format!(
             "#!/bin/sh\nif test -e {0}; then touch {1}; exit 1; fi\ntouch {0}\n\
              i=0; until test -e {1} || test $i = 1800; do i=$((i+1)); sleep 0.05; done\nexit 1\n",

@@ -1,4 +1,5 @@
-//! Kills processes at any moment of their work in one directory: compiling, publishing, evicting.
+//! Kills processes at any moment of their work in one directory: while they compile, publish or
+//! evict.
 
 use crate::{counted, directory, expect_right, files, logging, logging_library, small, warnings};
 use rand::{RngExt as _, SeedableRng as _};
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Usually, and in a full run.
+/// Number of kills in a usual and in a full run.
 const KILLS: [usize; 2] = [40, 300];
 const AT_ONCE: usize = 5;
-/// One in this many processes compiles in workers, with the real compiler. The others are given
-/// what it made before.
+/// One in this many processes compiles in workers, with the real compiler. The others get copies of
+/// its earlier outputs.
 const WORKERS: usize = 15;
 const GRAPHS: i64 = 24;
-/// Room for half of the graphs, roughly.
+/// Cache size for roughly half of the graphs.
 const ROOM: u64 = 90_000;
 
 fn graph(number: i64) -> i64 {
@@ -32,14 +33,14 @@ fn start(part: &str, directory: &Path, cache: &str) -> Command {
     command
         .env("ROTINI_TEST_DIRECTORY", directory)
         .env("ROTINI_TEST_COMPILER_MEMO", directory.join("memo"))
-        // What compilers leave when their host is killed.
+        // Directory for files that compilers leave when their host is killed.
         .env("TMPDIR", directory.join("temporary"));
     counted(&mut command, &directory.join("compilations")).env("ROTINI_IREE_COMPILE", directory.join("iree-compile"));
     command
 }
 
-/// Puts the program that stands for the compiler beside the compiler's library, so that both are
-/// the same compiler to the cache.
+/// Copies the substitute compiler next to the compiler's library, so that the cache treats both as
+/// the same compiler.
 fn install(directory: &Path) {
     fs::copy(
         env!("CARGO_BIN_EXE_rotini-test-compiler"),
@@ -53,13 +54,13 @@ fn install(directory: &Path) {
     }
 }
 
-/// In a child that is going to be killed: gets graphs, right ones, without end.
+/// In a child that will be killed: requests graphs endlessly, and judges them.
 fn work(number: i64) {
     let notes = Notes::new(directory().join("ready"));
     let _library = logging_library();
     for round in 0.. {
-        // The directory is opened anew each time, with room for half: what is published first also
-        // sweeps.
+        // The directory is opened anew each time, with room for half of the graphs: the first
+        // publication also evicts.
         let runner = Runner::cpu().unwrap();
         if round == 0 {
             notes.add(&number.to_string()).unwrap();
@@ -71,7 +72,7 @@ fn work(number: i64) {
     }
 }
 
-/// In a child: gets all graphs, and nothing is to be said about it.
+/// In a child: requests all graphs, and expects no warning.
 fn all() {
     let runner = logging();
     for number in 0..GRAPHS {
@@ -80,8 +81,8 @@ fn all() {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// Processes in a directory, a random one of which is killed at random moments and replaced. Tells
-/// how often workers were seen before a kill.
+/// Runs processes in a directory, kills a random one at random moments and replaces it. Returns how
+/// often workers were seen before a kill.
 fn kill_and_replace(directory: &Path) -> usize {
     let mut seen = 0;
     let mut random = ChaCha8Rng::seed_from_u64(rotini_tests::seed());
@@ -137,7 +138,7 @@ fn kills_leave_nothing_wrong() {
     let workers = kill_and_replace(directory.path());
     assert!(workers > 0, "nobody was killed while a worker ran");
 
-    // Neither workers nor compilers go on for long without those who asked.
+    // Neither workers nor compilers outlive their hosts for long.
     wait_until("all processes have ended", || running_with(&cache).unwrap().is_empty()).unwrap();
     let verified = admin::verify(&cache).unwrap();
     for verdict in &verified {
@@ -157,13 +158,13 @@ fn kills_leave_nothing_wrong() {
     assert!(verified.len() < usize::try_from(GRAPHS).unwrap(), "nothing was evicted");
     assert!(files(&cache, ".bad").is_empty() && files(&cache, ".failed").is_empty());
 
-    // With a lock that is stuck this would take minutes, and not go without a warning.
+    // With a stuck lock this would take minutes, and cause a warning.
     let started = Instant::now();
     finish(start("all", directory.path(), "cache").spawn().unwrap()).unwrap();
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     assert_eq!(admin::verify(&cache).unwrap().len(), usize::try_from(GRAPHS).unwrap());
 
-    // A day later.
+    // The temporary files are made to look a day old.
     for file in files(&cache, ".tmp") {
         let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
         let file = File::options().write(true).open(file).unwrap();

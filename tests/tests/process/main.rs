@@ -1,23 +1,23 @@
 //! Tests between real processes: the plugin in each, the real compiler, and faults around it.
 //!
-//! | Module | What it asserts |
+//! | Module | Assertion |
 //! |---|---|
 //! | `abi` | symbols, dependencies, errors, statuses, workspace, threads, a host in C |
-//! | `cold` | many processes and threads that meet the same graphs at once compile each of them once, and wait for no other |
-//! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
-//! | `disk` | full, read-only and vanishing directories, damaged and swapped entries: right results all the same |
+//! | `cold` | processes that request the same graphs at once compile each only once |
+//! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or behind |
+//! | `disk` | full, read-only, vanishing directories, damaged entries: results stay right |
 //! | `engines` | an engine with a fault has this fault and no other |
-//! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
-//! | `forks` | children of a process that uses the plugin: results or clear errors, and no waiting |
-//! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
-//! | `shapes` | shapes that never stop changing hold up no execution of others |
+//! | `failures` | graphs that do not compile: messages, reproducers, and later declines |
+//! | `forks` | children of a process that uses the plugin: results or clear errors, no waiting |
+//! | `serialized` | contexts as bytes: no compiler, no cache, any damage is detected |
+//! | `shapes` | ever-changing shapes delay no execution of others |
 //! | `shipped` | directories of compiled graphs on machines without a compiler |
 //! | `rounds` | memory and descriptors over ten thousand contexts |
-//! | `shortage` | descriptors and processes that are used up for a while change nothing |
-//! | `privileges` | in a host with raised privileges the environment names no code and no place |
+//! | `shortage` | temporary exhaustion of descriptors and processes has no lasting effect |
+//! | `privileges` | in a host with raised privileges the environment names no code and no path |
 //! | `stale` | code of an older lowering serves its own build and no other |
 //! | `unload` | closing the library leaves nothing of it in the process |
-//! | `workers` | compile workers that crash, hang or talk nonsense, and programs that are not to be run |
+//! | `workers` | compile workers that crash, hang or send garbage; untrusted programs |
 //! | `workspace` | code that needs more workspace than was reported is refused once |
 
 #![expect(
@@ -94,27 +94,27 @@ fn expect_status<T>(result: Result<T, HostError>, expected: i32) -> String {
     }
 }
 
-/// What the plugin has logged in this process: severities and texts.
+/// The plugin's log in this process: severities and texts.
 static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn log(severity: i32, message: *const c_char) {
-    // SAFETY: the plugin passes a text with a terminator.
+    // SAFETY: the plugin passes a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     LOG.lock().unwrap().push((severity, text));
 }
 
-/// A runner on the CPU whose plugin logs to `LOG`.
+/// Returns a runner on the CPU whose plugin logs to `LOG`.
 fn logging() -> Runner {
     logging_on(Runner::cpu)
 }
 
-/// A runner whose plugin logs to `LOG`.
+/// Returns a runner whose plugin logs to `LOG`.
 fn logging_on(open: impl FnOnce() -> anyhow::Result<Runner>) -> Runner {
     let _library = logging_library();
     open().unwrap()
 }
 
-/// The library, logging to `LOG` until it is closed: after the last of its users.
+/// Loads the library; it logs to `LOG` until its last user closes it.
 fn logging_library() -> Plugin {
     // SAFETY: the file is the plugin that this workspace builds.
     let plugin = unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap();
@@ -122,17 +122,17 @@ fn logging_library() -> Plugin {
     plugin
 }
 
-/// What was logged with a word in it.
+/// Returns the log lines that contain a word.
 fn logged(word: &str) -> Vec<(i32, String)> {
     let log = LOG.lock().unwrap();
     log.iter().filter(|(_, text)| text.contains(word)).cloned().collect()
 }
 
-/// Part of what is said of a compiler that is not the one that is installed for tests.
+/// Part of the warning about a compiler that is not the one installed for tests.
 const UNPROVEN: &str = "not the build that rotini is proven with";
 
-/// The warnings and errors that were logged since this was asked last. That a test's own program is
-/// no proven compiler goes without saying.
+/// Returns the warnings and errors since the last call, except for the one that a test's own
+/// program is not the proven compiler.
 fn warnings() -> Vec<String> {
     let log = std::mem::take(&mut *LOG.lock().unwrap());
     let is_counted = std::env::var_os("ROTINI_TEST_COMPILER").is_some();
@@ -142,12 +142,12 @@ fn warnings() -> Vec<String> {
         .collect()
 }
 
-/// In a child: the directory that it shares with the process that started it.
+/// In a child: returns the directory that it shares with its parent.
 fn directory() -> PathBuf {
     std::env::var_os("ROTINI_TEST_DIRECTORY").unwrap().into()
 }
 
-/// Sends a process's compilations through a program that counts them, and misbehaves if the
+/// Replaces a process's compiler by a program that counts compilations, and misbehaves if the
 /// environment says so.
 fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Command {
     let real = rotini_iree::compiler::find_program().unwrap();
@@ -158,7 +158,7 @@ fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Comma
         .env("ROTINI_TEST_COMPILER_LOG", log)
 }
 
-/// The files in a directory whose names end so.
+/// Returns the files in a directory with this suffix.
 fn files(directory: &std::path::Path, suffix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries

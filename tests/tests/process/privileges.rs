@@ -1,5 +1,5 @@
-//! A host with more privileges than the user who started it: no environment variable names code or
-//! a path.
+//! A host with more privileges than the user who started it: environment variables must not name
+//! code or paths.
 
 use crate::{expect_right, logging, small, warnings};
 use rotini_iree::compiler::has_raised_privileges;
@@ -43,12 +43,12 @@ fn no_variable_names_a_place() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     };
-    // A directory and a program that would be used if the environment had a say.
+    // A directory and a program that would be used if the environment were trusted.
     fs::create_dir(directory.path().join("cache")).unwrap();
     let cache = set("cache", 0o700);
     fs::write(directory.path().join("worker"), "#!/bin/sh\n: >${0%/*}/cache/trace\n").unwrap();
     let worker = set("worker", 0o755);
-    // This test, as a program that belongs to someone and runs as them.
+    // A copy of this test that is owned by another user and setuid.
     fs::copy(std::env::current_exe().unwrap(), directory.path().join("test")).unwrap();
     let program = set("test", 0o4755);
     let usual = command("raised", &cache).unwrap();

@@ -1,4 +1,4 @@
-//! Contexts made, executed and destroyed ten thousand times.
+//! Creates, executes and destroys contexts ten thousand times.
 
 use crate::{bytes, small};
 use rotini_graph::TensorKind;
@@ -11,14 +11,14 @@ use std::path::Path;
 use std::time::Instant;
 
 const ROUNDS: usize = 10_000;
-/// Rounds after which everything has been used that ever will be.
+/// Number of rounds after which all caches and pools have reached their final size.
 const WARM: usize = 2_000;
-/// Floats between tensors, which are all shorter.
+/// Distance between tensors, in floats; all tensors are shorter.
 const APART: usize = 256;
 
-/// Two hundred graphs of ten lengths. Those of one length have buffers of different alignment,
-/// which makes them graphs of their own, with an entry and loaded code each; only the compiler's
-/// work is the same, and takes half a second for each length.
+/// Returns two hundred graphs of ten lengths. Graphs of one length differ in the alignment of their
+/// buffers, so each has its own entry and loaded code; only the compiler's work is shared, and
+/// takes half a second per length.
 fn graphs() -> Vec<Case> {
     let alignments = [4, 8, 16, 32, 64];
     let pairs = alignments.iter().flat_map(|a| alignments.map(|b| (*a, b)));
@@ -37,7 +37,7 @@ fn graphs() -> Vec<Case> {
         .collect()
 }
 
-/// Resident bytes of this process.
+/// Returns the resident bytes of this process.
 fn resident() -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -85,7 +85,7 @@ fn memory_and_descriptors_stay_flat() {
                 ptr: start.wrapping_add(APART * place).cast(),
             })
             .collect();
-        // SAFETY: every tensor has 200 elements at most, and more in its place.
+        // SAFETY: every tensor has at most 200 elements, and more room.
         unsafe { context.execute(std::ptr::null_mut(), &buffers) }.unwrap();
         assert!(memory.contains(&1.0), "round {round}: nothing was computed");
     }
@@ -101,7 +101,7 @@ fn memory_and_descriptors_stay_flat() {
         "memory grew from {bytes} to {} bytes",
         resident()
     );
-    // A worker that has been idle for a minute takes its own along.
+    // A worker that has been idle for a minute closes its own descriptors.
     assert!(
         descriptors() <= open,
         "{} descriptors, and {open} before",

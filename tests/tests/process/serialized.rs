@@ -1,4 +1,4 @@
-//! Execution contexts as bytes.
+//! Serialized execution contexts.
 
 use crate::{INTERNAL_ERROR, INVALID_VALUE, NOT_APPLICABLE, create, directory, expect_status, small};
 use rotini_host::engine_config;
@@ -8,7 +8,8 @@ use rotini_tests::process::{command, part, run, without_compiler};
 use rotini_tests::shapes::{self, Family, overrides};
 use std::path::{Path, PathBuf};
 
-/// A convolution with bias and relu, a reduction of more than one dispatch, and something small.
+/// Returns a convolution with bias and relu, a reduction of more than one dispatch, and a small
+/// graph.
 fn some_cases() -> Vec<Case> {
     let all = cases::all();
     let mut some: Vec<Case> = all.iter().step_by(all.len() / 6).cloned().collect();
@@ -16,7 +17,7 @@ fn some_cases() -> Vec<Case> {
     some
 }
 
-/// A graph whose shapes and scalar come with each execution.
+/// Returns a graph whose shapes and scalar are passed with each execution.
 fn scaled() -> Family {
     shapes::all()
         .into_iter()
@@ -36,8 +37,8 @@ fn places(directory: &Path) -> Vec<(Case, PathBuf)> {
     some_cases().into_iter().map(place).collect()
 }
 
-/// One process compiles and serializes; another one, which has no compiler and no cache directory,
-/// loads and executes.
+/// One process compiles and serializes; another one, without compiler and cache directory, loads
+/// and executes.
 fn travel(device: &str) {
     let gpu = device != "cpu";
     match part().as_deref() {
@@ -84,7 +85,7 @@ fn travel(device: &str) {
                 judged.unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
                 assert_eq!(context.serialize(None).unwrap(), bytes, "{}: other bytes", case.name);
             }
-            // Scalars are in no code, and the shapes that came before are in the bytes.
+            // Scalars are not part of the code, and earlier shapes are in the bytes.
             let family = scaled();
             let context = std::fs::read(directory().join("scaled")).unwrap();
             let context = runner.handle().context_from_serialized(&context).unwrap();
@@ -92,7 +93,7 @@ fn travel(device: &str) {
             family.judge_others(&runner, &context, 3).unwrap();
             let cache = PathBuf::from(std::env::var_os("ROTINI_CACHE_DIR").unwrap());
             assert!(!cache.exists(), "loading touched the cache");
-            // There is no compiler indeed.
+            // Confirms that there is no compiler.
             let text = expect_status(create(&runner, &small(7)), INTERNAL_ERROR);
             assert!(text.contains("no compiler"), "{text}");
             let unseen = (family.build)(&[17]);
@@ -121,7 +122,7 @@ fn damage_anywhere_is_seen() {
     let bytes = context.serialize(None).unwrap();
     let load = |bytes: &[u8]| runner.handle().context_from_serialized(bytes);
     let loaded = load(&bytes).unwrap();
-    // The first of every region, and every 61st: magic, version, checksum, header and code.
+    // The first bytes, and then every 61st: magic, version, checksum, header and code.
     let places = (0..bytes.len()).filter(|at| *at < 512 || at % 61 == 0);
     for at in places {
         let mut damaged = bytes.clone();
@@ -132,7 +133,7 @@ fn damage_anywhere_is_seen() {
     expect_status(load(&[&bytes[..], b"\n"].concat()), INVALID_VALUE);
     expect_status(load(&[&bytes[..], &bytes[..]].concat()), INVALID_VALUE);
     expect_status(load(b"FUSPLAN\0"), INVALID_VALUE);
-    // The host is as well as before.
+    // The failed loads have not affected the host.
     runner.judge(&case, &loaded, 64).unwrap();
 }
 

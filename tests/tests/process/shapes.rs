@@ -1,4 +1,4 @@
-//! A context whose shapes never stop changing. Executions of known shapes do not wait for new ones.
+//! A context whose shapes keep changing. Executions of known shapes do not wait for new ones.
 
 use crate::{counted, directory};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// More sets of shapes than a context keeps, made by two threads.
+/// Number of sets of shapes, more than a context keeps, from two threads.
 const SETS: &str = "1100";
 const THREADS: i64 = 2;
-/// The columns of their shapes; what is executed beside them has others.
+/// Number of columns of these shapes; the executions beside them have another number.
 const COLUMNS: i64 = 3;
 const ROWS: i64 = 1 << 16;
-/// How many of them a context keeps.
+/// Number of sets that a context keeps.
 const KEPT: usize = 1024;
 
-/// Something that takes a while.
+/// Builds a graph that takes a while to execute.
 fn declared() -> Graph {
     let dims = [ROWS, 8];
     let mut b = GraphBuilder::new("declared");
@@ -39,7 +39,7 @@ fn declared() -> Graph {
     graph
 }
 
-/// Executes with these extents of both buffers, on memory of its own.
+/// Executes with these extents of both buffers, on separate memory.
 fn execute(context: &Context, graph: &Graph, dims: [i64; 2], memory: &mut [Memory; 2]) -> Result<(), HostError> {
     let ends = [graph.tensors.first(), graph.tensors.last()].map(|tensor| tensor.unwrap().uid);
     let overrides = ends.map(|uid| ShapeOverride {
@@ -53,8 +53,8 @@ fn execute(context: &Context, graph: &Graph, dims: [i64; 2], memory: &mut [Memor
         .zip(pointers)
         .map(|(&uid, ptr)| DeviceBuffer { uid, ptr })
         .collect();
-    // SAFETY: there are as many bytes as the declared shapes have, which are the largest; such
-    // graphs need no workspace.
+    // SAFETY: the memory has the size of the declared shapes, which are the largest; such graphs
+    // need no workspace.
     unsafe { context.execute_with_overrides(std::ptr::null_mut(), &pack, &overrides) }
 }
 
@@ -62,15 +62,15 @@ fn memory() -> [Memory; 2] {
     [(); 2].map(|()| Memory::new(&vec![0; ROWS as usize * 8 * 4], 64))
 }
 
-/// How long the calling thread has waited for a processor so far; nothing where the system does not
-/// say.
+/// Returns the time that the calling thread has waited for a processor so far; zero if the system
+/// does not report it.
 fn queued() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// Takes about as long as an execution, and calls nothing.
+/// Computes for about as long as an execution, without any call.
 fn count() {
     let mut number = 1_u64;
     for _ in 0..100_000 {
@@ -80,8 +80,8 @@ fn count() {
     }
 }
 
-/// What works take in turns while `is_going`, each from the shortest to the longest, without the
-/// time for which the machine had no processor for them.
+/// Runs two functions alternately while `is_going`; returns the times of each in ascending order,
+/// without the time for which no processor was available.
 fn timed(mut works: [&mut dyn FnMut(); 2], mut is_going: impl FnMut() -> bool) -> [Vec<Duration>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     while is_going() {
@@ -99,8 +99,8 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what
-/// that takes, and what a loop takes in the same place.
+/// Executes known shapes alone, and then beside threads that create all sets of shapes. Prints
+/// these times, and those of a compute loop for comparison.
 fn beside_others(context: &Context, graph: &Graph, sets: i64) {
     let started = Instant::now();
     let mut own = memory();
@@ -120,8 +120,8 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
                     let mut memory = memory();
                     for rows in (1 + thread..=sets).step_by(THREADS as usize) {
                         if let Err(error) = execute(context, graph, [rows, COLUMNS], &mut memory) {
-                            // It has come as far as the code, which is that of the set that was
-                            // compiled.
+                            // The execution reached the code, which is compiled for another set of
+                            // shapes.
                             assert!(error.to_string().contains("dimension 0 mismatch"), "{error}");
                         }
                     }
@@ -148,14 +148,14 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
     assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
 }
 
-/// All sets have one code, which is compiled for the first of them, or 1,100 runs of the compiler
-/// would be all that this does: each is lowered, cached and loaded on its own nevertheless.
-/// Executed, the others are refused by the code.
+/// All sets share one code, which is compiled for the first of them; otherwise the test would
+/// consist of 1,100 runs of the compiler. Each set is lowered, cached and loaded separately
+/// nevertheless; at execution the code refuses the other sets.
 ///
-/// The longest execution is printed and not judged, because the machine has its part in it. What
-/// would make it long is judged: a context that starts anew when it is full no longer has the set
-/// that is used all the time, here; one that ends code under its lock, in `rotini_plugin::context`;
-/// one that compiles under it, below.
+/// The longest execution is printed and not judged, because the machine affects it. Its possible
+/// causes are judged: a context that drops everything when it is full would lose the set that is
+/// used all the time (tested here); one that ends code under its lock (tested in
+/// `rotini_plugin::context`); one that compiles under it (tested below).
 #[test]
 fn a_full_context_keeps_what_is_used() {
     let Some(sets) = part() else {
@@ -184,7 +184,8 @@ fn a_full_context_keeps_what_is_used() {
     );
 }
 
-/// There is no time in this: a set of shapes is not compiled before others have been executed.
+/// The test does not depend on time: a set of shapes is compiled only after others have been
+/// executed.
 #[test]
 fn executions_do_not_wait_for_a_set_that_is_compiled() {
     if part().is_none() {

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Fills a directory, and then runs the graphs of it in a process that has it as one of
-/// `ROTINI_CACHE_PATH`.
+/// Fills a directory, and then runs its graphs in a process that has it in `ROTINI_CACHE_PATH`.
 fn ship(prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
     let directory = tempfile::tempdir().unwrap();
     let (image, own) = (directory.path().join("image"), directory.path().join("own"));
@@ -27,7 +26,7 @@ fn fill_or_use(part: &str) {
     if part == "use" {
         let engine = runner.engine();
         assert_eq!(runner.handle().applicable(&crate::bytes(&small(20))).unwrap(), [engine]);
-        // What is not there cannot be had, and is declined before anyone asks for it.
+        // A graph that is not in the directory cannot be compiled, and is declined from the start.
         let other = small(24);
         assert!(runner.handle().applicable(&crate::bytes(&other)).unwrap().is_empty());
         let text = expect_status(create(&runner, &other), INTERNAL_ERROR);
@@ -59,7 +58,7 @@ fn a_directory_that_nobody_can_write_serves_too() {
     }
 }
 
-/// What others could have put there is not executed.
+/// Code that other users could have written is not executed.
 #[test]
 fn a_directory_that_others_can_write_is_not_used() {
     match part() {

@@ -1,5 +1,5 @@
-//! A system that is short of something for a while. Calls during that time fail with the reason,
-//! and nothing is different afterwards.
+//! A temporary shortage of system resources. Calls during that time fail with the reason, and there
+//! is no lasting effect.
 
 use crate::workers::{descendants, wait_until};
 use crate::{INTERNAL_ERROR, bytes, create, directory, expect_right, expect_status, files, logged, logging, small};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Ends the worker that waits for work: the next graph needs a process.
+/// Ends the idle worker, so that the next graph needs a new process.
 fn end_workers() {
     let workers = descendants(std::process::id());
     for &worker in &workers {
@@ -26,7 +26,7 @@ fn end_workers() {
     wait_until("workers are left", Duration::from_secs(20), is_gone);
 }
 
-/// A graph cannot be had now, which says nothing of the graph.
+/// Expects that a graph cannot be compiled now, without recording anything about the graph.
 fn expect_trouble(runner: &Runner, case: &Case, said: &str) {
     assert_eq!(runner.handle().applicable(&bytes(case)).unwrap(), [runner.engine()]);
     let text = expect_status(create(runner, case), INTERNAL_ERROR);
@@ -34,7 +34,7 @@ fn expect_trouble(runner: &Runner, case: &Case, said: &str) {
     assert_eq!(runner.handle().applicable(&bytes(case)).unwrap(), [runner.engine()]);
 }
 
-/// What was short is there again: the same graph compiles, in the same way as ever.
+/// Expects that after the shortage the same graph compiles, in the usual way.
 fn expect_all_well(runner: &Runner, case: &Case) {
     expect_right(runner, case);
     for change in ["from now on", "is used, because"] {
@@ -52,8 +52,8 @@ fn start<'a>(command: &'a mut Command, cache: &Path) -> &'a mut Command {
         .env("ROTINI_TEST_DIRECTORY", cache)
 }
 
-/// With all descriptors in use: once from the start, when the compiler was not looked for yet, and
-/// once in the middle.
+/// All descriptors are in use: once from the start, before the compiler was searched for, and once
+/// later.
 #[test]
 fn descriptors_that_are_used_up_change_nothing() {
     const MANY: u64 = 256;
@@ -86,11 +86,10 @@ fn descriptors_that_are_used_up_change_nothing() {
     }
 }
 
-/// With no further process or thread, with room for one, and for two: as many of them are started
-/// one after the other.
+/// No further process or thread can start, or only one, or two: each limit is tested in turn.
 #[test]
 fn processes_that_cannot_be_started_change_nothing() {
-    /// Root has no such limit.
+    /// An unprivileged user: root has no such limit.
     const OTHER: u32 = 54_322;
     if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
@@ -108,7 +107,7 @@ fn processes_that_cannot_be_started_change_nothing() {
     let limit = getrlimit(Resource::Nproc);
     for room in 0..3 {
         end_workers();
-        // The number of other processes of this user is not known.
+        // The number of this user's other processes is unknown.
         let running = if is_alone {
             fs::read_dir("/proc/self/task").unwrap().count()
         } else {

@@ -21,7 +21,7 @@ const ELEMENTS: i64 = 48;
 const RIGHT: &str = "the code is right";
 const WRONG: &str = "the code is wrong";
 
-/// The arguments of the small graph, and another result.
+/// Builds a graph with the arguments of the small graph, and another result.
 fn other() -> Graph {
     let mut builder = GraphBuilder::new("small");
     let [x, b, y] = ["x", "b", "y"].map(|name| builder.buffer(name, DataType::F32, &[1, ELEMENTS]));
@@ -29,7 +29,8 @@ fn other() -> Graph {
     builder.build()
 }
 
-/// A library that was built from other sources, or a copy in a directory that looks like one.
+/// Returns a library that was built from other sources, or a copy in a directory that looks like
+/// one.
 fn build_of_other_sources(directory: &Path) -> PathBuf {
     if let Some(built) = std::env::var_os("ROTINI_TEST_OTHER_BUILD") {
         return built.into();
@@ -68,7 +69,7 @@ fn code_of_an_older_lowering_is_never_served() {
     let directory = tempfile::tempdir().unwrap();
     let (cache, log) = (directory.path().join("cache"), Notes::new(directory.path().join("log")));
     let (older, newer) = (plugin::path().unwrap(), build_of_other_sources(directory.path()));
-    // What is said of a graph's code, and how often the compiler has run by then.
+    // The statement about a graph's code, and the number of compiler runs by then.
     let play = |build: &Path, graph: &str| {
         let mut command = command(graph, &cache).unwrap();
         let text = run(counted(&mut command, log.path()).env("ROTINI_PLUGIN", build)).unwrap();
@@ -81,8 +82,8 @@ fn code_of_an_older_lowering_is_never_served() {
     let entries = files(&cache, ".entry");
     let other = entries.iter().find(|entry| *entry != small).unwrap();
 
-    // An older lowering that made something else of the small graph: other MLIR, so it is not found
-    // by that either.
+    // Simulates an older lowering that gave other MLIR for the small graph, so its content key does
+    // not match either.
     for content in files(&cache, ".content") {
         fs::remove_file(content).unwrap();
     }
@@ -92,10 +93,10 @@ fn code_of_an_older_lowering_is_never_served() {
         ..read(small)
     };
     fs::write(small, wrong.to_bytes().unwrap()).unwrap();
-    // The build that made it takes it for its own. Nothing is compiled, so this test can fail.
+    // The older build uses its own entry without compiling, which shows that this test can fail.
     assert_eq!(play(&older, "small"), (false, true, 2));
     assert_eq!(play(&newer, "small"), (true, false, 3));
-    // Both are there now, each for its build.
+    // Both entries exist now, each for its build.
     assert_eq!(files(&cache, ".entry").len(), 3);
     assert_eq!(play(&newer, "small"), (true, false, 3));
     assert_eq!(play(&older, "small"), (false, true, 3));

@@ -1,4 +1,4 @@
-//! Closing the library, in each way of compiling.
+//! Closes the library, in each way of compiling.
 
 use crate::{expect_right, small};
 use rotini_tests::cases::{self, Case};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const HOST: &str = "host";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Mappings of the plugin in this process.
+/// Returns the number of mappings of the plugin in this process.
 fn mappings() -> usize {
     let path = fs::canonicalize(plugin::path().unwrap()).unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -21,21 +21,21 @@ fn mappings() -> usize {
         .count()
 }
 
-/// This process's threads, by name.
+/// Returns the names of this process's threads.
 fn threads() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
-    // One that ends meanwhile has no name.
+    // A thread that ends meanwhile has no name.
     tasks
         .filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok())
         .collect()
 }
 
-/// The threads when they are as before, or after the time that a thread may take to end which is
-/// about to.
+/// Returns the threads once they are as before, or else after the time that an ending thread may
+/// take.
 ///
-/// The scope returns when its threads' functions have, and even a thread that was joined is listed
-/// until the system has cleared it away, which may be a while on a busy machine. None of that is
-/// the library's, and what stays is seen all the same.
+/// The scope returns when its threads' functions have, and even a joined thread is listed until the
+/// system has removed it, which may take a while on a busy machine. Such threads are not the
+/// library's; a thread that really stays is found nevertheless.
 fn settled(before: &[String]) -> Vec<String> {
     let started = Instant::now();
     loop {
@@ -47,7 +47,7 @@ fn settled(before: &[String]) -> Vec<String> {
     }
 }
 
-/// Processes that this one has started, dead or alive.
+/// Returns the processes that this one has started, alive or not yet reaped.
 fn children() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     tasks
@@ -56,7 +56,7 @@ fn children() -> Vec<String> {
         .collect()
 }
 
-/// A convolution that is large enough for the pool of threads.
+/// Returns a convolution that is large enough for the thread pool.
 fn large() -> Case {
     let half = cases::resnet50(1).into_iter().find(|case| case.name.ends_with("_f32"));
     half.expect("there is one in f32")
@@ -68,7 +68,7 @@ fn nothing_of_the_library_is_left() {
         for mode in ["worker", "cli", "in-process"] {
             let cache = tempfile::tempdir().unwrap();
             let mut command = command(mode, cache.path()).unwrap();
-            // Once with everything compiled, once with everything on disk.
+            // Once compiled, and once loaded from disk.
             for _ in 0..2 {
                 println!("{}", run(command.env("ROTINI_COMPILER", mode)).unwrap());
             }
@@ -81,12 +81,12 @@ fn nothing_of_the_library_is_left() {
         assert!(mappings() > 0, "the path is not the one that is mapped");
         expect_right(&runner, &small(9));
         expect_right(&runner, &large());
-        // A body of a custom operation is read on the caller's thread, and nothing that stays there
-        // may come with it.
+        // A custom operation's body is parsed on the caller's thread, and must leave no state
+        // there.
         let custom = rotini_wire::encode(&cases::named("custom_example_rotary").unwrap().graph);
         assert_eq!(runner.handle().applicable(&custom).unwrap().len(), 1);
         let running = threads().len();
-        // From several threads of the host's, which live on.
+        // From several threads of the host that outlive the library.
         std::thread::scope(|scope| {
             for elements in 10..12 {
                 let runner = &runner;
@@ -99,7 +99,7 @@ fn nothing_of_the_library_is_left() {
         println!("{mode}: {running} threads while it was open");
         assert_eq!(mappings(), 0, "the library is still mapped");
         assert_eq!(children(), [""; 0], "a process is left");
-        // The compiler's library has threads of its own, and stays once it was loaded into the
+        // The compiler's library has its own threads, and stays once it was loaded into the
         // process.
         if mode != "in-process" {
             let left = settled(&before);

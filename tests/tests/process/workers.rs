@@ -1,5 +1,5 @@
-//! Compile workers that fail while the host runs. The host lives on, gets the reason, and its
-//! next graph works.
+//! Compile workers that fail while the host runs. The host survives, gets the reason, and its next
+//! graph works.
 
 use crate::{INTERNAL_ERROR, bytes, create, expect_right, expect_status, small};
 use crate::{logged, logging, logging_on, warnings};
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of
-/// which most is for a new worker.
+/// Time that a fault may take beyond its limit. On an idle machine it takes 2 s, most of it for a
+/// new worker.
 const PROMPT: Duration = Duration::from_secs(20);
-/// Seconds that a worker has in these tests.
+/// Time limit of a worker in these tests, in seconds.
 const LIMIT: u64 = 10;
 
 fn real_worker() -> PathBuf {
     rotini_iree::compiler::find_worker().expect("cargo build -p rotini-compile-worker makes it")
 }
 
-/// A command whose workers have these faults.
+/// Returns a command whose workers have these faults.
 fn faulty(part: &str, cache: &Path, faults: &str) -> Command {
     let mut command = command(part, cache).unwrap();
     command
@@ -34,8 +34,8 @@ fn faulty(part: &str, cache: &Path, faults: &str) -> Command {
     command
 }
 
-/// What follows a fault: the extents that cause it, what it is called, how long it may take, and
-/// whether the module is to blame.
+/// Faults and their consequences: the extent that triggers the fault, its name, the expected text,
+/// the time it may take in seconds, and whether the module is to blame.
 const FAULTS: [(i64, &str, &str, u64, bool); 6] = [
     (71, "segv", "SIGSEGV", 0, true),
     (72, "abort", "LLVM ERROR: this test cannot go on", 0, true),
@@ -69,12 +69,12 @@ fn a_fault_is_told_and_the_next_graph_works() {
         assert_eq!(applicable.is_empty(), is_blamed, "{fault}");
         expect_right(&runner, &small(good));
     }
-    // None of that is a reason to compile in another way.
+    // None of these faults makes rotini switch to another way of compiling.
     assert!(logged("from now on").is_empty(), "{:?}", logged("from now on"));
 }
 
-/// The compiler itself, with nothing between: it recurses without end on this convolution, and does
-/// not when it is asked again in another way.
+/// The real compiler recurses endlessly on this convolution, and succeeds when it is run again in
+/// another way.
 #[test]
 fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
     if part().is_none() {
@@ -83,7 +83,7 @@ fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
         command
             .env("ROTINI_DEVICE", "hip")
             .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap())
-            // One of rotini's kernels would not crash it.
+            // With one of rotini's kernels it would not crash.
             .env("ROTINI_SCHEDULES", "compiler");
         run(&mut command).unwrap();
         return;
@@ -102,7 +102,7 @@ fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
     expect_right(&runner, &small(5));
 }
 
-/// `y = x + b + b + …`, whose compilation takes time and memory along its length.
+/// Returns the case `y = x + b + b + …`, whose compile time and memory grow with its length.
 fn long(nodes: usize) -> Case {
     let mut builder = GraphBuilder::new("long");
     let b = builder.buffer("b", DataType::F32, &[1, 64]);
@@ -145,7 +145,7 @@ fn too_much_memory_is_told_and_the_next_graph_works() {
     assert!(logged("from now on").is_empty(), "{:?}", logged("from now on"));
 }
 
-/// A directory with the compiler's files, of which a test may take some away.
+/// Returns a directory with the compiler's files, some of which a test may remove.
 fn installation() -> (tempfile::TempDir, PathBuf) {
     let library = rotini_iree::compiler::find_library().unwrap();
     let source = library.parent().unwrap();
@@ -154,7 +154,7 @@ fn installation() -> (tempfile::TempDir, PathBuf) {
         .unwrap();
     for name in ["libIREECompiler.so", "iree-lld", "iree-compile"] {
         let place = directory.path().join(name);
-        // A few hundred megabytes, if on another file system.
+        // A copy takes a few hundred megabytes, if the directory is on another file system.
         fs::hard_link(source.join(name), &place)
             .or_else(|_| fs::copy(source.join(name), &place).map(drop))
             .unwrap();
@@ -163,7 +163,7 @@ fn installation() -> (tempfile::TempDir, PathBuf) {
     (directory, library)
 }
 
-/// Another build of a library: one with another build id.
+/// Copies a library with another build id, as if from another build.
 fn another_build(library: &Path, place: &Path) {
     let mut bytes = fs::read(library).unwrap();
     let note = bytes.windows(4).position(|name| name == b"GNU\0").unwrap();
@@ -190,7 +190,7 @@ fn a_library_that_goes_away_or_changes_is_told() {
     let away = library.with_extension("away");
     let runner = logging();
     let engine = [runner.engine()];
-    // From here on it is known which build the library is.
+    // From here on the library's build is known.
     let case = small(i64::try_from(part.len()).unwrap());
     assert_eq!(runner.handle().applicable(&bytes(&case)).unwrap(), engine);
     fs::rename(&library, &away).unwrap();
@@ -200,7 +200,7 @@ fn a_library_that_goes_away_or_changes_is_told() {
     let result = create(&runner, &case);
     fs::rename(&away, &library).unwrap();
     if part == "replaced" {
-        // By the program of the same build, which has a library of its own.
+        // Compiled by the program of the same build, which has its own copy of the library.
         drop(result.unwrap());
         let warnings = warnings();
         assert!(
@@ -221,7 +221,7 @@ fn a_library_that_goes_away_or_changes_is_told() {
     expect_right(&runner, &case);
 }
 
-/// Workers that cannot be used whatever the graph are replaced by the program, with one warning.
+/// Workers that fail for every graph are replaced by the program, with one warning.
 #[test]
 fn a_worker_that_does_not_start_is_replaced() {
     let Some(part) = part() else {
@@ -250,7 +250,7 @@ fn a_worker_that_does_not_start_is_replaced() {
     );
 }
 
-/// Has the system refuse `execve` to this process from now on, as some sandboxes do.
+/// Makes the system refuse `execve` to this process from now on, as some sandboxes do.
 fn forbid_programs() {
     let step = |code: u32, jt, jf, k| libc::sock_filter {
         code: u16::try_from(code).unwrap(),
@@ -260,7 +260,7 @@ fn forbid_programs() {
     };
     let execve = u32::try_from(libc::SYS_execve).unwrap();
     let refusal = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::EPERM).unwrap();
-    // The number of the system call is the first word.
+    // The first word is the number of the system call.
     let mut program = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, execve),
@@ -271,7 +271,7 @@ fn forbid_programs() {
         len: u16::try_from(program.len()).unwrap(),
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: the filter outlives the calls, of which the second applies it to all threads of this
+    // SAFETY: the filter outlives the calls; the second call applies it to all threads of this
     // process.
     let result = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -285,8 +285,8 @@ fn forbid_programs() {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Where no program can be started at all, what is not cached cannot be had, which is an error and
-/// no fault of the graph's. The compiler does not come into this process for that.
+/// If no program can be started, uncached graphs cannot be compiled. That is an error which is not
+/// recorded against the graph, and the compiler is not loaded into this process instead.
 #[test]
 fn a_sandbox_without_programs_is_told() {
     let Some(part) = part() else {
@@ -323,8 +323,8 @@ fn a_sandbox_without_programs_is_told() {
     assert!(!maps.contains("libIREECompiler"), "the compiler is in the host");
 }
 
-/// A directory with the plugin and a program beside it instead of the worker, which leaves a
-/// trace and is one then.
+/// Creates a directory with the plugin and, as the worker, a program that leaves a trace and then
+/// acts as the worker.
 fn plugin_with_worker(directory: &Path) -> PathBuf {
     let plugin = directory.join("librotini_plugin.so");
     let source = rotini_tests::plugin::path().unwrap();
@@ -355,8 +355,8 @@ fn a_worker_that_others_can_replace_is_not_run() {
         return;
     }
     let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    // Whether the worker is found or named, what is done to it, and what is said then. The first
-    // shows that it would be run.
+    // Whether the worker is found or named, the change to it, and the expected message. The first
+    // step shows that it would be run.
     type Step<'a> = (bool, &'a dyn Fn(&Path, &Path), &'a str);
     let steps: [Step<'_>; 6] = [
         (false, &|_, _| (), "run"),
@@ -393,7 +393,7 @@ fn a_worker_that_others_can_replace_is_not_run() {
     }
 }
 
-/// The worker's processes below one process: itself, and what it has started.
+/// Returns the worker processes below a process: workers and their children.
 pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
@@ -435,13 +435,13 @@ fn a_worker_goes_with_its_killed_host() {
     wait_until("there is no worker", Duration::from_secs(60), || {
         !descendants(host.id()).is_empty()
     });
-    // In the middle of its work.
+    // Long enough to be in the middle of its work.
     std::thread::sleep(Duration::from_millis(500));
     let workers = descendants(host.id());
     host.kill().unwrap();
     let killed = Instant::now();
     host.wait().unwrap();
-    // A zombie is gone as well, where the machine's first process leaves them.
+    // A zombie counts as gone: in some containers the init process does not reap it.
     let is_gone = |pid: &u32| match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'),
         Err(_) => true,

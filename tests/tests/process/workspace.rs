@@ -7,12 +7,12 @@ use rotini_tests::cases::Case;
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command, part, run};
 
-/// Part of the names of the kernels that the compiler refuses here.
+/// Part of the names of the kernels that the compiler rejects here.
 const KERNELS: &str = "gradients_of_";
 
-/// The compiler takes no kernel of the gradients, so it gets the graph in a form that has scores in
-/// memory. A host that allocated what was reported is not given this code. From then on what it
-/// needs is reported.
+/// The compiler rejects all gradient kernels, so the plugin lowers the graph to the form with
+/// scores in memory. A host that allocated the reported workspace does not get this code. From then
+/// on the actual need is reported.
 #[test]
 fn what_was_not_reported_is_refused_once() {
     if part().is_none() {
@@ -42,7 +42,7 @@ fn what_was_not_reported_is_refused_once() {
         let config = engine_config(runner.engine());
         runner.handle().workspace_estimate(&config, &bytes).unwrap()
     };
-    // A number for each query, which is too little to ask for.
+    // One number per query: too little to request a workspace for.
     assert_eq!(reported(), 0);
     let text = expect_status(create(&runner, &case), NOT_APPLICABLE);
     assert!(text.contains("bytes of workspace"), "{text}");

@@ -1,5 +1,5 @@
-//! Modules with a fault each, which must be refused: a verifier that takes everything finds
-//! nothing.
+//! Modules with one fault each, which must be refused: a verifier that accepts everything would
+//! find nothing.
 
 use crate::verifier::Verifier;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -8,18 +8,18 @@ use anyhow::{Context as _, Result, bail, ensure};
 /// operations of IREE with and without a region.
 const RIGHT: &str = include_str!("faults.mlir");
 
-/// A text that the module has once.
+/// A fault: a text that occurs once in the module, and its replacement.
 struct Fault {
     /// The text.
     right: &'static str,
-    /// What it becomes.
+    /// The replacement.
     wrong: &'static str,
-    /// What is said about that.
+    /// The expected message.
     said: &'static str,
 }
 
 const FAULTS: &[Fault] = &[
-    // Types.
+    // Type errors.
     Fault {
         right: r#""arith.addf"(%7, %6) : (f32, f32) -> (f32)"#,
         wrong: r#""arith.addf"(%7, %6) : (f32, f32) -> (f16)"#,
@@ -55,7 +55,7 @@ const FAULTS: &[Fault] = &[
         wrong: r#""scf.yield"(%4) : (vector<4xf16>)"#,
         said: "successor operand type #0 'vector<4xf16>' should match successor input type #0 'vector<4xf32>'",
     },
-    // Uses.
+    // Errors of uses.
     Fault {
         right: r#""func.return"(%3, %1)"#,
         wrong: r#""func.return"(%5, %1)"#,
@@ -76,7 +76,7 @@ const FAULTS: &[Fault] = &[
         wrong: "%t0 = hal.tensor.transients %a0 : tensor<5xf32>",
         said: "expects different type than prior uses",
     },
-    // Maps and attributes.
+    // Errors of maps and attributes.
     Fault {
         right: "affine_map<(d0, d1) -> (d0, d1)>",
         wrong: "affine_map<(d0, d1) -> (d0)>",
@@ -102,7 +102,7 @@ const FAULTS: &[Fault] = &[
         wrong: "operandSegmentSizes = array<i32: 2, 1>",
         said: "operand count (2) does not match with the total size (3)",
     },
-    // Functions.
+    // Errors of functions.
     Fault {
         right: "func.call @compute(",
         wrong: "func.call @computed(",
@@ -118,7 +118,7 @@ const FAULTS: &[Fault] = &[
         wrong: "hal.return %x, %one : index, index",
         said: "has 2 operands, but enclosing function (@kernel) returns 3",
     },
-    // Names that are none, and lines that nobody has told the shell about.
+    // Misspelt names, and lines that the shell does not know.
     Fault {
         right: r#""arith.addf""#,
         wrong: r#""arith.add""#,
@@ -136,11 +136,12 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Returns the number of faults, each of which is refused, while the module without them is not.
+/// Returns the number of faults, after checking that each is refused, and the original module is
+/// not.
 ///
 /// # Errors
 ///
-/// A fault that is not refused, or for another reason than it is to be.
+/// A fault that is not refused, or for another reason than expected.
 pub(crate) fn are_refused() -> Result<usize> {
     let mut verifier = Verifier::new();
     if let Err(reason) = verifier.verify(RIGHT) {
@@ -160,7 +161,7 @@ pub(crate) fn are_refused() -> Result<usize> {
             reason.what
         );
     }
-    // The faults have left nothing behind in the context.
+    // The faults have left no state in the context.
     ensure!(
         verifier.verify(RIGHT).is_ok(),
         "a module without a fault is refused after faults"

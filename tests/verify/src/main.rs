@@ -1,12 +1,12 @@
-//! MLIR's own verifier over everything that is emitted.
+//! Runs MLIR's own verifier over all emitted modules.
 //!
 //! Each case of the conformance suite and each of 10,000 random graphs is lowered for each target
 //! of [`TARGETS`]. MLIR parses and verifies each module. The program lists the modules that MLIR
-//! refuses, and exits with 1. Before that, modules with one fault each must be refused: see
+//! refuses, and then exits with 1. Before that, modules with one fault each must be refused: see
 //! [`faults`].
 //!
-//! `ROTINI_CASE` chooses the cases with a text in their names, and no random graphs. `ROTINI_SEED`
-//! and `ROTINI_GRAPHS` choose other random graphs.
+//! `ROTINI_CASE` selects the cases with a text in their names, and no random graphs. `ROTINI_SEED`
+//! and `ROTINI_GRAPHS` select other random graphs.
 
 mod faults;
 mod reason;
@@ -28,35 +28,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use verifier::Verifier;
 
-/// Random graphs, from the seed 0 on, if `ROTINI_GRAPHS` and `ROTINI_SEED` say nothing else.
+/// Number of random graphs, from the seed 0 on; `ROTINI_GRAPHS` and `ROTINI_SEED` override these.
 const RANDOM: u64 = 10_000;
 
-/// Refusals with different messages that are printed.
+/// Maximum number of different refusal messages that are printed.
 const LISTED: usize = 40;
 
-/// Progress is told after this number of graphs.
+/// Progress is printed every this many graphs.
 const STEP: u64 = 2000;
 
 thread_local! {
     static VERIFIER: RefCell<Verifier> = RefCell::new(Verifier::new());
 }
 
-/// A graph, made when its turn comes.
+/// A graph, built only when it is processed.
 enum Work {
     Case(Box<Case>),
     Seed(u64),
 }
 
-/// What became of graphs.
+/// Counts of verified graphs.
 #[derive(Default)]
 struct Outcome {
-    /// Modules that were emitted.
+    /// Number of emitted modules.
     modules: u64,
-    /// Those that are not the same as the graph's module for another target.
+    /// Number of modules that differ from the graph's modules for other targets.
     verified: u64,
-    /// The length of those.
+    /// Total length of these modules in bytes.
     bytes: u64,
-    /// Graphs and targets without a module.
+    /// Number of pairs of graph and target without a module.
     declined: u64,
     refused: Vec<Refusal>,
 }
@@ -79,7 +79,7 @@ impl Outcome {
     }
 }
 
-/// Returns the module that a graph is lowered to; `None` if it is declined.
+/// Returns the module of a graph; `None` if it is declined.
 fn lowered(bytes: &[u8], target: &Target) -> Result<Option<String>, Reason> {
     let Ok(prepared) = check(bytes, target) else {
         return Ok(None);
@@ -94,7 +94,7 @@ fn lowered(bytes: &[u8], target: &Target) -> Result<Option<String>, Reason> {
     }
 }
 
-/// Verifies what a graph is lowered to for all targets.
+/// Verifies a graph's modules for all targets.
 fn verify(work: Work, targets: &[Target]) -> Outcome {
     let (name, graph) = match work {
         Work::Case(case) => (case.name.clone(), case.graph),
@@ -130,7 +130,7 @@ fn verify(work: Work, targets: &[Target]) -> Outcome {
     outcome
 }
 
-/// Returns all graphs, or those that the environment names.
+/// Returns all graphs, or those that the environment selects.
 fn all_work() -> Result<Vec<Work>> {
     let only = std::env::var("ROTINI_CASE").unwrap_or_default();
     let cases = cases::all_graphs()?;
@@ -144,7 +144,7 @@ fn all_work() -> Result<Vec<Work>> {
     Ok(work)
 }
 
-/// Prints what is wrong: for each message the number of modules, and the first of them.
+/// Prints the refusals: for each message the number of modules, and the first of them.
 fn list(refused: &[Refusal]) {
     let mut messages: BTreeMap<&str, Vec<&Refusal>> = BTreeMap::new();
     for refusal in refused {

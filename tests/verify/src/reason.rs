@@ -1,10 +1,10 @@
-//! Why a module is refused.
+//! The reason why a module is refused.
 
-/// Why a module is refused.
+/// The reason why a module is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason {
-    /// What is wrong, in MLIR's words.
+    /// MLIR's message.
     pub(crate) what: String,
-    /// The line of the module: its number and its text.
+    /// Number and text of the line in the module.
     pub(crate) place: String,
 }

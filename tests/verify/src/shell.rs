@@ -1,20 +1,20 @@
-//! What the emitter writes in IREE's own syntax, in forms that MLIR alone can read.
+//! Translates the emitter's text in IREE's own syntax to forms that MLIR alone can read.
 //!
-//! Almost all that is emitted is in MLIR's generic form, which needs no dialect to be parsed. The
-//! rest is the shell around it: the exported function, and the executables around kernels.
-//! [`RULES`] has a rule for each line of it. IREE's modules and functions become MLIR's, so that
-//! what is in them, what they return and whom they call is verified; IREE's other operations
-//! become generic, and of those the uses and the types of the operands are verified.
+//! Almost everything is emitted in MLIR's generic form, which can be parsed without its dialect.
+//! The rest is the shell around it: the exported function, and the executables around kernels.
+//! [`RULES`] has a rule for each line of the shell. IREE's modules and functions become MLIR's, so
+//! that their contents, results and calls are verified; IREE's other operations become generic, and
+//! only their uses and operand types are verified.
 //!
-//! Each line becomes one line, so a diagnostic's line number is that of the emitted text. A line
-//! that is not known is an error. So is an operation whose dialect is not known: where
-//! unregistered dialects are allowed, MLIR takes a misspelt name for one of theirs.
+//! Each line becomes one line, so a diagnostic's line number is that of the emitted text. An
+//! unknown line is an error. So is an operation of an unknown dialect: where unregistered dialects
+//! are allowed, MLIR would accept a misspelt name as an operation of one of these.
 
 use crate::reason::Reason;
 use anyhow::{Context as _, Result, bail};
 
-/// Lines in IREE's syntax, and what they become. A `$` stands for any text; `$0` is that of the
-/// first one. Of two rules that fit, the first is taken.
+/// Lines in IREE's syntax, and their translations. A `$` matches any text; `$0` is the first match.
+/// If two rules match, the first applies.
 const RULES: [(&str, &str); 12] = [
     (
         "hal.executable.source private @$ {",
@@ -60,8 +60,8 @@ const RULES: [(&str, &str); 12] = [
     ),
 ];
 
-/// What IREE's version of MLIR writes in another way than LLVM 22, and how that writes the same. A
-/// newer melior has fewer of these.
+/// Texts that IREE's version of MLIR writes differently from LLVM 22, and LLVM 22's form. A newer
+/// melior would need fewer of these.
 const OLDER: [(&str, &str); 4] = [
     ("#amdgpu.dpp_perm<", "#amdgpu<dpp_perm "),
     ("#gpu.shuffle_mode<", "#gpu<shuffle_mode "),
@@ -69,7 +69,7 @@ const OLDER: [(&str, &str); 4] = [
     ("#rocdl.sched_group_mask<none>", "0 : i32"),
 ];
 
-/// Operations that are written in the syntax of their dialect, which MLIR knows.
+/// Operations that are emitted in the syntax of their dialect, which MLIR supports.
 const UPSTREAM_SYNTAX: [&str; 8] = [
     "arith.bitcast",
     "arith.constant",
@@ -81,13 +81,13 @@ const UPSTREAM_SYNTAX: [&str; 8] = [
     "module",
 ];
 
-/// MLIR's dialects whose operations are written in generic form. MLIR refuses operations that they
-/// do not have.
+/// MLIR's dialects whose operations are emitted in generic form. MLIR refuses operations that these
+/// dialects do not have.
 const UPSTREAM: [&str; 11] = [
     "amdgpu", "arith", "func", "gpu", "linalg", "math", "memref", "rocdl", "scf", "tensor", "vector",
 ];
 
-/// IREE's operations that are written in generic form.
+/// IREE's operations that are emitted in generic form.
 const IREE: [&str; 7] = [
     "flow.dispatch",
     "flow.dispatch.region",
@@ -98,14 +98,14 @@ const IREE: [&str; 7] = [
     "iree_tensor_ext.compute_barrier.start",
 ];
 
-/// Returns a module of the emitter's in syntax that needs none of IREE's dialects.
+/// Translates an emitted module to syntax that needs none of IREE's dialects.
 ///
 /// # Errors
 ///
-/// If there is a line or an operation that is not known.
+/// If a line or an operation is unknown.
 pub(crate) fn without_iree(module: &str) -> Result<String, Reason> {
     let mut text = String::with_capacity(module.len() + module.len() / 8);
-    // The operations whose regions are open, if they are in generic form: whether they are IREE's.
+    // Stack of open regions of operations in generic form: whether each operation is IREE's.
     let mut open = Vec::new();
     for (number, line) in module.lines().enumerate() {
         push_line(&mut text, line.trim(), &mut open).map_err(|error| Reason {
@@ -122,8 +122,8 @@ fn push_line(text: &mut String, line: &str, open: &mut Vec<bool>) -> Result<()> 
     for end in ["})", "}, {})"] {
         let Some(after) = line.strip_prefix(end) else { continue };
         let is_iree = open.pop().context("the end of a region that is not open")?;
-        // MLIR takes an unknown operation with one region for a table of symbols, and then refuses
-        // the function around it. Two regions make it plain that it is none.
+        // MLIR treats an unknown operation with one region as a possible symbol table, and then
+        // refuses the function around it. A second region rules that out.
         text.push_str(if is_iree { "}, {})" } else { end });
         text.push_str(after);
         return Ok(());
@@ -159,7 +159,7 @@ fn push_line(text: &mut String, line: &str, open: &mut Vec<bool>) -> Result<()> 
     bail!("a line that src/shell.rs does not know")
 }
 
-/// Writes an operation as LLVM 22 writes it.
+/// Writes an operation in LLVM 22's form.
 fn push_older(text: &mut String, line: &str) {
     for (newer, older) in OLDER {
         if let Some((before, after)) = line.split_once(newer) {
@@ -172,7 +172,7 @@ fn push_older(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Returns whether an operation is IREE's, or MLIR's otherwise.
+/// Returns true if an operation is IREE's, and false if it is MLIR's.
 fn is_iree(name: &str) -> Result<bool> {
     if IREE.contains(&name) {
         return Ok(true);
@@ -184,8 +184,8 @@ fn is_iree(name: &str) -> Result<bool> {
     bail!("an operation that src/shell.rs does not know: {name}")
 }
 
-/// Returns what stands for each `$` of a rule, if the line is as the rule says. Each takes as
-/// little as it can, but for the last one, which takes what is left.
+/// Returns the match of each `$` of a rule, if the line matches. Each match is as short as
+/// possible, except for the last one, which takes the rest.
 fn holes<'l>(rule: &str, line: &'l str) -> Option<Vec<&'l str>> {
     let mut literals = rule.split('$');
     let mut rest = line.strip_prefix(literals.next()?)?;
@@ -203,7 +203,7 @@ fn holes<'l>(rule: &str, line: &'l str) -> Option<Vec<&'l str>> {
     rest.is_empty().then_some(holes)
 }
 
-/// Writes what a line becomes, with what stands for each `$`.
+/// Writes a line's translation, with the matches inserted.
 fn fill(text: &mut String, to: &str, holes: &[&str]) {
     let mut parts = to.split('$');
     text.push_str(parts.next().unwrap_or_default());

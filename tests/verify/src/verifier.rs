@@ -1,4 +1,4 @@
-//! MLIR with all its dialects: it parses a module, and verifies it.
+//! MLIR with all its dialects: parses and verifies a module.
 
 use crate::reason::Reason;
 use crate::shell;
@@ -10,24 +10,26 @@ use melior::utility::register_all_dialects;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A context keeps each type and attribute that it has met. After this much text it is made anew.
+/// Bytes of text after which the context is recreated: it keeps every type and attribute that it
+/// has seen.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A context of MLIR, which serves one thread for many modules.
+/// An MLIR context, used by one thread for many modules.
 pub(crate) struct Verifier {
     context: Context,
-    /// What MLIR has said about the module at hand: places and messages.
+    /// MLIR's diagnostics for the current module: places and messages.
     said: Rc<RefCell<Vec<(String, String)>>>,
-    /// The text that the context has met.
+    /// Bytes of text that the context has parsed.
     bytes: usize,
 }
 
 impl Verifier {
-    /// Returns a context with all dialects of MLIR, in which IREE's are unregistered.
+    /// Creates a context with all dialects of MLIR; IREE's are unregistered.
     pub(crate) fn new() -> Self {
         let registry = DialectRegistry::new();
         register_all_dialects(&registry);
-        // Each of our threads has a context: threads of MLIR's would be in their way.
+        // Each of this program's threads has a context, so MLIR's own threads would compete with
+        // them.
         let context = Context::new_with_registry(&registry, false);
         context.load_all_available_dialects();
         context.set_allow_unregistered_dialects(true);
@@ -45,11 +47,11 @@ impl Verifier {
         }
     }
 
-    /// Verifies a module that was emitted.
+    /// Verifies an emitted module.
     ///
     /// # Errors
     ///
-    /// The first thing that MLIR has against it, or the line that [`shell`] does not know.
+    /// MLIR's first diagnostic, or the line that [`shell`] does not know.
     pub(crate) fn verify(&mut self, module: &str) -> Result<(), Reason> {
         let text = shell::without_iree(module)?;
         if self.bytes + text.len() > MOST_BYTES {
@@ -59,7 +61,7 @@ impl Verifier {
         let parsed = Module::parse(&self.context, &text);
         let is_right = parsed.is_some_and(|module| module.as_operation().verify());
         match self.said.take().into_iter().next() {
-            // A warning would be a surprise, too.
+            // A warning is unexpected, so it counts too.
             Some((location, what)) => Err(Reason {
                 what,
                 place: place(&location, module),
@@ -73,7 +75,7 @@ impl Verifier {
     }
 }
 
-/// Returns the line of a module that a location of MLIR is in: `loc("-":12:5)` is in line 12.
+/// Returns the line of a module for an MLIR location: `loc("-":12:5)` is in line 12.
 fn place(location: &str, module: &str) -> String {
     let number = location
         .split(':')

@@ -1,4 +1,4 @@
-//! What is asked of a plugin before there is a handle, and what it tells the host's log.
+//! Queries that need no handle, and logging to the host.
 
 use super::call::{Failure, call, place, remembered};
 use crate::engine::{Engine, id};
@@ -6,8 +6,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The version with overrides of shapes, values that come at execution, and names of engines.
-/// Ragged tensors and others that an engine cannot run are declined by it.
+/// The API version that adds shape overrides, runtime values and engine names. Ragged tensors and
+/// other features that an engine cannot run are declined by the engine.
 const API_VERSION: &CStr = c"1.4.0";
 
 /// `HIPDNN_PLUGIN_TYPE_ENGINE`.
@@ -16,7 +16,7 @@ const ENGINE: i32 = 1;
 pub(super) const INFO: i32 = 0;
 pub(super) const WARN: i32 = 1;
 pub(super) const ERROR: i32 = 2;
-/// The highest severity. As a level, it turns logging off.
+/// The highest severity; as a log level, it turns logging off.
 const OFF: i32 = 4;
 
 /// The host's logging function (`hipdnnCallback_t`).
@@ -25,21 +25,23 @@ pub type LogCallback = unsafe extern "C" fn(severity: i32, message: *const c_cha
 static CALLBACK: Mutex<Option<LogCallback>> = Mutex::new(None);
 static LEVEL: AtomicI32 = AtomicI32::new(INFO);
 
-/// Tells the host's log one line.
+/// Sends a line to the host's log.
 pub(super) fn log(severity: i32, line: &str) {
     if severity < LEVEL.load(Ordering::Relaxed) {
         return;
     }
     let callback = *CALLBACK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let (Some(callback), Ok(line)) = (callback, CString::new(line.replace('\0', " "))) {
-        // SAFETY: the host gave the function for this.
+        // SAFETY: the host registered the function for this purpose.
         unsafe { callback(severity, line.as_ptr()) };
     }
 }
 
+/// Writes a static string to `text`.
+///
 /// # Safety
 ///
-/// `text` is null or valid for a write.
+/// `text` must be null or valid for a write.
 unsafe fn tell(text: *mut *const c_char, words: &'static CStr) -> i32 {
     call(|| {
         let text = place(text, "place for a text")?;
@@ -49,25 +51,25 @@ unsafe fn tell(text: *mut *const c_char, words: &'static CStr) -> i32 {
     })
 }
 
-/// Tells the plugin's name.
+/// Returns the plugin's name.
 pub unsafe fn name<E: Engine>(text: *mut *const c_char) -> i32 {
     // SAFETY: by the module's contract, here and in the functions that follow.
     unsafe { tell(text, E::PLUGIN) }
 }
 
-/// Tells the plugin's version.
+/// Returns the plugin's version.
 pub unsafe fn version<E: Engine>(text: *mut *const c_char) -> i32 {
     // SAFETY: by the module's contract.
     unsafe { tell(text, E::VERSION) }
 }
 
-/// Tells the version of the engine API.
+/// Returns the version of the engine API.
 pub unsafe fn api_version<E: Engine>(text: *mut *const c_char) -> i32 {
     // SAFETY: by the module's contract.
     unsafe { tell(text, API_VERSION) }
 }
 
-/// Tells that it is a plugin with engines.
+/// Returns the plugin's type: a plugin with engines.
 pub unsafe fn kind<E: Engine>(kind: *mut i32) -> i32 {
     call(|| {
         // SAFETY: not null; the rest by the module's contract.
@@ -76,7 +78,7 @@ pub unsafe fn kind<E: Engine>(kind: *mut i32) -> i32 {
     })
 }
 
-/// Tells the text of this thread's last error.
+/// Returns the text of this thread's last error.
 pub unsafe fn last_error(text: *mut *const c_char) {
     if let Ok(text) = place(text, "place for a text") {
         // SAFETY: not null; the rest by the module's contract.
@@ -84,7 +86,7 @@ pub unsafe fn last_error(text: *mut *const c_char) {
     }
 }
 
-/// Sets the function that gets log lines; null for none.
+/// Sets the function that receives log lines; null for none.
 pub unsafe fn set_callback<E: Engine>(callback: Option<LogCallback>) -> i32 {
     call(|| {
         *CALLBACK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = callback;
@@ -92,7 +94,7 @@ pub unsafe fn set_callback<E: Engine>(callback: Option<LogCallback>) -> i32 {
     })
 }
 
-/// Sets the least severity that is logged.
+/// Sets the lowest severity that is logged.
 pub unsafe fn set_log_level<E: Engine>(severity: i32) -> i32 {
     call(|| {
         if !(INFO..=OFF).contains(&severity) {
@@ -103,7 +105,7 @@ pub unsafe fn set_log_level<E: Engine>(severity: i32) -> i32 {
     })
 }
 
-/// Tells the ids of all engines: one.
+/// Returns the ids of all engines: there is one.
 pub unsafe fn all_ids<E: Engine>(ids: *mut i64, max: u32, count: *mut u32) -> i32 {
     call(|| {
         let count = place(count, "place for the count")?;
@@ -117,7 +119,7 @@ pub unsafe fn all_ids<E: Engine>(ids: *mut i64, max: u32, count: *mut u32) -> i3
     })
 }
 
-/// Tells the engine's name.
+/// Returns the engine's name.
 pub unsafe fn engine_name<E: Engine>(engine: i64, text: *mut *const c_char) -> i32 {
     call(|| {
         let text = place(text, "place for a text")?;

@@ -1,11 +1,11 @@
-//! One call over the boundary: its arguments, its status and the text of its error.
+//! A call across the C boundary: its arguments, its status and the text of its error.
 
 use super::base;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a call does not succeed: a status (`hipdnnPluginStatus_t`) and words.
+/// The reason why a call fails: a status (`hipdnnPluginStatus_t`) and a text.
 pub(super) struct Failure {
     status: i32,
     words: String,
@@ -38,7 +38,7 @@ impl Failure {
 
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
-/// Runs the body of an exported function. No panic leaves it.
+/// Runs the body of an exported function and returns its status. Panics are caught.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return 0,
@@ -47,7 +47,7 @@ pub(super) fn call(body: impl FnOnce() -> Result<()>) -> i32 {
             let words = panic.downcast_ref::<&str>().copied();
             let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
             let failure = Failure::internal(format!("panicked: {}", words.unwrap_or("no message")));
-            // Its drop may panic again.
+            // Dropping the payload may panic again.
             std::mem::forget(panic);
             failure
         }
@@ -57,18 +57,18 @@ pub(super) fn call(body: impl FnOnce() -> Result<()>) -> i32 {
     failure.status
 }
 
-/// What hipDNN reads at most, with the terminator.
+/// Size of the longest text that hipDNN reads, including the terminator.
 const TEXT: usize = 2048;
 
 thread_local! {
-    // An array: something with a destructor would keep the library mapped.
+    // An array without a destructor: a thread-local with one would keep the library mapped.
     static LAST: RefCell<[u8; TEXT]> = const { RefCell::new([0; TEXT]) };
 }
 
 fn remember(words: &str) {
     let mut text = [0; TEXT];
     let bytes = words.bytes().map(|byte| if byte == 0 { b' ' } else { byte });
-    // The last place keeps the terminator.
+    // The last byte stays zero, as the terminator.
     text.iter_mut()
         .take(TEXT - 1)
         .zip(bytes)
@@ -76,7 +76,7 @@ fn remember(words: &str) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 
-/// This thread's last error as C reads it.
+/// Returns this thread's last error as a C string.
 pub(super) fn remembered() -> *const c_char {
     LAST.try_with(|last| last.as_ptr().cast_const().cast())
         .unwrap_or(c"".as_ptr())
@@ -90,11 +90,11 @@ pub struct Bytes {
     length: usize,
 }
 
-/// The bytes that an argument points to; none where they are not there.
+/// Returns the bytes that an argument points to. A null start or an impossible length gives none.
 ///
 /// # Safety
 ///
-/// The argument is null or valid, as is what it points to.
+/// The argument must be null or valid, and so must the bytes that it points to.
 pub(super) unsafe fn bytes<'a>(argument: *const Bytes, what: &str) -> Result<&'a [u8]> {
     // SAFETY: by this function's contract.
     let Bytes { start, length } = *unsafe { given(argument, what) }?;
@@ -105,21 +105,21 @@ pub(super) unsafe fn bytes<'a>(argument: *const Bytes, what: &str) -> Result<&'a
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), length) })
 }
 
-/// What an argument points to.
+/// Returns the value that an argument points to.
 ///
 /// # Safety
 ///
-/// The argument is null or valid for reads.
+/// The argument must be null or valid for reads.
 pub(super) unsafe fn given<'a, T>(argument: *const T, what: &str) -> Result<&'a T> {
     // SAFETY: by this function's contract.
     unsafe { argument.as_ref() }.ok_or_else(|| null(what))
 }
 
-/// The entries of an array.
+/// Returns the entries of an array.
 ///
 /// # Safety
 ///
-/// The array is null or valid for reads of `count` entries.
+/// The array must be null or valid for reads of `count` entries.
 pub(super) unsafe fn entries<'a, T>(array: *const T, count: u32, what: &str) -> Result<&'a [T]> {
     match count {
         0 => Ok(&[]),
@@ -129,7 +129,7 @@ pub(super) unsafe fn entries<'a, T>(array: *const T, count: u32, what: &str) -> 
     }
 }
 
-/// A place for a result, which may not be initialised.
+/// Returns the pointer to a result, which may be uninitialised; fails if it is null.
 pub(super) fn place<T>(argument: *mut T, what: &str) -> Result<*mut T> {
     if argument.is_null() {
         Err(null(what))
@@ -142,11 +142,11 @@ fn null(what: &str) -> Failure {
     Failure::bad_parameter(format!("the {what} is null"))
 }
 
-/// Gives bytes to the host.
+/// Passes the ownership of bytes to the host.
 ///
 /// # Safety
 ///
-/// The place is valid for a write.
+/// `place` must be valid for a write.
 pub(super) unsafe fn give(place: *mut Bytes, bytes: Vec<u8>) {
     let bytes = Box::leak(bytes.into_boxed_slice());
     let given = Bytes {
@@ -157,11 +157,11 @@ pub(super) unsafe fn give(place: *mut Bytes, bytes: Vec<u8>) {
     unsafe { place.write(given) };
 }
 
-/// Frees what [`give`] gave, and leaves nothing there.
+/// Frees the bytes that [`give`] passed, and zeroes the argument.
 ///
 /// # Safety
 ///
-/// The argument is null or points to what [`give`] wrote or to zeros.
+/// The argument must be null, or point to what [`give`] wrote or to zeros.
 pub(super) unsafe fn take_back(argument: *mut Bytes, what: &str) -> Result<()> {
     // SAFETY: by this function's contract.
     let Bytes { start, length } = *unsafe { given(argument, what) }?;
@@ -169,10 +169,10 @@ pub(super) unsafe fn take_back(argument: *mut Bytes, what: &str) -> Result<()> {
         start: std::ptr::null(),
         length: 0,
     };
-    // SAFETY: not null, as was seen above.
+    // SAFETY: checked for null above.
     unsafe { argument.write(nothing) };
     if !start.is_null() {
-        // SAFETY: both came from a boxed slice that was leaked.
+        // SAFETY: start and length come from the boxed slice that `give` leaked.
         drop(unsafe {
             Box::from_raw(std::ptr::slice_from_raw_parts_mut(
                 start.cast_mut().cast::<u8>(),

@@ -8,14 +8,14 @@ use rotini_graph::{Graph, ShapeOverride};
 use rotini_wire::engine_config;
 use std::ffi::c_void;
 
-/// What executes a graph, and the graph, for executions with other shapes.
+/// The execution of a graph, and the graph itself, which executions with other shapes need.
 pub struct Context {
     graph: Graph,
     execution: Box<dyn Execution>,
 }
 
-/// Reads what the host asks of the engine. Knobs are ignored with a warning, as hipDNN documents:
-/// there are none.
+/// Reads the engine config. Knobs are ignored with a warning, as hipDNN documents, because these
+/// engines have none.
 fn read_config<E: Engine>(bytes: &[u8]) -> Result<()> {
     let config = engine_config::decode(bytes).map_err(|error| Failure::bad_parameter(error.to_string()))?;
     expect::<E>(config.engine_id)?;
@@ -32,7 +32,7 @@ fn new_context<E: Engine>(handle: &Handle<E>, config: &[u8], graph: &[u8]) -> Re
     Ok(Context { graph, execution })
 }
 
-/// Tells the workspace that a graph will need, at most.
+/// Returns an upper bound of the workspace that a graph will need.
 pub unsafe fn workspace<E: Engine>(
     handle: *const Handle<E>,
     config: *const Bytes,
@@ -87,13 +87,14 @@ pub unsafe fn destroy_context<E: Engine>(handle: *const Handle<E>, context: *mut
         // SAFETY: by the module's contract.
         unsafe { given(handle, "handle") }?;
         let context = place(context, "context")?;
-        // SAFETY: made from a box by `create_context`; given back once, by the module's contract.
+        // SAFETY: `create_context` made the pointer from a box; it is destroyed once, by the
+        // module's contract.
         drop(unsafe { Box::from_raw(context) });
         Ok(())
     })
 }
 
-/// Tells the workspace of a context.
+/// Returns the workspace that a context needs.
 pub unsafe fn context_workspace<E: Engine>(handle: *const Handle<E>, context: *const Context, size: *mut usize) -> i32 {
     call(|| {
         // SAFETY: by the module's contract.
@@ -111,17 +112,17 @@ fn no_serialization() -> i32 {
     call(|| Err(Failure::not_applicable("this engine does not serialize contexts")))
 }
 
-/// Refuses: contexts are not serialized.
+/// Fails, because contexts are not serialized.
 pub unsafe fn serialize<E: Engine>(_: *const Handle<E>, _: *const Context, _: *mut Bytes) -> i32 {
     no_serialization()
 }
 
-/// Refuses: contexts are not serialized.
+/// Fails, because contexts are not serialized.
 pub unsafe fn serialize_with_id<E: Engine>(_: *const Handle<E>, _: i64, _: *const Context, _: *mut Bytes) -> i32 {
     no_serialization()
 }
 
-/// Zeroes what was never given.
+/// Zeroes the argument. There is nothing to free, because contexts are not serialized.
 pub unsafe fn destroy_serialized<E: Engine>(handle: *const Handle<E>, bytes: *mut Bytes) -> i32 {
     call(|| {
         // SAFETY: by the module's contract.
@@ -132,7 +133,7 @@ pub unsafe fn destroy_serialized<E: Engine>(handle: *const Handle<E>, bytes: *mu
     })
 }
 
-/// Refuses: contexts are not serialized.
+/// Fails, because contexts are not serialized.
 pub unsafe fn context_from_serialized<E: Engine>(_: *const Handle<E>, _: *const Bytes, _: *mut *mut Context) -> i32 {
     no_serialization()
 }
@@ -159,7 +160,7 @@ pub unsafe fn execute<E: Engine>(
     })
 }
 
-/// Executes a context with other shapes: creates a separate context for this execution.
+/// Executes a context with other shapes, by creating a separate context for this execution.
 #[expect(clippy::too_many_arguments, reason = "they are the header's")]
 pub unsafe fn execute_with_overrides<E: Engine>(
     handle: *const Handle<E>,
@@ -215,9 +216,11 @@ pub unsafe fn execute_with_overrides<E: Engine>(
     })
 }
 
+/// Executes the graph, after checking that a workspace was passed if one is needed.
+///
 /// # Safety
 ///
-/// As [`Execution::execute`].
+/// The same as for [`Execution::execute`].
 unsafe fn run(
     execution: &dyn Execution,
     stream: *mut c_void,

@@ -1,4 +1,4 @@
-//! Handles, and what an engine says of itself and of a graph.
+//! Handles, and queries about an engine and a graph.
 
 use super::base::{self, log};
 use super::call::{Bytes, Failure, Result, bytes, call, give, given, place, take_back};
@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// An engine with the stream of its executions.
+/// An engine, and the stream of its executions.
 pub struct Handle<E> {
     pub(super) engine: E,
     stream: AtomicPtr<c_void>,
@@ -20,14 +20,14 @@ impl<E: Engine> Handle<E> {
         self.stream.load(Ordering::Acquire)
     }
 
-    /// Reads a graph that the engine runs.
+    /// Decodes a graph, and checks that the engine runs it.
     pub(super) fn graph(&self, bytes: &[u8]) -> Result<Graph> {
         let graph = rotini_wire::decode(bytes).map_err(|error| Failure::bad_parameter(error.to_string()))?;
         self.engine.applicable(&graph).map_err(Failure::not_applicable)?;
         Ok(graph)
     }
 
-    /// Why the engine does not run a graph.
+    /// Returns the reason why the engine does not run a graph, if it does not.
     fn refusal(&self, bytes: &[u8]) -> Option<String> {
         match rotini_wire::decode(bytes) {
             Ok(graph) => {
@@ -57,13 +57,14 @@ pub unsafe fn create<E: Engine>(handle: *mut *mut Handle<E>) -> i32 {
 pub unsafe fn destroy<E: Engine>(handle: *mut Handle<E>) -> i32 {
     call(|| {
         let handle = place(handle, "handle")?;
-        // SAFETY: made from a box by `create`; given back once, by the module's contract.
+        // SAFETY: `create` made the pointer from a box; it is destroyed once, by the module's
+        // contract.
         drop(unsafe { Box::from_raw(handle) });
         Ok(())
     })
 }
 
-/// Sets the stream of the executions that follow.
+/// Sets the stream of later executions.
 pub unsafe fn set_stream<E: Engine>(handle: *const Handle<E>, stream: *mut c_void) -> i32 {
     call(|| {
         // SAFETY: by the module's contract.
@@ -74,8 +75,8 @@ pub unsafe fn set_stream<E: Engine>(handle: *const Handle<E>, stream: *mut c_voi
     })
 }
 
-/// Tells whether the engine runs a graph. A graph that it does not run, or cannot read, is no
-/// error: that would end the search of the host.
+/// Returns the engine's id if the engine runs a graph. A graph that it does not run or cannot read
+/// is not an error, because an error would end the host's search for an engine.
 pub unsafe fn applicable<E: Engine>(
     handle: *const Handle<E>,
     graph: *const Bytes,
@@ -105,7 +106,7 @@ pub unsafe fn applicable<E: Engine>(
     })
 }
 
-/// Tells about the engine.
+/// Returns the details of the engine.
 pub unsafe fn details<E: Engine>(
     handle: *const Handle<E>,
     engine: i64,
@@ -133,7 +134,7 @@ pub unsafe fn details<E: Engine>(
     })
 }
 
-/// Frees details.
+/// Frees the details of an engine.
 pub unsafe fn destroy_details<E: Engine>(handle: *const Handle<E>, details: *mut Bytes) -> i32 {
     call(|| {
         // SAFETY: by the module's contract.
@@ -144,7 +145,7 @@ pub unsafe fn destroy_details<E: Engine>(handle: *const Handle<E>, details: *mut
     })
 }
 
-/// Refuses the id of another engine.
+/// Fails for the id of another engine.
 pub(super) fn expect<E: Engine>(engine: i64) -> Result<()> {
     if engine == id(E::NAME) {
         Ok(())

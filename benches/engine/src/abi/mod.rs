@@ -1,6 +1,6 @@
 //! The bodies of the functions that [`export_engine!`](crate::export_engine) exports. Their
 //! contracts are those of hipDNN's headers (`PluginApi.h`, `EnginePluginApi.h`): pointers are null
-//! or valid, handles and contexts are this plugin's and alive.
+//! or valid; handles and contexts were created by this plugin and are alive.
 
 #![expect(
     clippy::missing_safety_doc,

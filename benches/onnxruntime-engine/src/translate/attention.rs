@@ -1,10 +1,10 @@
-//! Scaled dot-product attention: a product, a softmax, a product.
+//! Scaled dot-product attention as matrix product, softmax and matrix product.
 
 use super::{Result, Translation};
 use crate::network::Attribute;
 use rotini_graph::{DiagonalAlignment, Sdpa};
 
-/// Elements of a mask that is part of the model, at most.
+/// Limit of the number of elements of a mask that is part of the model.
 const MOST_MASK: i64 = 1 << 24;
 
 impl Translation<'_> {
@@ -22,8 +22,8 @@ impl Translation<'_> {
         let mut rank = 4;
         let repeats = heads.checked_div(key_heads).ok_or("no heads")?;
         if repeats != 1 {
-            // The heads of q that share keys are a separate axis, over which keys and values are
-            // broadcast.
+            // The query heads that share a key head become a separate axis, over which keys and
+            // values are broadcast.
             q = self.reshaped(&q, &[batch, key_heads, repeats, queries, depth]);
             k = self.reshaped(&k, &[batch, key_heads, 1, keys, depth]);
             v = self.reshaped(&v, &[batch, key_heads, 1, keys, value_depth]);
@@ -68,7 +68,7 @@ impl Translation<'_> {
         self.step("Softmax", &[&scores], &weights, [("axis", Attribute::Integer(-1))]);
         let mut product = self.then("MatMul", &[&weights, &v]);
         if op.attn_mask.is_some() {
-            // A row in which the mask hides every key is zeros, where a softmax has no number.
+            // A row whose keys are all masked is zero, whereas softmax gives NaN.
             let axes = self.integers(&[-1]);
             let greatest = self.then("ReduceMax", &[&scores, &axes]);
             let least = self.float(f32::NEG_INFINITY);
@@ -78,7 +78,7 @@ impl Translation<'_> {
         }
         let o = self.define(op.o)?;
         if repeats == 1 {
-            // The last step makes the tensor.
+            // The last step defines the output.
             if let Some(step) = self.network.steps.last_mut() {
                 step.outputs = vec![o];
             }
@@ -90,7 +90,7 @@ impl Translation<'_> {
     }
 }
 
-/// What is added to scores to hide keys by their distance from the diagonal; none if all are seen.
+/// Returns the additive mask that hides keys beyond the diagonal; `None` if all keys are visible.
 fn hidden(op: &Sdpa, queries: i64, keys: i64) -> Result<Option<Vec<f32>>> {
     let (left, right, alignment) = match (op.causal_mask, op.causal_mask_bottom_right) {
         (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
@@ -123,7 +123,7 @@ fn hidden(op: &Sdpa, queries: i64, keys: i64) -> Result<Option<Vec<f32>>> {
     Ok(Some(mask.collect()))
 }
 
-/// Refuses what is more than a scale, a mask and a diagonal.
+/// Fails if the attention has more than a scale, a mask and a diagonal.
 fn expect_plain(op: &Sdpa) -> Result<()> {
     let others = [
         op.seq_len_q,

@@ -1,12 +1,12 @@
-//! Convolutions and their gradient by the input.
+//! Convolutions, and their gradients with respect to the input.
 
 use super::{Result, Translation};
 use crate::network::Attribute;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, Op, PointwiseMode, TensorId, TensorKind};
 
 impl Translation<'_> {
-    /// A bias that is added to the result becomes an input of the convolution, as in models: a
-    /// separate addition would be another pass.
+    /// Translates a convolution. A bias that is added to the result becomes an input of the
+    /// convolution, as in exported models, because a separate addition would need another pass.
     pub(super) fn conv_fprop(&mut self, op: &ConvFprop) -> Result<()> {
         let group = self.group(op.x, 1, op.w)?;
         let mut attributes = attributes(&op.geometry)?;
@@ -25,7 +25,8 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// A transposed convolution, where ONNX's can say how large the result is.
+    /// Translates a gradient to a transposed convolution, if ONNX's attributes can express the
+    /// extents of its result.
     pub(super) fn conv_dgrad(&mut self, op: &ConvDgrad) -> Result<()> {
         let group = self.group(op.dx, 1, op.w)?;
         let (dx, dy, w) = (self.dims(op.dx)?, self.dims(op.dy)?, self.dims(op.w)?);
@@ -50,7 +51,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Into how many groups channels are divided.
+    /// Returns the number of groups.
     fn group(&self, x: TensorId, axis: usize, w: TensorId) -> Result<i64> {
         let (x, w) = (self.dims(x)?, self.dims(w)?);
         if !(3..=5).contains(&x.len()) {
@@ -60,8 +61,8 @@ impl Translation<'_> {
         group.ok_or_else(|| "no channels".to_owned())
     }
 
-    /// What adds a bias to a convolution's result and nothing else reads it: the addition's
-    /// position, the bias and the sum.
+    /// Returns the addition of a bias to a convolution's result, if nothing else reads that result:
+    /// the addition's position, the bias and the sum.
     fn bias(&self, y: TensorId) -> Option<(usize, TensorId, TensorId)> {
         let tensor = self.graph.tensor(y)?;
         let channels = tensor.dims.get(1)?;
@@ -115,8 +116,8 @@ impl Translation<'_> {
     }
 }
 
-/// Elements that a transposed convolution of `dy` with `w` elements, with their distances, does not
-/// make.
+/// Returns the number of elements of `dx` beyond those that a transposed convolution of `dy`
+/// elements with a filter of `w` taps makes.
 fn missing(dx: i64, [dy, stride]: [i64; 2], [w, dilation]: [i64; 2], [pre, post]: [i64; 2]) -> Option<i64> {
     let steps = dy.checked_sub(1)?.checked_mul(stride)?;
     let reach = w.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;

@@ -77,7 +77,8 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// With the inverse deviation, which ONNX's operation does not take.
+    /// Translates a batch normalization with the inverse standard deviation, which ONNX's operation
+    /// does not accept.
     pub(super) fn batchnorm_inference(&mut self, op: &BatchnormInference) -> Result<()> {
         let x = self.dense(op.x)?;
         let [mean, inverse, scale, bias] = self.per_channel(op.x, [op.mean, op.inv_variance, op.scale, op.bias])?;
@@ -106,7 +107,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Values for each channel, with the rank of x.
+    /// Reshapes values per channel to the rank of x.
     fn per_channel<const N: usize>(&mut self, x: TensorId, ids: [TensorId; N]) -> Result<[String; N]> {
         let mut dims = vec![1; self.dims(x)?.len()];
         if let (Some(place), Some(&channels)) = (dims.get_mut(1), self.dims(x)?.get(1)) {
@@ -119,7 +120,7 @@ impl Translation<'_> {
         Ok(names)
     }
 
-    /// A scale, a bias or a statistic with other extents, if it has others.
+    /// Returns a scale, a bias or a statistic, reshaped if its dims differ.
     fn shaped(&mut self, id: TensorId, dims: &[i64]) -> Result<String> {
         let name = self.weight(id)?;
         Ok(if self.dims(id)? == dims {
@@ -129,7 +130,7 @@ impl Translation<'_> {
         })
     }
 
-    /// Makes a tensor of the elements of another.
+    /// Defines a tensor by reshaping another.
     fn reshape_into(&mut self, name: &str, id: TensorId) -> Result<()> {
         let dims = self.dims(id)?;
         let dims = self.integers(dims);

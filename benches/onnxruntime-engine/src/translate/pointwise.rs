@@ -4,7 +4,7 @@ use super::{Result, Translation};
 use crate::network::Attribute;
 use rotini_graph::{Pointwise, PointwiseMode as Mode, TensorId, TensorKind, broadcast_dims};
 
-/// ONNX's numbers of types.
+/// Numbers of element types in ONNX.
 const F32: i64 = 1;
 const BOOL: i64 = 9;
 
@@ -26,7 +26,7 @@ impl Translation<'_> {
         let mut dims = Vec::new();
         for &id in &ids {
             let tensor = self.tensor(id)?;
-            // Scalars are one element, whatever their dims are.
+            // A scalar has a single element, whatever its dims are.
             let own = match tensor.kind {
                 TensorKind::Constant(_) | TensorKind::RuntimeScalar => &[][..],
                 _ => tensor.dims.as_slice(),
@@ -39,7 +39,7 @@ impl Translation<'_> {
             self.step("Expand", &[&result, &wanted], &name, []);
             return Ok(());
         }
-        // What was added last is the result: it gets the tensor's name.
+        // The last step added computes the result, so its output gets the tensor's name.
         match self.network.steps.get_mut(last..).and_then(|steps| steps.last_mut()) {
             Some(step) => step.outputs = vec![name],
             None => self.step("Identity", &[&result], &name, []),
@@ -161,7 +161,7 @@ impl Translation<'_> {
         Ok(self.then(kind, &[x, y]))
     }
 
-    /// x between the clips; a line with the slope below the lower clip.
+    /// Adds RELU: x between the clips, and a line with the slope below the lower clip.
     fn relu(&mut self, op: &Pointwise, x: &str) -> String {
         let lower = op.relu_lower_clip.unwrap_or(0.0);
         let slope = op.relu_lower_clip_slope.unwrap_or(0.0);
@@ -211,14 +211,14 @@ impl Translation<'_> {
         self.number(&compared)
     }
 
-    /// Whether a number is not zero.
+    /// Adds the test whether a number is not zero.
     fn truth(&mut self, x: &str) -> String {
         let name = self.fresh();
         self.step("Cast", &[x], &name, [("to", Attribute::Integer(BOOL))]);
         name
     }
 
-    /// 1 for what is true, else 0.
+    /// Adds the conversion of a boolean to 1 or 0.
     fn number(&mut self, x: &str) -> String {
         let name = self.fresh();
         self.step("Cast", &[x], &name, [("to", Attribute::Integer(F32))]);

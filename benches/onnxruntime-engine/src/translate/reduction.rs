@@ -4,8 +4,8 @@ use super::{Result, Translation};
 use rotini_graph::{Reduction, ReductionMode};
 
 impl Translation<'_> {
-    /// Along every axis whose extent is 1 in the result: those of extent 1 have nothing to combine,
-    /// but an absolute value or a square root.
+    /// Reduces every axis whose extent is 1 in the result. An input axis of extent 1 is included:
+    /// it has nothing to combine, but modes such as absolute value or square root still apply.
     pub(super) fn reduction(&mut self, op: &Reduction) -> Result<()> {
         let axes: Vec<i64> = (0_i64..)
             .zip(self.dims(op.output)?)

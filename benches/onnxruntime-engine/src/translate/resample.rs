@@ -11,7 +11,7 @@ impl Translation<'_> {
         }
         let pads = [op.pre_padding.as_slice(), &op.post_padding].concat();
         let is_padded = pads.iter().any(|&pad| pad != 0);
-        // ONNX wants some element in every window.
+        // ONNX requires at least one element of the tensor in every window.
         if pads
             .iter()
             .zip(op.window.iter().cycle())

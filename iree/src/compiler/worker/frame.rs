@@ -6,19 +6,19 @@
 //! | 4 | [`VERSION`] of the sender, little-endian |
 //! | 8 | length of the payload, little-endian |
 //!
-//! The header means the same in all versions, so that each side can name the other's.
+//! The header has the same layout in all versions, so that each side can name the other's version.
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// What each frame begins with.
+/// The magic number at the start of each frame.
 pub(super) const MAGIC: [u8; 4] = *b"rtcw";
-/// Goes up with every change of a message.
+/// The version of the protocol, incremented with every change of a message.
 pub(super) const VERSION: u32 = 1;
-/// No payload is longer; constants of a gigabyte are no business of a kernel.
+/// Maximum bytes of a payload: a kernel has no use for constants of a gigabyte.
 const LIMIT: u64 = 1 << 30;
 const HEADER: usize = 16;
 
-/// Bytes that are no frame of this protocol.
+/// The reason why bytes are not a frame of this protocol.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("`{0}` is no message")]
@@ -35,7 +35,7 @@ pub(super) enum FrameError {
     Trailing(usize),
 }
 
-/// A message as a frame.
+/// Encodes a message as a frame.
 pub(super) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
     let mut frame = postcard::to_extend(message, header(0))?;
     let length = frame.len().saturating_sub(HEADER) as u64;
@@ -46,7 +46,7 @@ pub(super) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// A frame without payload, which says no more than this side's version.
+/// Returns a frame without payload, which only carries this side's version.
 pub(super) fn empty() -> Vec<u8> {
     header(0)
 }
@@ -55,7 +55,7 @@ fn header(length: u64) -> Vec<u8> {
     [&MAGIC[..], &VERSION.to_le_bytes(), &length.to_le_bytes()].concat()
 }
 
-/// Reads a payload, all of it.
+/// Decodes a payload, and requires that the message uses all of it.
 pub(super) fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, FrameError> {
     match postcard::take_from_bytes(payload)? {
         (message, []) => Ok(message),
@@ -63,23 +63,23 @@ pub(super) fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, FrameErro
     }
 }
 
-/// Frames as their bytes come in.
+/// A buffer that assembles frames from the bytes received.
 #[derive(Debug, Default)]
 pub(super) struct Incoming(Vec<u8>);
 
 impl Incoming {
-    /// Appends what was received.
+    /// Appends received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// How many bytes wait for the rest of their frame.
+    /// Returns the number of bytes that wait for the rest of their frame.
     pub(super) fn pending(&self) -> usize {
         self.0.len()
     }
 
-    /// The payload of the next frame, if it is complete. Whether it is one at all is seen from its
-    /// first byte on.
+    /// Returns the payload of the next frame if it is complete. A wrong magic number is detected
+    /// from the first byte on.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let bytes = &self.0;
         if bytes.iter().zip(&MAGIC).any(|(byte, magic)| byte != magic) {

@@ -1,7 +1,7 @@
-//! What pool and worker say to each other.
+//! The messages between pool and worker.
 //!
 //! The pool sends one [`Setup`] and gets a [`Ready`]; then each [`Request`] gets an [`Answer`] with
-//! its number. Paths are bytes: they need not be UTF-8.
+//! the same number. Paths are sent as bytes, since they need not be UTF-8.
 
 use std::{
     ffi::OsString,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compiler::{CompileError, CompileRequest, Compiler, Statistics, error::chain};
 
-/// A path as it travels.
+/// A path in a message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Bytes(Vec<u8>);
 
@@ -29,24 +29,25 @@ impl From<Bytes> for PathBuf {
     }
 }
 
-/// What a worker is to be.
+/// The configuration of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Setup {
     /// The compiler's library.
     pub(super) library: Bytes,
-    /// Which build of it the pool's results are filed under.
+    /// The build of the library under which the pool's results are cached.
     pub(super) identity: String,
-    /// Bytes of data that the worker may have.
+    /// Bytes of data that the worker may have, without its stacks.
     pub(super) memory_bytes: u64,
 }
 
-/// The compiler as [`describe`](crate::compiler::Compiler::describe) has it, or why there is none.
+/// The compiler's [`describe`](crate::compiler::Compiler::describe) text, or the reason why there
+/// is no compiler.
 pub(super) type Ready = Result<String, Failure>;
 
-/// One [`CompileRequest`].
+/// A [`CompileRequest`] in a message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// Tells it from all others of the pool.
+    /// The request's number, unique in the pool.
     pub(super) number: u64,
     mlir: String,
     name: String,
@@ -55,7 +56,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Takes a request along. A relative directory is one of this process, not of the worker.
+    /// Copies a request. A relative directory is resolved here, since it is relative to this
+    /// process, not to the worker.
     pub(super) fn new(number: u64, request: &CompileRequest<'_>) -> Result<Self, CompileError> {
         let directory = request
             .dump_executables
@@ -70,7 +72,7 @@ impl Request {
         })
     }
 
-    /// Compiles it.
+    /// Compiles the module of the request.
     pub(super) fn compile(self, compiler: &dyn Compiler) -> Answer {
         let directory = self.dump_executables.map(PathBuf::from);
         let compiled = compiler.compile(&CompileRequest {
@@ -91,17 +93,17 @@ impl Request {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Answer {
-    /// The request's.
+    /// The request's number.
     pub(super) number: u64,
-    /// Whether the worker ends now.
+    /// Whether the worker ends after this answer.
     pub(super) is_last: bool,
     pub(super) result: Result<Output, Failure>,
 }
 
-/// A [`Compiled`](crate::compiler::Compiled).
+/// A [`Compiled`](crate::compiler::Compiled) in a message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Output {
     pub(super) vmfb: Vec<u8>,
@@ -109,7 +111,7 @@ pub(super) struct Output {
     pub(super) diagnostics: String,
 }
 
-/// A [`CompileError`], as far as another process can tell it.
+/// A [`CompileError`] in a message, as far as it can be sent to another process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Failure {
     Rejected {
@@ -120,7 +122,7 @@ pub(super) enum Failure {
         path: Bytes,
         reason: String,
     },
-    /// Another build of the library than the pool has.
+    /// The library is another build than the pool expects; its identity.
     Identity(String),
     Other(String),
 }
@@ -132,7 +134,7 @@ impl From<CompileError> for Failure {
             CompileError::Request(reason) => Self::Request(reason),
             CompileError::Library { path, reason, source } => Self::Library {
                 path: path.as_path().into(),
-                // What the loader says is at the end of the chain.
+                // The loader's message is at the end of the chain.
                 reason: match &source {
                     None => reason,
                     Some(source) => format!("{reason}: {}", chain(Some(source))),

@@ -1,19 +1,21 @@
-//! Compiling in other processes: a compiler that crashes, hangs or wants too much memory is then an
-//! error and no more.
+//! Compilation in worker processes: a compiler that crashes, hangs or needs too much memory then
+//! only causes an error.
 //!
 //! ```text
 //! Worker (pool)                      thread of the pool                rotini-compile-worker
 //! compile() -> queue -> event fd  -> starts, feeds, limits, ends   ->  watch: ends with the host
-//!           <- channel            <- one process                   <-  compile: InProcess on a large stack
+//!           <- channel            <- one process                   <-  compile: InProcess,
+//!                                                                      on a large stack
 //! ```
 //!
 //! Each process belongs to one thread of the pool, which starts it when there is work, waits for
-//! its answers and ends it when it fails, has been idle for long, or the pool is dropped. The
-//! connection is a pair of sockets, the worker's standard input; frames go over it. What the worker
-//! and its library write goes to a pipe that the thread keeps the end of.
+//! its answers and ends it when it fails, when it has been idle for long, or when the pool is
+//! dropped. The connection is a pair of sockets, one of which is the worker's standard input; it
+//! carries frames. The output of the worker and its library goes to a pipe, and the thread keeps
+//! the last part of it.
 //!
-//! A process is ended by a signal to its group, in which there is also the linker that the compiler
-//! runs; its temporary files are in a separate directory.
+//! A process is ended by a signal to its process group, which also contains the linker that the
+//! compiler runs; its temporary files are in a separate directory.
 
 mod frame;
 mod message;
@@ -48,34 +50,34 @@ use process::{Fault, Process, Stage};
 
 pub use serve::serve;
 
-/// Names of the directories of workers' temporary files begin with this.
+/// Prefix of the names of the directories for workers' temporary files.
 const DIRECTORY_PREFIX: &str = "rotini-worker-";
 
-/// How workers are run.
+/// Settings of the workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOptions {
-    /// `rotini-compile-worker`; see [`find_worker`](super::find_worker).
+    /// Path of `rotini-compile-worker`; see [`find_worker`](super::find_worker).
     pub program: PathBuf,
-    /// `libIREECompiler.so`; see [`find_library`](super::find_library).
+    /// Path of `libIREECompiler.so`; see [`find_library`](super::find_library).
     pub library: PathBuf,
-    /// How many processes there may be at once, at least 1. More requests than that wait.
+    /// Maximum number of processes at a time, at least 1. Further requests wait.
     pub workers: usize,
-    /// Time that one compilation may take, and that a worker may take to start.
+    /// Time limit of one compilation, and of the start of a worker.
     pub timeout: Duration,
-    /// Bytes of data that one worker may have (`RLIMIT_DATA`): heap and stacks, without the
-    /// compiler's library.
+    /// Bytes of data that one worker may have (`RLIMIT_DATA`), without the compiler's library and
+    /// without stacks: the worker adds the size of its stacks to the limit.
     pub memory_bytes: u64,
-    /// An idle worker ends after this.
+    /// Idle time after which a worker ends.
     pub idle: Duration,
 }
 
-/// Compiles in worker processes, which are started when they are needed.
+/// A compiler that compiles in worker processes, which are started when they are needed.
 ///
-/// Dropping it ends them and its threads, and waits for both.
+/// Dropping this value ends the processes and the threads, and waits for both.
 #[derive(Debug)]
 pub struct Worker {
     pool: Arc<Pool>,
-    /// The process that this belongs to: threads are not inherited by a fork.
+    /// Id of the process that created this value: threads are not inherited by a fork.
     owner: u32,
 }
 
@@ -83,19 +85,20 @@ pub struct Worker {
 struct Pool {
     options: WorkerOptions,
     identity: String,
-    /// Counts the jobs in the queue, for threads that also wait for their process.
+    /// An event descriptor that counts the jobs in the queue, so that a thread can wait for a job
+    /// and for its process at once.
     wake: OwnedFd,
     state: Mutex<State>,
-    /// How many requests there have been.
+    /// Number of requests so far.
     requests: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Handles of all threads, some of which may have ended.
+    /// Handles of all threads that have not been joined; some may have ended.
     threads: Vec<JoinHandle<()>>,
-    /// Threads that have not ended, and those of them with a job.
+    /// Number of threads that have not ended, and of those that have a job.
     live: usize,
     busy: usize,
     closed: bool,
@@ -110,7 +113,7 @@ struct Job {
 #[derive(Debug)]
 enum Task {
     Describe,
-    /// Send this frame, and take an answer of this number.
+    /// A frame to send, and the number that its answer must have.
     Compile(u64, Vec<u8>),
 }
 
@@ -121,11 +124,11 @@ enum Reply {
 }
 
 impl Worker {
-    /// Prepares for workers and starts none.
+    /// Creates a pool without starting a worker.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Io`] when the library cannot be read; [`CompileError::Unavailable`] when the
+    /// [`CompileError::Io`] if the library cannot be read; [`CompileError::Unavailable`] if the
     /// system has no descriptor left.
     pub fn new(options: WorkerOptions) -> Result<Self, CompileError> {
         let absolute = |path: PathBuf| std::path::absolute(&path).map_err(CompileError::io("resolve", &path));
@@ -158,7 +161,7 @@ impl Worker {
         })
     }
 
-    /// Has a thread of the pool do a job.
+    /// Hands a job to a thread of the pool and waits for its result.
     fn ask(&self, task: Task) -> Result<Reply, CompileError> {
         let unavailable = |reason: &str, source| CompileError::Unavailable {
             program: self.pool.options.program.clone(),
@@ -166,7 +169,8 @@ impl Worker {
             source,
         };
         if self.owner != std::process::id() {
-            // Before the lock, which may have been held at that moment.
+            // Checked before the lock is taken, since the lock may have been held at the moment of
+            // the fork.
             return Err(unavailable(
                 "this process was forked from the one that prepared it",
                 None,
@@ -187,7 +191,7 @@ impl Worker {
                         state.threads.push(thread);
                         state.live += 1;
                     }
-                    // Others will do it.
+                    // The existing threads will do the job.
                     Err(_) if state.live > 0 => {}
                     Err(error) => {
                         state.queue.pop_back();
@@ -250,7 +254,7 @@ impl Drop for Worker {
 }
 
 impl State {
-    /// Joins the threads that have ended, so that nothing of them is left.
+    /// Joins the threads that have ended, so that nothing of them remains.
     fn join_ended(&mut self) {
         for thread in self.threads.extract_if(.., |thread| thread.is_finished()) {
             // A panic has been reported where it happened.
@@ -266,25 +270,26 @@ impl Pool {
 
     /// Wakes `count` threads to look at the queue.
     fn wake(&self, count: u64) {
-        // Fails when the counter is full, which takes more jobs than there is memory for.
+        // The write fails if the counter is full, which takes more jobs than there is memory for.
         let _ = rustix::io::write(&self.wake, &count.to_ne_bytes());
     }
 
-    /// One thread of the pool, with its process.
+    /// Runs one thread of the pool, with its process.
     fn run(&self) {
         block_signals();
         let mut running = None;
         while let Some(job) = self.next(&mut running) {
             let result = self.work(&mut running, &job.task);
-            // First, so that whoever asks again after this answer finds the thread free.
+            // The thread is marked free before the reply is sent, so that a caller that asks again
+            // after this answer finds it free.
             self.state().busy -= 1;
-            // Nobody waits for it if they panicked.
+            // The receiver is gone if its thread panicked.
             let _ = job.reply.send(result);
         }
     }
 
-    /// The next job; `None` when the thread is to end. Meanwhile a process that has died is cleared
-    /// away.
+    /// Waits for the next job; returns `None` when the thread is to end. Meanwhile a process that
+    /// has died is cleaned up.
     fn next(&self, running: &mut Option<Running>) -> Option<Job> {
         let until = Instant::now().checked_add(self.options.idle);
         loop {
@@ -300,7 +305,7 @@ impl Pool {
                 }
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            // What is longer than the system can express is as good as for ever.
+            // A time that the system cannot represent counts as no limit.
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
             let mut ready = vec![PollFd::new(&self.wake, PollFlags::IN)];
             ready.extend(
@@ -309,7 +314,7 @@ impl Pool {
                     .map(|running| PollFd::new(running.process.channel(), PollFlags::IN)),
             );
             let count = poll(&mut ready, timeout.as_ref());
-            // It has ended, or sends something unasked.
+            // The process has ended, or has sent something unasked.
             let is_lost = ready.get(1).is_some_and(|channel| !channel.revents().is_empty());
             if is_lost {
                 *running = None;
@@ -317,7 +322,7 @@ impl Pool {
             match count {
                 Ok(0) => {}
                 Ok(_) | Err(Errno::INTR) => continue,
-                // Without waiting there is no way to work.
+                // If `poll` fails, the thread cannot wait and gives up like after its idle time.
                 Err(_) => {}
             }
             *running = None;
@@ -329,7 +334,7 @@ impl Pool {
         }
     }
 
-    /// Does one job.
+    /// Executes one job.
     fn work(&self, running: &mut Option<Running>, task: &Task) -> Result<Reply, CompileError> {
         loop {
             let warm = running.take().filter(|worker| worker.process.is_quiet());
@@ -345,8 +350,8 @@ impl Pool {
             };
             let answer = match self.exchange::<Answer>(&mut worker.process, frame) {
                 Ok(answer) if answer.number == *number => answer,
-                // It has answered an earlier request twice, which is no fault of this one: another
-                // worker is asked.
+                // The worker has answered an earlier request twice, which is no fault of this
+                // request: another worker is asked.
                 Ok(_) if is_warm => continue,
                 Ok(_) => {
                     let fault = Fault::Frame(FrameError::Unasked);
@@ -372,7 +377,7 @@ impl Pool {
         }
     }
 
-    /// A worker that is ready.
+    /// Starts a worker and waits until it is ready.
     fn start(&self) -> Result<Running, CompileError> {
         let setup = frame::encode(&Setup {
             library: self.options.library.as_path().into(),
@@ -388,14 +393,14 @@ impl Pool {
         }
     }
 
-    /// Sends a message and reads the answer, within the limit.
+    /// Sends a message and reads the answer, within the time limit.
     fn exchange<T: serde::de::DeserializeOwned>(&self, process: &mut Process, frame: &[u8]) -> Result<T, Fault> {
         let deadline = Instant::now().checked_add(self.options.timeout);
         let payload = process.exchange(frame, deadline)?;
         frame::decode(&payload).map_err(Fault::Frame)
     }
 
-    /// What a worker has reported.
+    /// Converts a failure that a worker has reported.
     fn explain(&self, failure: Failure) -> CompileError {
         match failure {
             Failure::Rejected { diagnostics } => CompileError::Rejected { diagnostics },
@@ -431,7 +436,8 @@ struct Running {
     description: String,
 }
 
-/// Leaves the host's signals to the host's threads.
+/// Blocks all signals in this thread, so that the host's signals are delivered to the host's
+/// threads.
 fn block_signals() {
     // SAFETY: the set is initialised before it is used, and only this thread is affected.
     unsafe {

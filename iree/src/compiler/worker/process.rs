@@ -1,4 +1,4 @@
-//! One worker process, as the pool sees it.
+//! The pool's side of one worker process.
 
 use std::{
     io::{self, PipeReader, Read},
@@ -32,40 +32,40 @@ use crate::compiler::{
     error::{first_error, is_out_of_memory},
 };
 
-/// How much of what a worker writes is kept: the last.
+/// Bytes of a worker's output that are kept: the last ones.
 const WORDS: usize = 64 << 10;
-/// How long a worker that has closed its connection may take to end by itself, so that the system
-/// can tell how.
+/// Time in which a worker that has closed its connection may exit by itself, so that its exit
+/// status is known.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A running worker. Dropping it ends it.
+/// A running worker process. Dropping this value ends the process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     channel: UnixStream,
     incoming: Incoming,
-    /// Standard output and standard error, until they end.
+    /// The pipe of standard output and standard error, until the worker closes both.
     output: Option<PipeReader>,
     words: Vec<u8>,
     ended: bool,
-    /// Temporary files of the worker and the linkers it starts.
+    /// Directory for the temporary files of the worker and the linkers that it starts.
     _directory: Option<TempDir>,
 }
 
-/// Why a worker gave no answer.
+/// The reason why a worker gave no answer.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It took too long.
+    /// The time limit was exceeded.
     Timeout,
-    /// It closed the connection after it had sent this many bytes of an answer.
+    /// The worker closed the connection after it had sent this many bytes of an answer.
     Closed(usize),
-    /// It sent something else.
+    /// The worker sent something other than an answer.
     Frame(FrameError),
-    /// The system refused to wait for it.
+    /// The system refused to wait for the worker.
     System(io::Error),
 }
 
-/// What a worker was doing when it failed.
+/// The stage in which a worker failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Starting,
@@ -73,10 +73,10 @@ pub(super) enum Stage {
 }
 
 impl Process {
-    /// Starts a worker. Its thread has to outlive it: the worker ends with the thread that started
-    /// it.
+    /// Starts a worker. The calling thread has to outlive the worker, which ends with the thread
+    /// that started it.
     pub(super) fn start(options: &WorkerOptions) -> Result<Self, CompileError> {
-        // Without one, the worker's temporary files are where everybody's are.
+        // Without a directory, the worker's temporary files are in the system's usual one.
         let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir().ok();
         let spawn = || {
             let (channel, theirs) = UnixStream::pair()?;
@@ -85,19 +85,20 @@ impl Process {
             rustix::io::ioctl_fionbio(&output, true)?;
             let mut command = Command::new(&options.program);
             clean(&mut command, has_raised_privileges());
-            // What others have put into the host is not for the worker.
+            // Libraries that were injected into the host are not for the worker.
             command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
             if let Some(directory) = &directory {
                 command.env("TMPDIR", directory.path());
             }
-            // Nothing here makes the standard library fork: it would copy the page tables of the
-            // host, which may be large. The worker sees to the rest itself.
+            // None of these settings makes the standard library use `fork`, which would copy the
+            // page tables of the host, which may be large. The worker makes all other preparations
+            // itself.
             let child = command
                 .stdin(OwnedFd::from(theirs))
                 .stdout(words.try_clone()?)
                 .stderr(words)
-                // Its own, so that a terminal's interrupt is the host's, and its linker ends with
-                // it.
+                // A separate process group, so that a terminal's interrupt reaches only the host,
+                // and the worker's linker ends with the worker.
                 .process_group(0)
                 .spawn()?;
             Ok((child, channel, output))
@@ -118,25 +119,26 @@ impl Process {
         })
     }
 
-    /// The connection, to wait on: it has nothing to say while the worker is idle and well.
+    /// Returns the connection, to be polled: nothing arrives on it while the worker is idle and
+    /// healthy.
     pub(super) fn channel(&self) -> &UnixStream {
         &self.channel
     }
 
-    /// Whether the worker is there and has sent nothing since its last answer. One that has is not
-    /// to be asked again.
+    /// Returns whether the worker is alive and has sent nothing since its last answer. A worker
+    /// that has must not be used again.
     pub(super) fn is_quiet(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.incoming.pending() == 0 && poll(&mut [PollFd::new(&self.channel, PollFlags::IN)], Some(&now)) == Ok(0)
     }
 
-    /// Sends a frame and waits for one.
+    /// Sends a frame and waits for the payload of the answer.
     pub(super) fn exchange(&mut self, frame: &[u8], deadline: Option<Instant>) -> Result<Vec<u8>, Fault> {
         let mut unsent = frame;
         loop {
             if let Some(payload) = self.incoming.next().map_err(Fault::Frame)? {
                 self.listen();
-                // What comes after it is seen by `is_quiet`, whenever it comes.
+                // Anything after the answer is detected by `is_quiet`, whenever it arrives.
                 return match unsent {
                     [] => Ok(payload),
                     _ => Err(Fault::Frame(FrameError::Unasked)),
@@ -145,7 +147,7 @@ impl Process {
             let left = match deadline.map(|deadline| deadline.checked_duration_since(Instant::now())) {
                 None => None,
                 Some(None) => return Err(Fault::Timeout),
-                // What is longer than the system can express is as good as no limit.
+                // A time that the system cannot represent counts as no limit.
                 Some(Some(left)) => Timespec::try_from(left).ok(),
             };
             let wanted = match unsent {
@@ -160,11 +162,12 @@ impl Process {
             }
             self.listen();
             if !unsent.is_empty() {
-                // A signal on a closed connection would be the host's.
+                // Without `NOSIGNAL`, writing to a closed connection would send `SIGPIPE` to the
+                // host.
                 match rustix::net::send(&self.channel, unsent, SendFlags::NOSIGNAL) {
                     Ok(count) => unsent = unsent.get(count..).unwrap_or_default(),
                     Err(Errno::AGAIN | Errno::INTR) => {}
-                    // There may be an answer yet, or a reason.
+                    // The worker may still have sent an answer or a reason: it is read next.
                     Err(_) => unsent = &[],
                 }
             }
@@ -173,19 +176,19 @@ impl Process {
                 Ok(0) => return Err(Fault::Closed(self.incoming.pending())),
                 Ok(count) => self.incoming.push(buffer.get(..count).unwrap_or_default()),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                // Reset, since it was gone before it had read everything.
+                // The connection was reset, since the worker ended before it had read everything.
                 Err(_) => return Err(Fault::Closed(self.incoming.pending())),
             }
         }
     }
 
-    /// What the worker has written since it was last asked.
+    /// Returns the worker's output since the last call.
     pub(super) fn take_words(&mut self) -> String {
         let words = std::mem::take(&mut self.words);
         String::from_utf8_lossy(&words).into_owned()
     }
 
-    /// Takes in what the worker has written by now.
+    /// Reads the output that the worker has written so far.
     fn listen(&mut self) {
         let mut buffer = [0; 1 << 12];
         while let Some(output) = &mut self.output {
@@ -202,7 +205,7 @@ impl Process {
         }
     }
 
-    /// Ends the worker after a fault, and says what happened.
+    /// Ends the worker after a fault, and returns the error that describes it.
     pub(super) fn fail(self, fault: Fault, stage: Stage, options: &WorkerOptions) -> CompileError {
         match (self.explain(fault, stage, options), stage) {
             (error @ CompileError::Unavailable { .. }, _) | (error, Stage::Compiling) => error,
@@ -244,7 +247,8 @@ impl Process {
             {
                 CompileError::Crashed { status, diagnostics }
             }
-            // So the compiler ends a process that was given a flag for all of it.
+            // The compiler ends the process in this way if it does not know a flag that was set for
+            // the whole process.
             (Fault::Closed(0), End::Itself(status))
                 if stage == Stage::Compiling
                     && failed(status)
@@ -272,11 +276,13 @@ impl Process {
         }
     }
 
-    /// Waits a while for the worker to end by itself, and then sees to it. Returns how it ended.
+    /// Waits up to [`GRACE`] for the worker to exit by itself, and then kills it. Returns how it
+    /// ended.
     fn finish(&mut self) -> End {
         let id = Pid::from_child(&self.child);
         let start = Instant::now();
-        // Left to be waited for, so that its number stays its own.
+        // The worker is left as a zombie, so that its process id is not reused before the group is
+        // killed.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
             match rustix::process::waitid(WaitId::Pid(id), look) {
@@ -287,7 +293,8 @@ impl Process {
                     self.end();
                     return End::Killed;
                 }
-                // Someone else has waited for it, and its number is no longer its own.
+                // Another part of the host has waited for the worker, so its process id may belong
+                // to another process.
                 Err(_) => {
                     self.ended = true;
                     return End::Itself(None);
@@ -296,15 +303,15 @@ impl Process {
         }
     }
 
-    /// Ends the worker with all that it has started, and waits until it is gone.
+    /// Kills the worker and all processes that it has started, and waits until the worker is gone.
     fn end(&mut self) -> Option<ExitStatus> {
         if self.ended {
             return None;
         }
         self.ended = true;
-        // Fails if all are gone already.
+        // Fails if all of them are gone already.
         let _ = rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        // Fails if someone else waits for it.
+        // Fails if another part of the host waits for the worker.
         self.child.wait().ok()
     }
 }
@@ -315,11 +322,11 @@ impl Drop for Process {
     }
 }
 
-/// How a worker ended.
+/// The way in which a worker ended.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Killed,
-    /// By itself, with its status if the host leaves that to be known.
+    /// By itself, with its exit status if the host lets it be known.
     Itself(Option<ExitStatus>),
 }
 

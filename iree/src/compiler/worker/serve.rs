@@ -1,4 +1,4 @@
-//! The worker's side: what `rotini-compile-worker` runs.
+//! The worker's side: the code of `rotini-compile-worker`.
 
 use std::{
     env,
@@ -24,18 +24,19 @@ use super::{
 };
 use crate::compiler::{CompileError, CompileRequest, Compiled, Compiler, InProcess};
 
-/// Stack of the thread that compiles. Eight times the usual: the compiler recurses along its input.
+/// Stack in bytes of the thread that compiles. Eight times the usual size, since the compiler
+/// recurses along its input.
 const STACK: usize = 64 << 20;
 
-/// The main function of `rotini-compile-worker`: answers requests from its standard input, a
-/// socket, until the other end is closed.
+/// Runs `rotini-compile-worker`: answers requests from its standard input, a socket, until the
+/// other end is closed.
 ///
-/// It takes over the whole process: descriptors that the host has left open are closed, limits set,
-/// and the process ends as soon as its host does, in the middle of a compilation if need be.
+/// It takes over the whole process: it closes descriptors that the host has left open, sets limits,
+/// and ends the process as soon as its host ends, even in the middle of a compilation.
 #[must_use]
 pub fn serve() -> ExitCode {
     let fail = |error: &dyn std::fmt::Display| {
-        // With no one to read it there is no one to tell.
+        // The message is lost if nobody reads standard error.
         let _ = writeln!(io::stderr(), "rotini-compile-worker: {error}");
         ExitCode::FAILURE
     };
@@ -62,14 +63,14 @@ pub fn serve() -> ExitCode {
             fail(&error);
             end(1)
         }
-        // It has said why.
+        // The panic has been reported already.
         Ok(Err(_panic)) => end(101),
         Err(error) => fail(&error),
     }
 }
 
-/// Makes this process a worker. Returns the connection and the descriptor that tells of the
-/// parent's end.
+/// Turns this process into a worker. Returns the connection, and the descriptor on which the
+/// parent's end is signalled.
 fn prepare() -> io::Result<(File, OwnedFd)> {
     let stdin = io::stdin();
     if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode).is_socket() {
@@ -83,24 +84,23 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
     }
     // SAFETY: no other thread runs yet; the set is initialised before it is used.
     let signals = unsafe {
-        // The compiler runs a linker and waits for it, which it cannot where the host ignores this
-        // signal.
+        // The compiler runs a linker and waits for it, which fails if the host ignores this signal.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGTERM);
-        // Whatever the thread that started this process had blocked.
+        // Replaces the signal mask of the thread that started this process.
         libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut());
         match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
             -1 => return Err(io::Error::last_os_error()),
             descriptor => OwnedFd::from_raw_fd(descriptor),
         }
     };
-    // The connection's end is what counts. This is for a host whose forked children keep the
-    // connection open.
+    // The worker normally ends with the connection. This signal is for a host whose forked children
+    // keep the connection open.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // No core dump, not even to a program: dumping takes longer than compiling. For such programs 0
-    // means no limit, and 1 none.
+    // No core dump, not even to a program: dumping takes longer than compiling. If dumps go to a
+    // program, a limit of 0 means no limit, and 1 means no dump.
     rustix::process::setrlimit(
         Resource::Core,
         Rlimit {
@@ -109,8 +109,8 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
         },
     )
     .or_else(|_| limit(Resource::Core, 0))?;
-    // When memory runs out, this process goes before its host. A system without that file has no
-    // such choice.
+    // When memory runs out, the kernel kills this process before its host. A system without this
+    // file has no such setting.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     env::set_current_dir("/")?;
     let channel = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
@@ -118,27 +118,27 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
     Ok((File::from(channel), signals))
 }
 
-/// Closes whatever the host has left open beyond the standard three.
+/// Closes all descriptors that the host has left open, except the standard three.
 fn close_descriptors() -> io::Result<()> {
-    // SAFETY: nothing in this process has opened any descriptor yet. A system call since older C
-    // libraries lack the function.
+    // SAFETY: nothing in this process has opened any descriptor yet. It is a raw system call since
+    // older C libraries lack the function.
     if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } == 0 {
         return Ok(());
     }
-    // Linux before 5.9, or a sandbox that does not know the call.
+    // The call is missing: Linux before 5.9, or a sandbox that does not know it.
     let open: Vec<_> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|&descriptor| descriptor > 2)
         .collect();
     for descriptor in open {
-        // SAFETY: as above; the one of the listing itself is closed already, and closing it again
-        // does nothing.
+        // SAFETY: as above; the descriptor of the listing itself is closed already, and closing it
+        // again does nothing.
         unsafe { libc::close(descriptor) };
     }
     Ok(())
 }
 
-/// Lowers a limit to `bytes`, or to what the host itself is limited to.
+/// Lowers a resource limit to `bytes`, or to the host's hard limit if that is lower.
 fn limit(resource: Resource, bytes: u64) -> rustix::io::Result<()> {
     let maximum = rustix::process::getrlimit(resource)
         .maximum
@@ -152,10 +152,10 @@ fn limit(resource: Resource, bytes: u64) -> rustix::io::Result<()> {
     )
 }
 
-/// Ends the process when the connection or the parent does.
+/// Ends the process when the connection or the parent ends.
 fn watch(channel: &File, signals: &OwnedFd) {
     loop {
-        // A hang-up is reported whether asked for or not.
+        // A hang-up is reported even if no event is requested.
         let mut ready = [
             PollFd::new(channel, PollFlags::empty()),
             PollFd::new(signals, PollFlags::IN),
@@ -167,15 +167,15 @@ fn watch(channel: &File, signals: &OwnedFd) {
     }
 }
 
-/// Ends this process and those that it has started, without running what the compiler's library has
-/// for the end of a process: it is busy.
+/// Ends this process without running the exit handlers of the compiler's library, which is still in
+/// use. With code 0, kills the whole process group.
 fn end(code: i32) -> ! {
     let directory = env::temp_dir();
     if directory
         .file_name()
         .is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX))
     {
-        // The pool does it too, if it still can.
+        // The pool removes the directory too, if it still can.
         let _ = fs::remove_dir_all(directory);
     }
     if code == 0 {
@@ -185,7 +185,7 @@ fn end(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Why a session ended before the connection did.
+/// The reason why a session ended before the connection did.
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
     #[error("the connection failed: {0}")]
@@ -199,7 +199,7 @@ fn session(mut channel: File) -> Result<(), SessionError> {
     let mut incoming = Incoming::default();
     let setup = match receive(&mut channel, &mut incoming) {
         Err(SessionError::Frame(error @ FrameError::Version(_))) => {
-            // So that the other side can tell, too.
+            // An empty frame shows this side's version, so that the other side can report it too.
             channel.write_all(&frame::empty())?;
             return Err(error.into());
         }
@@ -236,14 +236,14 @@ fn session(mut channel: File) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Sets the limit and opens the compiler.
+/// Sets the memory limit and opens the compiler.
 fn open(setup: Setup) -> Result<InProcess, Failure> {
-    // Unlike the address space, data is what was asked for: neither the library's few hundred
-    // megabytes nor what the allocator only reserves count. Stacks do, with all they may grow to,
-    // so they come on top.
+    // Limits data rather than the address space, since data is what was asked for: it counts
+    // neither the library's few hundred megabytes nor what the allocator only reserves. It does
+    // count stacks, with the full size that they may grow to, so their size is added.
     limit(Resource::Data, setup.memory_bytes.saturating_add(stacks()))
         .map_err(|error| Failure::Other(format!("cannot limit its memory: {error}")))?;
-    // SAFETY: the host vouches for the library, as its configuration names it.
+    // SAFETY: the host vouches for the library that its configuration names.
     let compiler = unsafe { InProcess::open(&PathBuf::from(setup.library)) }?;
     if compiler.identity() == setup.identity {
         Ok(compiler)
@@ -252,11 +252,11 @@ fn open(setup: Setup) -> Result<InProcess, Failure> {
     }
 }
 
-/// Bytes of the stacks of this process: its own and one of the usual size for each processor, since
-/// the compiler has as many threads.
+/// Returns the bytes of all stacks of this process: that of the compiling thread, and one of the
+/// usual size for each processor, since the compiler has as many threads.
 fn stacks() -> u64 {
     const USUAL: u64 = 8 << 20;
-    // SAFETY: only asks.
+    // SAFETY: the call only reads a value.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u64::try_from(processors)
         .unwrap_or(1)
@@ -264,21 +264,20 @@ fn stacks() -> u64 {
         .saturating_add(STACK as u64)
 }
 
-/// How many descriptors the compiler may leave open before another process takes this one's place.
-/// A usual limit is 1024.
+/// Number of open descriptors from which on this process is replaced. A usual limit is 1024.
 const DESCRIPTORS: usize = 256;
 
-/// The compiler with all flags of the program, some of which hold for the process: it compiles no
-/// more after such a one.
+/// A compiler that also accepts those flags of the `iree-compile` program that apply to the whole
+/// process. After such a flag it compiles nothing more.
 struct Whole {
     compiler: InProcess,
     is_bent: AtomicBool,
 }
 
 impl Whole {
-    /// Whether another process had better take this one's place.
+    /// Returns whether this process should be replaced by a new one.
     fn is_worn(&self) -> bool {
-        // IREE 3.13 leaves the file of every code object open that it links for AMD GPUs.
+        // IREE 3.13 leaves the file of every code object that it links for AMD GPUs open.
         let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         self.is_bent.load(Ordering::Relaxed) || open > DESCRIPTORS
     }
@@ -295,7 +294,7 @@ impl Compiler for Whole {
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
         let result = self.compiler.compile(request);
-        // Unknown flags are reported before anything is compiled.
+        // Unknown flags are reported before anything is compiled, so the request can be repeated.
         let is_unknown = matches!(&result, Err(error) if error.diagnostics().contains(InProcess::UNKNOWN_FLAG));
         if !is_unknown || self.is_bent.swap(true, Ordering::Relaxed) {
             return result;
@@ -317,7 +316,7 @@ impl Compiler for Whole {
     }
 }
 
-/// The next message; `None` if the connection ends instead.
+/// Reads the next message; returns `None` if the connection ends instead.
 fn receive<T: serde::de::DeserializeOwned>(
     channel: &mut File,
     incoming: &mut Incoming,

@@ -1,33 +1,34 @@
-//! The steps of a launch plan.
+//! The commands of a launch plan.
 
 use std::ffi::c_void;
 
-/// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the
-/// [`Recording`](super::Recording) it is from.
+/// A kernel on a GPU: a `hipFunction_t` or `CUfunction`. Valid as long as the
+/// [`Recording`](super::Recording) that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function(pub *mut c_void);
 
-// SAFETY: a handle of the driver's, which locks what is behind it; nothing here looks behind it.
+// SAFETY: this is a handle of the driver, which synchronises access to the object behind it; this
+// crate never dereferences it.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// HalDevice memory that a command uses.
+/// Device memory that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Memory of the caller's.
+    /// Memory that the caller passes.
     Parameter {
-        /// The parameter's index in the function's list, where the workspace is one of them.
+        /// The parameter's index in the function's list, in which the workspace counts too.
         index: usize,
-        /// Bytes from its start.
+        /// Offset in bytes from the start of the parameter.
         offset: u64,
     },
-    /// Memory of the module's own, for instance of its constants. Valid as long as the
+    /// Address of memory that the module owns, for example for its constants. Valid as long as the
     /// [`Recording`](super::Recording).
     Fixed(u64),
 }
 
-/// What a kernel is given for a parameter.
+/// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelArgument {
     /// A pointer, 8 bytes.
@@ -36,16 +37,16 @@ pub enum KernelArgument {
     Word(Word),
 }
 
-/// Four bytes that a command is given by value.
+/// Four bytes that are passed to a command by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The same at every execution.
+    /// A constant, the same at every execution.
     Constant(u32),
     /// Part of a number that the caller passes.
     Number {
         /// The parameter's index in the function's list.
         index: usize,
-        /// Whether it is the upper half of one of 8 bytes.
+        /// Whether the word is the upper half of a number of 8 bytes.
         high: bool,
     },
 }
@@ -55,39 +56,39 @@ pub enum Word {
 pub struct Launch {
     /// The kernel.
     pub function: Function,
-    /// Workgroups in x, y and z; none is 0.
+    /// Number of workgroups in x, y and z; none is 0.
     pub grid: [u32; 3],
-    /// Threads per workgroup in x, y and z.
+    /// Number of threads per workgroup in x, y and z.
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,
-    /// What the kernel is given for its parameters, in order.
+    /// The kernel's arguments, in order.
     pub parameters: Vec<KernelArgument>,
 }
 
-/// One step of a plan. Each may rely on the memory that all before it have written.
+/// One command of a launch plan. It may rely on the memory that all earlier commands have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A kernel.
+    /// A launch of a kernel.
     Launch(Launch),
-    /// The same value many times.
+    /// A fill of memory with one value.
     Fill {
         /// The first element.
         target: Address,
-        /// The value, in the low bytes.
+        /// The value, in the low bytes of the word.
         pattern: Word,
         /// Bytes per element: 1, 2 or 4.
         pattern_bytes: u8,
-        /// Elements, at least 1.
+        /// Number of elements, at least 1.
         count: usize,
     },
-    /// Bytes from one place to another that does not overlap it.
+    /// A copy of bytes between two ranges that do not overlap.
     Copy {
-        /// The first byte.
+        /// The first byte to read.
         source: Address,
-        /// The first byte.
+        /// The first byte to write.
         target: Address,
-        /// At least 1.
+        /// Number of bytes, at least 1.
         bytes: usize,
     },
 }

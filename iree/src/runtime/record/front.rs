@@ -1,10 +1,11 @@
-//! The HAL device that programs see on a GPU: IREE's own device, but for what is being recorded.
+//! The HAL device that programs see on a GPU: a wrapper around IREE's own (stock) device that can
+//! also record.
 //!
-//! Every function of the device's table is passed on to the stock device, with three exceptions.
+//! Every function of the device's table is forwarded to the stock device, with three exceptions.
 //! Command buffers are IREE's deferred ones, a list of commands that can be applied to any other
-//! command buffer. While the calling thread sets up a module, queue operations are passed on and
-//! what they will signal is noted, so that the setup can be waited for. While the calling thread
-//! records, queue operations are noted on a [`Tape`] and reach no device.
+//! command buffer. While the calling thread sets up a module, queue operations are forwarded and
+//! the semaphores that they will signal are noted, so that the setup can be waited for. While the
+//! calling thread records, queue operations are noted on a [`Tape`] and reach no device.
 
 use std::{cell::Cell, ffi::c_void, ptr};
 
@@ -15,26 +16,26 @@ use crate::{
 };
 use iree_sys::runtime as sys;
 
-/// The device, with IREE's layout: the reference count and the table come first.
+/// The front device, with IREE's layout: reference count and table come first.
 #[repr(C)]
 struct Front {
     resource: sys::iree_hal_resource_t,
     stock: *mut sys::iree_hal_device_t,
-    /// Memory of deferred command buffers, which the device outlives.
+    /// Memory of the deferred command buffers, all of which are gone before the device.
     blocks: sys::iree_arena_block_pool_t,
 }
 
-/// Bytes per block of the pool: a command buffer of this project is some hundred bytes.
+/// Bytes per block of the pool. A command buffer of this project has some hundred bytes.
 const BLOCK_BYTES: usize = 4096;
 
-/// What queue operations of the calling thread are.
+/// The treatment of queue operations of the calling thread.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// Work.
+    /// They are forwarded.
     Work,
-    /// Work that somebody will wait for.
+    /// They are forwarded, and their signals are noted, to be waited for.
     Setup(*mut Vec<Signal>),
-    /// Something to note.
+    /// They are noted on a tape instead of executed.
     Record(*mut Tape),
 }
 
@@ -45,7 +46,7 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Work) };
 }
 
-/// Runs `body` in a mode, and goes back to the one before, whatever happens.
+/// Runs `body` in a mode, and restores the previous mode afterwards, even after a panic.
 fn within<R>(mode: Mode, body: impl FnOnce() -> R) -> R {
     struct Restore(Mode);
     impl Drop for Restore {
@@ -75,7 +76,7 @@ pub(super) fn record<R>(tape: &mut Tape, body: impl FnOnce() -> R) -> R {
     within(Mode::Record(tape), body)
 }
 
-/// Puts a device in front of `stock`, which it owns from then on.
+/// Creates a front device that owns `stock`.
 pub(in crate::runtime) fn wrap(
     stock: Handle<sys::iree_hal_device_t>,
 ) -> Result<Handle<sys::iree_hal_device_t>, Status> {
@@ -84,8 +85,8 @@ pub(in crate::runtime) fn wrap(
         stock: stock.into_raw(),
         blocks: sys::iree_arena_block_pool_t::default(),
     });
-    // SAFETY: both are initialised in place and stay at this address until `destroy`; the reference
-    // that the count starts with is the one that is returned.
+    // SAFETY: the resource and the block pool are initialised in place and stay at this address
+    // until `destroy`; the reference that the count starts with is the one that is returned.
     unsafe {
         sys::iree_hal_resource_initialize((&raw const TABLE).cast(), &mut front.resource);
         sys::iree_arena_block_pool_initialize(BLOCK_BYTES, sys::iree_allocator_system(), &mut front.blocks);
@@ -96,7 +97,7 @@ pub(in crate::runtime) fn wrap(
     }
 }
 
-/// The stock device behind a front device.
+/// Returns the stock device behind a front device.
 ///
 /// # Safety
 ///
@@ -107,8 +108,8 @@ pub(super) unsafe fn stock(device: *mut sys::iree_hal_device_t) -> *mut sys::ire
 }
 
 unsafe extern "C" fn destroy(device: *mut sys::iree_hal_device_t) {
-    // SAFETY: the last reference is gone, so this box, made in `wrap`, is nobody else's; command
-    // buffers hold no block any more, since they must not outlive their device.
+    // SAFETY: the last reference is gone, so nothing else uses this box, which was made in `wrap`;
+    // command buffers hold no block any more, since they must not outlive their device.
     unsafe {
         let mut front = Box::from_raw(device.cast::<Front>());
         sys::iree_arena_block_pool_deinitialize(&mut front.blocks);
@@ -140,11 +141,11 @@ unsafe extern "C" fn create_command_buffer(
     }
 }
 
-/// Calls a function of the stock device's own table.
+/// Calls a function of the stock device's table.
 macro_rules! call_stock {
     ($device:ident, $name:ident, $($argument:expr),*) => {{
-        // SAFETY: IREE calls with a device of this table, whose stock device is alive; its
-        // arguments are passed on as they are.
+        // SAFETY: IREE calls with a device of this table, whose stock device is alive; the
+        // arguments are forwarded unchanged.
         unsafe {
             let stock = stock($device);
             let table = (*stock.cast::<sys::iree_hal_resource_t>()).vtable.cast::<sys::iree_hal_device_vtable_t>();
@@ -153,12 +154,12 @@ macro_rules! call_stock {
     }};
 }
 
-/// What a driver that leaves a function out answers.
+/// Returns the status for a function that the driver does not implement.
 fn missing(name: &str) -> sys::iree_status_t {
     refuse(&format!("the driver has no `{name}`"))
 }
 
-/// Functions that are passed on, with a status.
+/// Functions that are forwarded and return a status.
 macro_rules! pass_on {
     ($($name:ident($($argument:ident: $type:ty),*);)+) => {$(
         unsafe extern "C" fn $name(device: *mut sys::iree_hal_device_t, $($argument: $type),*) -> sys::iree_status_t {
@@ -167,7 +168,7 @@ macro_rules! pass_on {
     )+};
 }
 
-/// Functions that are passed on, with another result.
+/// Functions that are forwarded and return another type.
 macro_rules! pass_on_value {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $default:expr;)+) => {$(
         unsafe extern "C" fn $name(device: *mut sys::iree_hal_device_t, $($argument: $type),*) -> $result {
@@ -176,8 +177,8 @@ macro_rules! pass_on_value {
     )+};
 }
 
-/// Queue operations: work that is passed on, or something to note. The second block says how;
-/// `refused` says that it cannot be.
+/// Queue operations, which are forwarded or recorded. The block after the parameters records the
+/// operation; `refused` marks an operation that a launch plan cannot contain.
 macro_rules! queue {
     (@record $name:ident refused, $tape:ident, $device:ident, $($argument:ident),*) => {
         refuse(concat!("`", stringify!($name), "` is not part of a launch plan"))
@@ -208,8 +209,8 @@ macro_rules! queue {
                     if !status.is_null() {
                         return status;
                     }
-                    // SAFETY: as above. What was noted counts as done: it is replayed in this
-                    // order.
+                    // SAFETY: the list is IREE's, valid for the call. A noted operation counts as
+                    // done, since the replay is in this order.
                     unsafe { sys::iree_hal_semaphore_list_signal($signal, ptr::null()) }
                 }
                 Mode::Setup(signals) => {
@@ -225,8 +226,8 @@ macro_rules! queue {
     )+};
 }
 
-/// A failure unless every semaphore has reached its value: a recording has no time in which
-/// something else could happen.
+/// Returns a failure unless every semaphore has reached its value: a recording cannot wait for work
+/// outside of it.
 ///
 /// # Safety
 ///
@@ -251,7 +252,7 @@ unsafe fn expect_reached(list: sys::iree_hal_semaphore_list_t) -> sys::iree_stat
     ptr::null_mut()
 }
 
-/// Keeps what will be signalled.
+/// Notes the semaphores that will be signalled, and their values.
 ///
 /// # Safety
 ///
@@ -376,7 +377,7 @@ queue! {
         flags: sys::iree_hal_execute_flags_t
     ) {
         if command_buffer.is_null() {
-            // A barrier: nothing but its semaphores.
+            // A barrier has no effect but that of its semaphores.
             ptr::null_mut()
         } else {
             // SAFETY: `create_command_buffer` makes deferred ones only; the table is valid for the
@@ -386,7 +387,7 @@ queue! {
     }
 }
 
-/// A part of a buffer.
+/// Returns a reference to a range of a buffer.
 fn reference(
     buffer: *mut sys::iree_hal_buffer_t,
     offset: sys::iree_device_size_t,

@@ -1,19 +1,22 @@
-//! Launch plans: what a function does on a GPU, noted once, to be replayed without the runtime.
+//! Launch plans: the commands of a function on a GPU, recorded once, to be replayed without the
+//! runtime.
 //!
 //! ```text
-//! Session ── invoke once with imaginary buffers ──> front device ── deferred commands ──> tape ──> Recording
+//! Session ── invoke with imaginary buffers ──> front device ── deferred commands ──> tape
+//!                                                                                     │
+//!                                                            Recording <──────────────┘
 //! ```
 //!
-//! The functions of this project run the same commands whatever their buffers hold, so what one
-//! invocation asks of the device is all there is to know: kernels with their grids and parameters,
-//! fills and copies, in order. [`Recording::new`] takes it down without launching anything. It
-//! invokes twice, with different addresses and numbers, and refuses a function that asks for
-//! different things; and it refuses everything that a list of commands on one stream cannot
-//! express.
+//! The functions of this project run the same commands whatever their buffers hold, so the requests
+//! of one invocation to the device are a complete description: kernels with their grids and
+//! parameters, fills and copies, in order. [`Recording::new`] records them without launching
+//! anything. It invokes the function twice, with different addresses and numbers, and refuses a
+//! function whose two invocations issue different commands; it also refuses everything that a list
+//! of commands on one stream cannot express.
 //!
-//! Numbers that are passed by value end up in words that kernels are given. Those are the words
-//! that differ between the two invocations, and that are in each exactly what was passed
-//! (`number`).
+//! Numbers that are passed by value end up in words among the kernels' arguments. These are the
+//! words that differ between the two invocations and that are in each exactly the value that was
+//! passed (`number`).
 
 mod command;
 pub(super) mod front;
@@ -30,20 +33,21 @@ use iree_sys::runtime as sys;
 use number::{Numbers, Take};
 use tape::Tape;
 
-/// What a function does on a GPU. Keeps the code and the memory alive that its commands refer to.
+/// The recorded commands of a function on a GPU. Keeps the code and the memory alive that the
+/// commands refer to.
 #[derive(Debug)]
 pub struct Recording {
     commands: Vec<Command>,
-    /// Fields drop in this order; both are only kept.
+    /// Fields drop in this order. Both are only kept alive.
     _buffers: Kept<Vec<Handle<sys::iree_hal_buffer_t>>>,
     _session: Kept<Session>,
 }
 
-/// Something that nobody looks at until it is dropped.
+/// A value that is not accessed until it is dropped.
 struct Kept<T>(T);
 
-// SAFETY: nothing reads the value through a reference, not even `Debug`, so a shared reference is
-// of no use.
+// SAFETY: nothing reads the value through a reference, not even `Debug`, so a shared reference
+// gives no access to it.
 unsafe impl<T> Sync for Kept<T> {}
 
 impl<T> fmt::Debug for Kept<T> {
@@ -53,13 +57,14 @@ impl<T> fmt::Debug for Kept<T> {
 }
 
 impl Recording {
-    /// Takes down what the exported `function` does. No kernel is launched; the module's own setup,
-    /// in [`Session::new`], is done by then.
+    /// Records the commands of the exported `function`. No kernel is launched; the module's own
+    /// setup, in [`Session::new`], is complete by then.
     ///
     /// # Errors
     ///
-    /// As [`Invocation::new`]; [`Error::Invoke`] when the function does something that a plan
-    /// cannot have, or not the same thing every time.
+    /// As [`Invocation::new`]; [`Error::Invoke`] if the device is not a GPU, or if the function
+    /// does something that a plan cannot contain, or issues different commands in its two
+    /// invocations.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let kind = session.device().kind();
         let failed = |message: &str| Error::Invoke {
@@ -101,8 +106,8 @@ impl Recording {
             front::record(&mut tape, || invocation.invoke())?;
             Ok::<_, Error>((tape.commands, tape.buffers))
         };
-        // The buffers of the first recording are alive during the second, so memory that is made
-        // anew each time has another address.
+        // The buffers of the first recording stay alive during the second, so memory that is
+        // allocated anew each time has another address and is detected.
         let (mut commands, buffers) = record(0, Take::First)?;
         let (again, _) = record(sizes.len() as u64, Take::Second)?;
         if !numbers.mark(&mut commands, &again) {
@@ -115,7 +120,7 @@ impl Recording {
         })
     }
 
-    /// The commands in order.
+    /// Returns the commands in order.
     #[must_use]
     pub fn commands(&self) -> &[Command] {
         &self.commands

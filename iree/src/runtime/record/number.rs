@@ -1,18 +1,18 @@
-//! Which words of a recording are numbers that the caller passes.
+//! Detection of the words of a recording that are numbers from the caller.
 //!
-//! Both invocations that are recorded are passed numbers that tell their parameter and half. A word
-//! that the recordings agree on is a constant; one that they do not is the caller's if it is in
-//! both what was passed. Anything else is a number that the function has calculated with on the
-//! host, which a list of commands cannot repeat.
+//! Both recorded invocations are passed numbers that encode their parameter and half. A word on
+//! which the two recordings agree is a constant; a word on which they differ is the caller's if in
+//! both it is the value that was passed. Any other word was calculated from a number on the host,
+//! which a list of commands cannot repeat.
 
 use super::command::{Command, KernelArgument, Word};
 use crate::runtime::Parameter;
 
-/// Numbers that seven bits tell apart, with two halves each: the sign's bit and a byte are all that
-/// the narrowest number has.
+/// Maximum number of numbers: a tag of seven bits encodes a number's position and half. The
+/// narrowest number has eight bits, and the eighth distinguishes the two takes.
 const MAX_NUMBERS: usize = 64;
 
-/// Which of the two recordings.
+/// One of the two recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Take {
     First,
@@ -22,12 +22,13 @@ pub(super) enum Take {
 /// The numbers among a function's parameters.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// The parameters' indices and bytes.
+    /// Index and size in bytes of each parameter that is a number.
     parameters: Vec<(usize, u8)>,
 }
 
 impl Numbers {
-    /// `None` if there are too many.
+    /// Collects the numbers among `parameters`. Returns `None` if there are more than
+    /// [`MAX_NUMBERS`].
     pub(super) fn of(parameters: &[Parameter]) -> Option<Self> {
         let parameters: Vec<(usize, u8)> = (0..)
             .zip(parameters)
@@ -39,7 +40,7 @@ impl Numbers {
         (parameters.len() <= MAX_NUMBERS).then_some(Numbers { parameters })
     }
 
-    /// What the parameter `index` is passed.
+    /// Returns the bits that parameter `index` is passed in `take`.
     pub(super) fn bits(&self, index: usize, take: Take) -> u64 {
         let number = (0..).zip(&self.parameters).find(|(_, (own, _))| *own == index);
         let Some((position, &(_, bytes))) = number else {
@@ -52,8 +53,8 @@ impl Numbers {
         }
     }
 
-    /// Marks the words of `commands` that are numbers of the caller's. `false` if `again` is not
-    /// the same but for those.
+    /// Marks the words of `commands` that are numbers of the caller. Returns `false` if `again`
+    /// differs in anything else.
     pub(super) fn mark(&self, commands: &mut [Command], again: &[Command]) -> bool {
         commands.len() == again.len()
             && commands.iter_mut().zip(again).all(|(command, again)| {
@@ -85,7 +86,8 @@ impl Numbers {
         }
     }
 
-    /// The parameter that was passed as `first` and `second`, and its half.
+    /// Returns the parameter and the half that were passed as `first` and `second` in the two
+    /// takes.
     fn find(&self, first: u32, second: u32) -> Option<(usize, bool)> {
         (0..).zip(&self.parameters).find_map(|(position, &(index, bytes))| {
             let is_it = |high: &bool| {
@@ -96,7 +98,7 @@ impl Numbers {
         })
     }
 
-    /// Whether a command that is marked is the same as another recording's.
+    /// Returns whether a marked command equals the other recording's command.
     fn is_same(&self, marked: &Command, again: &Command) -> bool {
         let plain = |word: &mut Word| {
             if let Word::Number { index, high } = *word {
@@ -120,8 +122,8 @@ impl Numbers {
     }
 }
 
-/// Half of what is passed. As floats the two takes are huge and of either sign, so that no clamp
-/// leaves both as they are.
+/// Returns one half of a number as it is passed in `take`. As floats the values of the two takes
+/// are huge and of opposite signs, so that no clamp leaves both unchanged.
 const fn word(position: u32, high: bool, bytes: u8, take: Take) -> u32 {
     let tag = 2 * position + high as u32;
     match (bytes, take) {
@@ -200,11 +202,11 @@ mod tests {
             let mut commands = launch(&[float(first, make)]);
             assert!(!numbers.mark(&mut commands, &launch(&[float(second, make)])));
         }
-        // A constant that happens to be what was passed once stays one.
+        // A constant that happens to equal a passed value in one take stays a constant.
         let mut commands = launch(&[first]);
         assert!(numbers.mark(&mut commands, &launch(&[first])));
         assert_eq!(commands, launch(&[first]));
-        // Another grid, another number of commands.
+        // Another number of commands, another number of arguments.
         assert!(!numbers.mark(&mut commands, &[]));
         assert!(!numbers.mark(&mut commands, &launch(&[first, first])));
     }

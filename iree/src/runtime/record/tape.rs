@@ -1,9 +1,9 @@
-//! What a recording notes: the commands of an invocation, with its buffers as parameters and
-//! offsets.
+//! The notes of a recording: the commands of an invocation, with its buffers expressed as
+//! parameters and offsets.
 //!
-//! Parameters are recognized by their addresses. Each is bound to an imaginary range of device
-//! memory that no real allocation can be in, because its addresses are not canonical; whatever else
-//! a command refers to is the module's own memory.
+//! Parameters are recognised by their addresses. Each is bound to an imaginary range of device
+//! memory that no real allocation can overlap, because its addresses are not canonical; every other
+//! address in a command is the module's own memory.
 
 use std::{ffi::c_void, mem, ptr, slice};
 
@@ -20,30 +20,32 @@ use crate::{
 };
 use iree_sys::runtime as sys;
 
-/// Where imaginary memory starts. On x86-64 and AArch64 no address has bits 56 to 62 set and bit 63
-/// clear.
+/// Start address of the imaginary memory. On x86-64 and AArch64 no address has any of bits 56 to 62
+/// set while bit 63 is clear.
 const IMAGINARY: u64 = 0x5a00_0000_0000_0000;
 
-/// Bytes between two parameters: more than any has.
+/// Distance in bytes between the imaginary ranges of two parameters: more than any parameter has.
 const STRIDE: u64 = 1 << 44;
 
 /// The recording in progress.
 pub(super) struct Tape {
     kind: DeviceKind,
-    /// The device that the module's own buffers must be of.
+    /// The device to which every buffer in a command must belong.
     stock: *mut sys::iree_hal_device_t,
-    /// Bytes of each parameter.
+    /// Size of each parameter in bytes.
     sizes: Vec<u64>,
-    /// Which range the first parameter has.
+    /// Number of the imaginary range of the first parameter.
     first: u64,
     pub(super) commands: Vec<Command>,
-    /// Memory of the module's own that commands refer to.
+    /// The module's own buffers that commands refer to.
     pub(super) buffers: Vec<Handle<sys::iree_hal_buffer_t>>,
 }
 
 impl Tape {
-    /// A tape for a function of `sizes.len()` parameters, on a front device. Two tapes with another
-    /// `first` have no imaginary address in common.
+    /// Creates a tape for a function of `sizes.len()` parameters, on a front device.
+    ///
+    /// The imaginary ranges are numbered from `first` on; tapes whose numbers do not overlap have
+    /// no imaginary address in common.
     pub(super) fn new(kind: DeviceKind, device: *mut sys::iree_hal_device_t, sizes: Vec<u64>, first: u64) -> Self {
         Tape {
             kind,
@@ -57,13 +59,14 @@ impl Tape {
         }
     }
 
-    /// The imaginary address of a parameter.
+    /// Returns the imaginary address of a parameter.
     pub(super) fn imaginary(&self, index: usize) -> *mut c_void {
         let range = self.first.wrapping_add(index as u64);
         ptr::without_provenance_mut(IMAGINARY.wrapping_add(range.wrapping_mul(STRIDE)) as usize)
     }
 
-    /// What an address with `bytes` bytes means.
+    /// Resolves a range of `bytes` bytes at an address to a parameter, or returns `None` if the
+    /// address is in none.
     fn resolve(&self, address: u64, bytes: u64) -> Result<Option<Address>, Status> {
         let Some(distance) = address.checked_sub(self.imaginary(0).addr() as u64) else {
             return Ok(None);
@@ -81,7 +84,7 @@ impl Tape {
         Ok(Some(Address::Parameter { index, offset }))
     }
 
-    /// Where a command finds the bytes of a buffer, and how many they are.
+    /// Returns the address that a buffer reference denotes, and its size in bytes.
     ///
     /// # Safety
     ///
@@ -97,17 +100,17 @@ impl Tape {
                 sys::iree_hal_buffer_byte_length(reference.buffer),
             )
         };
-        // What follows takes the buffer for one of the driver's.
+        // The following calls assume that the buffer was made by the driver.
         if owner != self.stock {
             return Err(refused("it uses a buffer that is not the device's"));
         }
-        // The largest number stands for the rest of the buffer.
+        // The largest length means the rest of the buffer.
         let bytes = if reference.length == sys::iree_device_size_t::MAX {
             length.saturating_sub(reference.offset)
         } else {
             reference.length
         };
-        // SAFETY: the buffer is alive, and one of the driver's, since it is of its device.
+        // SAFETY: the buffer is alive, and was made by the driver, since it belongs to its device.
         let base = unsafe {
             match self.kind {
                 DeviceKind::Hip => sys::rotini_hip_address(reference.buffer),
@@ -159,7 +162,7 @@ impl Tape {
     ///
     /// # Safety
     ///
-    /// The executable is one of the device's, and everything is valid for the call.
+    /// The executable belongs to the device, and all arguments are valid for the call.
     pub(super) unsafe fn dispatch(
         &mut self,
         executable: *mut sys::iree_hal_executable_t,
@@ -170,13 +173,13 @@ impl Tape {
         flags: sys::iree_hal_dispatch_flags_t,
     ) -> sys::iree_status_t {
         let mut launch = || {
-            // Anything but these two hints changes what the arguments mean.
+            // Any flag but these two hints changes the meaning of the arguments.
             let hints = sys::IREE_HAL_DISPATCH_FLAG_ALLOW_INLINE_EXECUTION as u64
                 | sys::IREE_HAL_DISPATCH_FLAG_BORROW_RESOURCE_LIFETIMES as u64;
             if flags & !hints != 0 {
                 return Err(refused(format!("it dispatches with flags {flags:#x}")));
             }
-            // SAFETY: passed on to the caller.
+            // SAFETY: this function's contract is that of the calls.
             let (kernel, parameters) = unsafe {
                 let kernel = self.kernel(executable, function)?;
                 (kernel, self.parameters(&kernel, constants, bindings)?)
@@ -187,7 +190,7 @@ impl Tape {
                     *own = given;
                 }
             }
-            // A grid without workgroups is no work, and no driver takes it.
+            // A grid without workgroups does nothing, and no driver accepts it.
             let empty = config.workgroup_count.contains(&0);
             Ok((!empty).then_some(Command::Launch(Launch {
                 function: Function(kernel.function),
@@ -203,18 +206,18 @@ impl Tape {
         self.note(launch)
     }
 
-    /// What the driver knows of a kernel.
+    /// Returns the driver's data about a kernel.
     ///
     /// # Safety
     ///
-    /// The executable is one of the device's, and alive.
+    /// The executable belongs to the device and is alive.
     unsafe fn kernel(
         &self,
         executable: *mut sys::iree_hal_executable_t,
         function: sys::iree_hal_executable_function_t,
     ) -> Result<sys::rotini_kernel_t, Status> {
         let mut kernel = sys::rotini_kernel_t::default();
-        // SAFETY: the executable is one of the driver's by this function's contract.
+        // SAFETY: the executable was made by the driver, by this function's contract.
         unsafe {
             check(match self.kind {
                 DeviceKind::Hip => sys::rotini_hip_kernel(executable, function, &mut kernel),
@@ -226,7 +229,7 @@ impl Tape {
         Ok(kernel)
     }
 
-    /// A kernel's parameters: its bindings, then its constants.
+    /// Returns a kernel's arguments: its bindings, then its constants.
     ///
     /// # Safety
     ///
@@ -237,7 +240,7 @@ impl Tape {
         constants: sys::iree_const_byte_span_t,
         bindings: sys::iree_hal_buffer_ref_list_t,
     ) -> Result<Vec<KernelArgument>, Status> {
-        // SAFETY: by this function's contract; IREE aligns both.
+        // SAFETY: both are valid by this function's contract, and IREE aligns both.
         let (bindings, constants) = unsafe { (view_of(bindings.values, bindings.count), bytes_of(constants)) };
         let words = constants.chunks_exact(4);
         if bindings.len() != kernel.bindings as usize
@@ -278,7 +281,7 @@ impl Tape {
         pattern_bytes: usize,
     ) -> sys::iree_status_t {
         let mut fill = || {
-            // SAFETY: passed on to the caller.
+            // SAFETY: this function's contract is that of the calls.
             let (target, bytes) = unsafe { self.address(target)? };
             let fits = matches!(pattern_bytes, 1 | 2 | 4) && bytes.is_multiple_of(pattern_bytes);
             let mut word = [0; 4];
@@ -309,7 +312,7 @@ impl Tape {
         target: &sys::iree_hal_buffer_ref_t,
     ) -> sys::iree_status_t {
         let mut copy = || {
-            // SAFETY: passed on to the caller.
+            // SAFETY: this function's contract is that of the calls.
             let ((source, given), (target, bytes)) = unsafe { (self.address(source)?, self.address(target)?) };
             if given != bytes {
                 return Err(refused(format!("it copies {given} bytes to {bytes}")));
@@ -331,7 +334,7 @@ impl Tape {
     }
 }
 
-/// A status for what a launch plan cannot have.
+/// Returns a status for an operation that a launch plan cannot contain.
 pub(super) fn refuse(reason: &str) -> sys::iree_status_t {
     // SAFETY: the text is copied.
     unsafe { sys::iree_status_allocate(sys::IREE_STATUS_UNIMPLEMENTED, ptr::null(), 0, view(reason)) }
@@ -360,25 +363,25 @@ unsafe fn bytes_of<'a>(span: sys::iree_const_byte_span_t) -> &'a [u8] {
     unsafe { view_of(span.data, span.data_length) }
 }
 
-/// A command buffer that notes what is put into it. With IREE's layout: its part comes first.
+/// A command buffer that notes its commands on a tape, with IREE's layout: the base comes first.
 #[repr(C)]
 struct Recorder {
     base: sys::iree_hal_command_buffer_t,
     tape: *mut Tape,
 }
 
-/// The tape of a recorder.
+/// Returns the tape of a recorder.
 ///
 /// # Safety
 ///
-/// `recorder` is the one that `apply` is applying to.
+/// `recorder` is the recorder of an `apply` that is running.
 unsafe fn tape<'a>(recorder: *mut sys::iree_hal_command_buffer_t) -> &'a mut Tape {
-    // SAFETY: by this function's contract; `apply` holds the tape exclusively and uses it through
-    // this pointer alone meanwhile.
+    // SAFETY: the recorder is alive by this function's contract; `apply` holds the tape exclusively
+    // and meanwhile uses it through this pointer alone.
     unsafe { &mut *(*recorder.cast::<Recorder>()).tape }
 }
 
-/// Functions of the table that a launch plan needs nothing for: it is replayed in order, on one
+/// Functions of the table that have no effect on a launch plan, which is replayed in order, on one
 /// stream.
 macro_rules! nothing {
     ($($name:ident($($type:ty),*);)+) => {$(
@@ -388,7 +391,7 @@ macro_rules! nothing {
     )+};
 }
 
-/// Functions of the table that a launch plan cannot have.
+/// Functions of the table for operations that a launch plan cannot contain.
 macro_rules! refused {
     ($($name:ident($($type:ty),*);)+) => {$(
         unsafe extern "C" fn $name(_: *mut sys::iree_hal_command_buffer_t, $(_: $type),*) -> sys::iree_status_t {
@@ -425,7 +428,7 @@ refused! {
     );
 }
 
-/// The recorder lives on the stack of `apply`, which gives up nothing.
+/// Frees nothing: the recorder lives on the stack of `apply`.
 unsafe extern "C" fn destroy(_: *mut sys::iree_hal_command_buffer_t) {}
 
 unsafe extern "C" fn fill_buffer(
@@ -435,7 +438,7 @@ unsafe extern "C" fn fill_buffer(
     pattern_bytes: usize,
     _: sys::iree_hal_fill_flags_t,
 ) -> sys::iree_status_t {
-    // SAFETY: called by `apply` alone, with what IREE resolved.
+    // SAFETY: only called within `apply`, with arguments that IREE resolved.
     unsafe { tape(recorder).fill(&target, pattern, pattern_bytes) }
 }
 
@@ -445,7 +448,7 @@ unsafe extern "C" fn copy_buffer(
     target: sys::iree_hal_buffer_ref_t,
     _: sys::iree_hal_copy_flags_t,
 ) -> sys::iree_status_t {
-    // SAFETY: called by `apply` alone, with what IREE resolved.
+    // SAFETY: only called within `apply`, with arguments that IREE resolved.
     unsafe { tape(recorder).copy(&source, &target) }
 }
 
@@ -458,7 +461,7 @@ unsafe extern "C" fn dispatch(
     bindings: sys::iree_hal_buffer_ref_list_t,
     flags: sys::iree_hal_dispatch_flags_t,
 ) -> sys::iree_status_t {
-    // SAFETY: called by `apply` alone, with what IREE resolved.
+    // SAFETY: only called within `apply`, with arguments that IREE resolved.
     unsafe { tape(recorder).dispatch(executable, function, &config, constants, bindings, flags) }
 }
 

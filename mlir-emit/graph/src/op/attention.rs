@@ -4,7 +4,7 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// Where the diagonal of an attention mask starts.
+/// The corner of the score matrix at which the diagonal of an attention mask starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum DiagonalAlignment {
@@ -12,7 +12,7 @@ pub enum DiagonalAlignment {
     BottomRight,
 }
 
-/// Which implementation of attention the author asks for.
+/// The implementation of attention that the graph's author asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum AttentionImplementation {
@@ -22,13 +22,13 @@ pub enum AttentionImplementation {
 }
 
 operation! {
-    /// Scaled dot-product attention: o = softmax(scale q k^T + mask) v, row by row; a row in which
-    /// every key is hidden is zeros.
+    /// Scaled dot-product attention: o = softmax(scale q k^T + mask) v, row by row. A row whose
+    /// keys are all masked is zero.
     ///
-    /// The scale is `attn_scale_value` or the tensor, and 1 if there is neither (hipDNN's
-    /// `PlanUtils.hpp`; its older versions had 1 / sqrt(D)). `stats` is the natural logarithm of
-    /// the sum of exponentials, of which `sink_token` is one per head that has neither key nor
-    /// value.
+    /// The scale is `attn_scale_value` or the tensor `scale`, and 1 if neither is set (hipDNN's
+    /// `PlanUtils.hpp`; older versions of hipDNN used 1 / sqrt(D)). `stats` is the natural
+    /// logarithm of the sum of exponentials. `sink_token` adds one exponential per head to that
+    /// sum, which has neither key nor value.
     Sdpa
     reads {
         q: TensorId, k: TensorId, v: TensorId, attn_mask: Option<TensorId>, scale: Option<TensorId>,
@@ -43,37 +43,37 @@ operation! {
         rng_dump: Option<TensorId>, amax_s: Option<TensorId>, amax_o: Option<TensorId>,
     }
     attributes {
-        /// Whether `stats` is asked for.
+        /// Whether `stats` is requested.
         generate_stats: Option<bool>,
-        /// Linear bias by distance.
+        /// Whether ALiBi is applied: a bias linear in the distance between query and key.
         alibi_mask: bool,
-        /// Mask by sequence lengths.
+        /// Whether keys and queries beyond the sequence lengths are masked.
         padding_mask: bool,
-        /// Deprecated: right bound 0, top left.
+        /// Deprecated: right bound 0, aligned to the top left.
         causal_mask: bool,
-        /// Deprecated: right bound 0, bottom right.
+        /// Deprecated: right bound 0, aligned to the bottom right.
         causal_mask_bottom_right: bool,
-        /// Share of weights that are dropped.
+        /// Fraction of the attention weights that dropout zeroes.
         dropout_probability: Option<f32>,
         /// Factor on q k^T.
         attn_scale_value: Option<f32>,
-        /// Keys visible before the diagonal.
+        /// Number of keys visible before the diagonal.
         left_bound: Option<i64>,
-        /// Keys visible after the diagonal.
+        /// Number of keys visible after the diagonal.
         right_bound: Option<i64>,
-        /// Longest sequence of keys.
+        /// Length of the longest sequence of keys.
         max_seq_len_kv: Option<i32>,
-        /// Where the diagonal starts.
+        /// Corner at which the diagonal starts.
         diagonal_alignment: DiagonalAlignment,
         /// Type of the matrix core's inputs; `None` if not set.
         mma_core_mode: Option<crate::DataType>,
-        /// Implementation asked for.
+        /// The requested implementation.
         implementation: AttentionImplementation,
     }
 }
 
 impl Sdpa {
-    /// Attention without a mask, with a scale of 1, that saves nothing.
+    /// Returns an attention without a mask and with scale 1 that stores only `o`.
     #[must_use]
     pub const fn new(q: TensorId, k: TensorId, v: TensorId, o: TensorId) -> Self {
         Sdpa {
@@ -123,9 +123,9 @@ impl Sdpa {
 }
 
 operation! {
-    /// The gradients of scaled dot-product attention: with P = exp(scores - stats) and dS = P (do
-    /// v^T - sum of do o), dv = P^T do, dq = scale dS k, dk = scale dS^T q and dbias = dS summed up
-    /// to the dims of the mask.
+    /// The gradients of scaled dot-product attention. With P = exp(scores - stats) and dS = P (do
+    /// v^T - sum of do o): dv = P^T do, dq = scale dS k, dk = scale dS^T q, and dbias = dS summed
+    /// over the axes along which the mask broadcasts.
     SdpaBackward
     reads {
         q: TensorId, k: TensorId, v: TensorId, o: TensorId, d_o: TensorId, stats: TensorId,
@@ -135,30 +135,30 @@ operation! {
     }
     writes { dq: TensorId, dk: TensorId, dv: TensorId, dbias: Option<TensorId> }
     attributes {
-        /// Linear bias by distance.
+        /// Whether ALiBi is applied: a bias linear in the distance between query and key.
         alibi_mask: bool,
-        /// Mask by sequence lengths.
+        /// Whether keys and queries beyond the sequence lengths are masked.
         padding_mask: bool,
-        /// Deprecated: right bound 0, top left.
+        /// Deprecated: right bound 0, aligned to the top left.
         causal_mask: bool,
-        /// Deprecated: right bound 0, bottom right.
+        /// Deprecated: right bound 0, aligned to the bottom right.
         causal_mask_bottom_right: bool,
-        /// Share of weights that were dropped.
+        /// Fraction of the attention weights that dropout zeroed in the forward pass.
         dropout_probability: Option<f32>,
         /// Factor on q k^T.
         attn_scale_value: Option<f32>,
-        /// Keys visible before the diagonal.
+        /// Number of keys visible before the diagonal.
         left_bound: Option<i64>,
-        /// Keys visible after the diagonal.
+        /// Number of keys visible after the diagonal.
         right_bound: Option<i64>,
-        /// Where the diagonal starts.
+        /// Corner at which the diagonal starts.
         diagonal_alignment: DiagonalAlignment,
     }
 }
 
 impl SdpaBackward {
-    /// The gradients of q, k and v from q, k, v, o, do and the statistic, without a mask and with a
-    /// scale of 1.
+    /// Returns the gradients of q, k and v from q, k, v, o, do and stats, without a mask and with
+    /// scale 1.
     #[must_use]
     pub const fn new([q, k, v, o, d_o, stats]: [TensorId; 6], [dq, dk, dv]: [TensorId; 3]) -> Self {
         SdpaBackward {

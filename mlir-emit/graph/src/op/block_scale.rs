@@ -1,11 +1,11 @@
-//! Numbers with one scale per block.
+//! Quantization with one scale per block.
 
 use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
 operation! {
-    /// y = x scale per block.
+    /// y = scale x, with one scale per block.
     BlockScaleDequantize
     reads { x: TensorId, scale: TensorId }
     writes { y: TensorId }
@@ -18,14 +18,14 @@ operation! {
 }
 
 operation! {
-    /// y, scale: x divided by a scale per block.
+    /// y = x / scale, with one scale per block, which is an output too.
     BlockScaleQuantize
     reads { x: TensorId }
     writes { y: TensorId, scale: TensorId }
     attributes {
-        /// Elements in a block.
+        /// Number of elements in a block.
         block_size: i32,
-        /// The axis that is cut into blocks; the last if absent.
+        /// The axis that is divided into blocks; the last axis if absent.
         axis: Option<i64>,
         /// Whether the output is transposed.
         transpose: bool,

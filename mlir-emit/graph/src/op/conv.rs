@@ -4,27 +4,28 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// Which of the two operations called convolution is meant.
+/// Which of the two operations named convolution is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ConvMode {
     /// The mathematical convolution: the filter is flipped.
     Convolution,
-    /// What deep learning calls convolution.
+    /// The convolution of deep learning: the filter is not flipped.
     CrossCorrelation,
 }
 
-/// The geometry that the three convolutions share: one entry per spatial dimension in each list.
+/// The geometry that the forward convolution and both gradients share: each list has one entry per
+/// spatial dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConvGeometry {
     /// Zeros before the first element.
     pub pre_padding: Vec<i64>,
     /// Zeros after the last element.
     pub post_padding: Vec<i64>,
-    /// Distance between two outputs, in inputs.
+    /// Distance between the windows of two neighbouring outputs, in input elements.
     pub stride: Vec<i64>,
-    /// Distance between two filter taps, in inputs.
+    /// Distance between two neighbouring filter taps, in input elements.
     pub dilation: Vec<i64>,
-    /// Flipped or not.
+    /// Whether the filter is flipped.
     pub mode: ConvMode,
 }
 

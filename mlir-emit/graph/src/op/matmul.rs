@@ -4,7 +4,7 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// How a grouped matmul finds its rows.
+/// Selection of the rows of a grouped matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum MoeMode {
@@ -22,7 +22,7 @@ operation! {
 }
 
 operation! {
-    /// One matmul per expert over the rows of its tokens.
+    /// One matmul per expert over the rows of that expert's tokens.
     MoeGroupedMatmul
     reads {
         token: TensorId, weight: TensorId, first_token_offset: TensorId, token_index: Option<TensorId>,
@@ -30,9 +30,9 @@ operation! {
     }
     writes { output: TensorId }
     attributes {
-        /// How rows are found.
+        /// Selection of the rows.
         mode: MoeMode,
-        /// Experts per token.
+        /// Number of experts per token.
         top_k: i32,
     }
 }

@@ -43,7 +43,7 @@ macro_rules! operations {
             /// The name of every operation.
             pub const KINDS: &'static [&'static str] = &[$($kind),*];
 
-            /// The operation's name as it stands in messages.
+            /// Returns the operation's name for messages.
             #[must_use]
             pub const fn kind(&self) -> &'static str {
                 match self { $(Op::$variant(_) => $kind,)* }
@@ -59,7 +59,7 @@ macro_rules! operations {
                 match self { $(Op::$variant(op) => op.for_each_output(visit),)* }
             }
 
-            /// Replaces every tensor by what `to` gives for it.
+            /// Replaces every tensor by the result of `to` for it.
             pub fn renumber(&mut self, to: &mut dyn FnMut(TensorId) -> TensorId) {
                 match self { $(Op::$variant(op) => op.renumber(to),)* }
             }
@@ -98,7 +98,7 @@ operations! {
 }
 
 impl Op {
-    /// Whether its results are sums over loops.
+    /// Returns true if the results are sums over loops.
     pub fn is_sum(&self) -> bool {
         matches!(
             self,

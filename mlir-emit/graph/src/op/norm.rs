@@ -4,7 +4,7 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// Whether a normalization also saves its statistics.
+/// Determines whether a normalization also saves its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NormPhase {
     /// Statistics are not saved.
@@ -30,8 +30,8 @@ operation! {
 }
 
 operation! {
-    /// Batch normalization with the statistics of the batch, which are saved, and running
-    /// statistics, which are updated.
+    /// Batch normalization by the statistics of the batch, which are saved; running statistics are
+    /// updated.
     Batchnorm
     reads {
         x: TensorId, scale: TensorId, bias: TensorId, epsilon: TensorId, peer_stats: Vec<TensorId>,
@@ -80,7 +80,7 @@ operation! {
     reads { x: TensorId, scale: TensorId, bias: TensorId, epsilon: TensorId }
     writes { y: TensorId, mean: Option<TensorId>, inv_variance: Option<TensorId> }
     attributes {
-        /// How many trailing dimensions are normalized over.
+        /// Number of trailing dimensions that are normalized over.
         normalized_dim_count: i64,
         /// Whether the statistics are saved.
         phase: NormPhase,
@@ -96,7 +96,7 @@ operation! {
     }
     writes { dx: TensorId, dscale: TensorId, dbias: TensorId }
     attributes {
-        /// How many trailing dimensions are normalized over.
+        /// Number of trailing dimensions that are normalized over.
         normalized_dim_count: i64,
     }
 }

@@ -4,7 +4,7 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// How a reduction combines elements.
+/// The operation by which a reduction combines elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum ReductionMode {
@@ -25,9 +25,9 @@ operation! {
     reads { input: TensorId }
     writes { output: TensorId }
     attributes {
-        /// How elements are combined.
+        /// Operation that combines elements.
         mode: ReductionMode,
-        /// Whether the order of combination must not vary.
+        /// Whether the order in which elements are combined must not vary between executions.
         is_deterministic: bool,
     }
 }

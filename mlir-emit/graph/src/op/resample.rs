@@ -4,7 +4,7 @@ use crate::tensor_id::TensorId;
 use crate::visit::operation;
 use serde::{Deserialize, Serialize};
 
-/// What a pooling window computes.
+/// The function that a pooling window computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum ResampleMode {
@@ -13,7 +13,7 @@ pub enum ResampleMode {
     AvgpoolIncludePadding,
 }
 
-/// What a pooling window reads outside its input.
+/// The value that a pooling window reads outside its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema's names, which say it all")]
 pub enum PaddingMode {
@@ -28,19 +28,19 @@ operation! {
     reads { x: TensorId }
     writes { y: TensorId, index: Option<TensorId> }
     attributes {
-        /// Elements before the first.
+        /// Padding elements before the first element.
         pre_padding: Vec<i64>,
-        /// Elements after the last.
+        /// Padding elements after the last element.
         post_padding: Vec<i64>,
-        /// Distance between windows.
+        /// Distance between neighbouring windows, in input elements.
         stride: Vec<i64>,
         /// Extents of the window.
         window: Vec<i64>,
-        /// What a window computes.
+        /// The function that a window computes.
         resample_mode: ResampleMode,
-        /// What a window reads outside.
+        /// The value that a window reads outside the input.
         padding_mode: PaddingMode,
-        /// Whether `index` is asked for.
+        /// Whether `index` is requested.
         generate_index: bool,
     }
 }
@@ -51,17 +51,17 @@ operation! {
     reads { dy: TensorId, index: Option<TensorId> }
     writes { dx: TensorId }
     attributes {
-        /// Elements before the first.
+        /// Padding elements before the first element.
         pre_padding: Vec<i64>,
-        /// Elements after the last.
+        /// Padding elements after the last element.
         post_padding: Vec<i64>,
-        /// Distance between windows.
+        /// Distance between neighbouring windows, in input elements.
         stride: Vec<i64>,
         /// Extents of the window.
         window: Vec<i64>,
-        /// What a window computed.
+        /// The function that a window of the forward operation computed.
         resample_mode: ResampleMode,
-        /// What a window read outside.
+        /// The value that a window of the forward operation read outside the input.
         padding_mode: PaddingMode,
     }
 }

@@ -3,7 +3,7 @@
 use crate::op::{DiagonalAlignment, Sdpa, SdpaBackward};
 use crate::{DataType, Graph, GraphError, TensorId, broadcast_dims};
 
-/// What the two directions have in common.
+/// The fields that the forward and the backward operation share.
 struct Attention {
     q: TensorId,
     k: TensorId,
@@ -32,7 +32,7 @@ struct Diagonal {
     alignment: DiagonalAlignment,
 }
 
-/// The extents that an attention is about.
+/// The extents of an attention.
 struct Extents {
     b: i64,
     h: i64,
@@ -42,7 +42,7 @@ struct Extents {
     dv: i64,
 }
 
-/// What a forward or a backward operation says about it: their structs share the names of fields.
+/// Collects the shared fields of a forward or backward operation, whose structs use the same names.
 macro_rules! attention {
     ($op:ident) => {
         Attention {
@@ -70,11 +70,11 @@ macro_rules! attention {
 }
 
 impl Graph {
-    /// q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B, H, Sq, Dv; statistics: B, H, Sq,
-    /// 1.
+    /// Checks the operands of attention. q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B,
+    /// H, Sq, Dv; statistics: B, H, Sq, 1.
     pub(crate) fn check_sdpa(&self, position: usize, op: &Sdpa) -> Result<(), GraphError> {
         if op.page_table_k.is_some() || op.page_table_v.is_some() {
-            // k and v are pages then, whose shapes follow from the tables.
+            // With page tables, k and v are pages, whose shapes follow from the tables.
             return Ok(());
         }
         let Some(extents) = self.check_attention(position, &attention!(op))? else {
@@ -115,8 +115,8 @@ impl Graph {
         }
     }
 
-    /// Gradients like what they are gradients of; o and its gradient: B, H, Sq, Dv; statistics: B,
-    /// H, Sq, 1.
+    /// Checks the operands of the gradients of attention. Each gradient has the dims of its tensor;
+    /// o and its gradient: B, H, Sq, Dv; statistics: B, H, Sq, 1.
     pub(crate) fn check_sdpa_backward(&self, position: usize, op: &SdpaBackward) -> Result<(), GraphError> {
         let Some(extents) = self.check_attention(position, &attention!(op))? else {
             return Ok(());
@@ -221,8 +221,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Bounds of -1 are none. The deprecated flags stand for all of alignment and bounds, as in
-    /// hipDNN's `PlanUtils.hpp`.
+    /// Checks bounds and alignment. A bound of -1 means no bound. The deprecated flags define both
+    /// the alignment and the bounds, as in hipDNN's `PlanUtils.hpp`.
     fn check_diagonal(&self, position: usize, op: &Diagonal) -> Result<(), GraphError> {
         for (name, bound) in [("left_bound", op.left), ("right_bound", op.right)] {
             if let Some(bound) = bound.filter(|&bound| bound < -1) {
@@ -241,7 +241,8 @@ impl Graph {
         Err(self.contradiction(position, contradiction.to_owned()))
     }
 
-    /// One value per row of scores; the last 1 may be missing, as in hipDNN's first versions.
+    /// Checks a statistic with one value per row of scores. The trailing 1 may be missing, as in
+    /// hipDNN's first versions.
     fn check_attention_statistics(
         &self,
         position: usize,

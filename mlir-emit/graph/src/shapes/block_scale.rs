@@ -1,11 +1,11 @@
-//! Scales that belong to blocks of elements.
+//! Shapes of block-scaled quantization.
 
 use crate::op::{BlockScaleDequantize, BlockScaleQuantize};
 use crate::{Graph, GraphError};
 
 impl Graph {
-    /// y has the dims of x. Blocks extend over the trailing dimensions; scale has one element for
-    /// each, the last ones cut off.
+    /// Checks that y has the dims of x and that scale has one element per block. Blocks extend over
+    /// the trailing dimensions; the last block along an axis may be partial.
     pub(crate) fn check_block_scale_dequantize(
         &self,
         position: usize,
@@ -44,8 +44,8 @@ impl Graph {
         self.shape(position, y, x.dims.clone())
     }
 
-    /// y has the dims of x. One axis, the last if none is named, is cut into blocks, and scale has
-    /// one element for each.
+    /// Checks that y has the dims of x and that scale has one element per block. Blocks divide one
+    /// axis: the last if none is named.
     pub(crate) fn check_block_scale_quantize(
         &self,
         position: usize,

@@ -1,5 +1,5 @@
-//! The three convolutions, which share one rule: y is what the forward convolution of x with w
-//! makes.
+//! Shapes of the forward convolution and its gradients, by one rule: y has the dims of the forward
+//! convolution of x with w.
 
 use crate::op::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad};
 use crate::{Graph, GraphError, Tensor, conv_output_extent};
@@ -27,8 +27,9 @@ impl Graph {
         self.check_gradient(position, [x, dw, dy], ["x", "dw", "dy"], &conv.geometry)
     }
 
-    /// With a stride, several inputs and filters lead to one output. So the shape that is checked
-    /// is the output's, though it is an operand here: no other one follows.
+    /// Checks a gradient by the shape of its operand dy. With a stride, different extents of x and
+    /// of the filter lead to the same extent of dy, so the extents of the gradient do not follow
+    /// from its operands.
     fn check_gradient(
         &self,
         position: usize,
@@ -48,7 +49,7 @@ impl Graph {
         Err(self.attribute(position, what))
     }
 
-    /// The dims of the forward convolution's output.
+    /// Returns the dims of the forward convolution's output.
     fn conv_output(
         &self,
         position: usize,
@@ -79,7 +80,7 @@ impl Graph {
             ..
         } = geometry;
         let lists = [
-            // Below 0, it cuts elements of x off.
+            // A negative padding crops x.
             ("pre_padding", pre_padding.as_slice(), i64::MIN),
             ("post_padding", post_padding, i64::MIN),
             ("stride", stride, 1),
@@ -113,7 +114,7 @@ impl Graph {
         Ok(inferred)
     }
 
-    /// Checks that each list has one entry per spatial dimension, none below its least value.
+    /// Checks that each list has one entry per spatial dimension, none below the list's minimum.
     pub(crate) fn check_spatial(
         &self,
         position: usize,
@@ -130,7 +131,7 @@ impl Graph {
             }
             if let Some(bad) = list.iter().find(|&&value| value < least) {
                 let what = format!("{name} {bad} is below {least}");
-                // Steps and windows have a length; a padding below 0 has a meaning.
+                // A stride or window below 1 is meaningless; a negative padding is not.
                 return Err(if least > 0 {
                     self.contradiction(position, what)
                 } else {

@@ -4,8 +4,8 @@ use crate::op::Matmul;
 use crate::{Graph, GraphError};
 
 impl Graph {
-    /// Ranks from 2, equal inner extents, and batch extents of which one divides the other: the
-    /// output has the larger one. Batch axes that an operand lacks in front of those that it has
+    /// Checks a product: ranks of at least 2, equal inner extents, and for each batch axis extents
+    /// of which one divides the other; the output has the larger one. Missing leading batch axes
     /// count as 1, as in NumPy.
     pub(crate) fn check_matmul(&self, position: usize, op: &Matmul) -> Result<(), GraphError> {
         let (Some(a), Some(b), Some(c)) = (self.tensor(op.a), self.tensor(op.b), self.tensor(op.c)) else {

@@ -1,8 +1,8 @@
-//! What the shapes and attributes of each operation have to be, one module for each family.
+//! Rules for the shapes and attributes of each operation, one module per family.
 //!
-//! [`Graph::validate`](crate::Graph::validate) comes here once for every node. Rules are those of
-//! hipDNN's front end and reference implementations; what a graph may say but an engine cannot do
-//! is not decided here.
+//! [`Graph::validate`](crate::Graph::validate) applies them once to every node. They are the rules
+//! of hipDNN's front end and reference implementations. Whether an engine supports a valid graph is
+//! not decided here.
 
 mod attention;
 mod block_scale;

@@ -1,11 +1,12 @@
-//! Grouped matmuls of mixtures of experts.
+//! Shapes of the grouped matmuls of mixtures of experts.
 
 use crate::op::{MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode};
 use crate::{DataType, Graph, GraphError, Tensor};
 
 impl Graph {
-    /// token is 1, tokens, K; weight E, K, N; first_token_offset a multiple of E, 1, 1; output 1,
-    /// rows, N. Rows are the tokens, or in GATHER the entries of token_index.
+    /// Checks a grouped matmul. token: 1, tokens, K; weight: E, K, N; first_token_offset: a
+    /// multiple of E, 1, 1; output: 1, rows, N. The rows are the tokens, or in GATHER mode the
+    /// entries of token_index.
     pub(crate) fn check_moe_grouped_matmul(&self, position: usize, op: &MoeGroupedMatmul) -> Result<(), GraphError> {
         let (Some(token), Some(weight)) = (self.tensor(op.token), self.tensor(op.weight)) else {
             return Ok(());
@@ -76,7 +77,8 @@ impl Graph {
         self.shape(position, output, vec![1, rows, *columns])
     }
 
-    /// doutput is 1, tokens, N; token 1, tokens, K; first_token_offset E, 1, 1; dweight E, K, N.
+    /// Checks the gradient of a grouped matmul. doutput: 1, tokens, N; token: 1, tokens, K;
+    /// first_token_offset: E, 1, 1; dweight: E, K, N.
     pub(crate) fn check_moe_grouped_matmul_bwd(
         &self,
         position: usize,

@@ -7,13 +7,14 @@ use crate::op::{
 use crate::{Graph, GraphError, Tensor, TensorId, rms_normalized_axis};
 
 impl Graph {
-    /// Parameters and statistics per channel; y like x.
+    /// Checks that parameters and statistics have one element per channel, and that y has the dims
+    /// of x.
     pub(crate) fn check_batchnorm_inference(&self, position: usize, op: &BatchnormInference) -> Result<(), GraphError> {
         self.check_channels(position, op.x, &[op.mean, op.inv_variance, op.scale, op.bias], &[])?;
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// As above, with a single epsilon.
+    /// Checks as [`Graph::check_batchnorm_inference`] does, and that epsilon is a single element.
     pub(crate) fn check_batchnorm_inference_variance(
         &self,
         position: usize,
@@ -24,8 +25,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// Parameters and statistics per channel; y like x; running statistics completely or not at
-    /// all.
+    /// Checks that parameters and statistics have one element per channel, that y has the dims of
+    /// x, and that the running statistics are given completely or not at all.
     pub(crate) fn check_batchnorm(&self, position: usize, op: &Batchnorm) -> Result<(), GraphError> {
         let running = [
             op.prev_running_mean,
@@ -57,8 +58,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// Parameters, statistics and their gradients per channel; dy and dx like x; both statistics or
-    /// none.
+    /// Checks that parameters, statistics and their gradients have one element per channel, that dy
+    /// and dx have the dims of x, and that mean and inv_variance are given together or not at all.
     pub(crate) fn check_batchnorm_backward(&self, position: usize, op: &BatchnormBackward) -> Result<(), GraphError> {
         self.check_both(position, op.mean, op.inv_variance)?;
         let inputs: Vec<TensorId> = [Some(op.scale), op.mean, op.inv_variance]
@@ -69,7 +70,8 @@ impl Graph {
         self.check_like(position, op.x, &[op.dy], &[op.dx])
     }
 
-    /// scale and bias over the normalized dims; y like x; statistics over the others.
+    /// Checks that scale and bias have the normalized dims, the statistics the other dims, and y
+    /// those of x.
     pub(crate) fn check_layernorm(&self, position: usize, op: &Layernorm) -> Result<(), GraphError> {
         let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale, op.bias], &[])?;
         let statistics: Vec<TensorId> = [op.mean, op.inv_variance].into_iter().flatten().collect();
@@ -80,7 +82,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// scale, dscale and dbias over the normalized dims; dy and dx like x; both statistics or none.
+    /// Checks that scale, dscale and dbias have the normalized dims, that dy and dx have those of
+    /// x, and that mean and inv_variance are given together or not at all.
     pub(crate) fn check_layernorm_backward(&self, position: usize, op: &LayernormBackward) -> Result<(), GraphError> {
         self.check_both(position, op.mean, op.inv_variance)?;
         let outputs = [op.dscale, op.dbias];
@@ -94,7 +97,8 @@ impl Graph {
         self.check_like(position, op.x, &[op.dy], &[op.dx])
     }
 
-    /// scale and bias say which dims are normalized; `inv_rms` belongs to the training phase.
+    /// Checks an RMSNorm, whose scale determines the normalized dims. `inv_rms` is required in the
+    /// training phase and not allowed in the inference phase.
     pub(crate) fn check_rms_norm(&self, position: usize, op: &RmsNorm) -> Result<(), GraphError> {
         match (op.phase, op.inv_rms) {
             (NormPhase::Training, None) => {
@@ -115,7 +119,8 @@ impl Graph {
         self.check_like(position, op.x, &[], &[op.y])
     }
 
-    /// scale says which dims were normalized; dscale and dbias like it; dy and dx like x.
+    /// Checks the gradients of RMSNorm. The scale determines the normalized dims; dscale and dbias
+    /// have the dims of scale, dy and dx those of x.
     pub(crate) fn check_rms_norm_backward(&self, position: usize, op: &RmsNormBackward) -> Result<(), GraphError> {
         let outputs: Vec<TensorId> = [Some(op.dscale), op.dbias].into_iter().flatten().collect();
         let first = self.check_rms_scale(position, op.x, op.scale)?;
@@ -124,7 +129,7 @@ impl Graph {
         self.check_like(position, op.x, &[op.dy], &[op.dx])
     }
 
-    /// Inputs and outputs with the dims of `model`.
+    /// Checks that inputs and outputs have the dims of `model`.
     fn check_like(
         &self,
         position: usize,
@@ -147,8 +152,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as
-    /// in hipDNN's front end, or C alone.
+    /// Checks that tensors have one element per channel of `x`: dims 1, C and any number of
+    /// trailing 1s, as in hipDNN's front end, or C alone.
     fn check_channels(
         &self,
         position: usize,
@@ -184,7 +189,7 @@ impl Graph {
     }
 
     /// Checks tensors over the last `count` dims of `x`, which may have leading 1s up to the rank
-    /// of `x`; gives the first normalized axis.
+    /// of `x`. Returns the first normalized axis.
     fn check_normalized(
         &self,
         position: usize,
@@ -215,7 +220,7 @@ impl Graph {
         Ok(first)
     }
 
-    /// Checks an RMSNorm's scale; gives the first normalized axis.
+    /// Checks an RMSNorm's scale. Returns the first normalized axis.
     fn check_rms_scale(&self, position: usize, x: TensorId, scale: TensorId) -> Result<usize, GraphError> {
         let (Some(x), Some(scale)) = (self.tensor(x), self.tensor(scale)) else {
             return Ok(0);
@@ -229,8 +234,8 @@ impl Graph {
         })
     }
 
-    /// Checks statistics of a layer or RMS normalization: the dims before the axis `first`,
-    /// followed by 1s up to the rank of `x` or by nothing.
+    /// Checks the statistics of a layer or RMS normalization. Their dims are those of `x` before
+    /// the axis `first`, optionally followed by 1s up to the rank of `x`.
     fn check_statistics(
         &self,
         position: usize,
@@ -265,7 +270,7 @@ impl Graph {
         ))
     }
 
-    /// A tensor of one element.
+    /// Checks that a tensor has one element.
     pub(super) fn check_single(&self, position: usize, id: TensorId) -> Result<(), GraphError> {
         match self.tensor(id) {
             Some(tensor) if tensor.dims.iter().any(|&dim| dim != 1) => Err(self.not_dims(position, tensor, &[1])),
@@ -273,7 +278,7 @@ impl Graph {
         }
     }
 
-    /// An operand without the dims that it must have.
+    /// Returns the error for an operand whose dims are not the `wanted` ones.
     pub(super) fn not_dims(&self, position: usize, tensor: &Tensor, wanted: &[i64]) -> GraphError {
         let what = format!("{tensor} has dims {:?}, but must have {wanted:?}", tensor.dims);
         self.attribute(position, what)

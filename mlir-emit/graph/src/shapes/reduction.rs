@@ -1,11 +1,11 @@
-//! Reductions along the dimensions whose output extent is 1. Where the input's extent is 1 too, one
-//! element is reduced by itself, by the rules of the mode.
+//! Shapes of reductions, which reduce the dimensions whose output extent is 1. If the input's
+//! extent is 1 too, the mode is applied to that single element.
 
 use crate::op::Reduction;
 use crate::{Graph, GraphError};
 
 impl Graph {
-    /// Equal ranks; each output extent is the input's or 1.
+    /// Checks that ranks are equal and that each output extent is the input's or 1.
     pub(crate) fn check_reduction(&self, position: usize, op: &Reduction) -> Result<(), GraphError> {
         let (Some(input), Some(output)) = (self.tensor(op.input), self.tensor(op.output)) else {
             return Ok(());

@@ -3,7 +3,7 @@
 use crate::op::{PaddingMode, ResampleBwd, ResampleFwd, ResampleMode};
 use crate::{DataType, Graph, GraphError, Tensor, conv_output_extent};
 
-/// The geometry that both directions share.
+/// The geometry of the windows, which both directions share.
 struct Windows<'a> {
     pre_padding: &'a [i64],
     post_padding: &'a [i64],
@@ -12,8 +12,8 @@ struct Windows<'a> {
 }
 
 impl Graph {
-    /// y has the extents of a convolution with the window as its filter. MAXPOOL alone has an
-    /// index, shaped like y.
+    /// Checks that y has the extents of a convolution with the window as its filter. Only MAXPOOL
+    /// may have an index, which has the dims of y.
     pub(crate) fn check_resample_fwd(&self, position: usize, op: &ResampleFwd) -> Result<(), GraphError> {
         let (Some(x), Some(y)) = (self.tensor(op.x), self.tensor(op.y)) else {
             return Ok(());
@@ -32,13 +32,13 @@ impl Graph {
             .iter()
             .chain(&op.post_padding)
             .any(|&padding| padding > 0);
-        // hipDNN's GPU reference wants a mode in any case, its CPU reference reads none as zero; it
-        // matters only here.
+        // hipDNN's GPU reference requires a mode in any case, and its CPU reference treats an
+        // absent mode as zero. The mode matters only for padded MAXPOOL.
         if is_max && is_padded && op.padding_mode == PaddingMode::NotSet {
             return Err(self.attribute(position, "MAXPOOL with padding needs a padding mode".to_owned()));
         }
         let Some(index) = op.index.and_then(|index| self.tensor(index)) else {
-            // hipDNN's front end ignores the wish for an index of an average.
+            // hipDNN's front end ignores `generate_index` for averages.
             return if is_max && op.generate_index {
                 Err(self.attribute(
                     position,
@@ -55,8 +55,8 @@ impl Graph {
         self.shape(position, index, y.dims.clone())
     }
 
-    /// dy has the extents that the forward operation gives its output for dx. MAXPOOL alone needs
-    /// an index, shaped like dy.
+    /// Checks that dy has the extents of the forward operation's output for dx. Only MAXPOOL has an
+    /// index, which it requires and which has the dims of dy.
     pub(crate) fn check_resample_bwd(&self, position: usize, op: &ResampleBwd) -> Result<(), GraphError> {
         let (Some(dx), Some(dy)) = (self.tensor(op.dx), self.tensor(op.dy)) else {
             return Ok(());
@@ -92,7 +92,7 @@ impl Graph {
         }
     }
 
-    /// The dims of the pooled tensor.
+    /// Returns the dims of the pooled tensor.
     fn pooled_dims(
         &self,
         position: usize,
@@ -135,8 +135,8 @@ impl Graph {
         Ok(inferred)
     }
 
-    /// An index holds positions within the spatial dimensions of `x`, in the types that hipDNN's
-    /// front end allows.
+    /// Checks that an index has a type that hipDNN's front end allows, and that the type can hold
+    /// every position within the spatial dimensions of `x`.
     fn check_index(&self, position: usize, index: &Tensor, x: &Tensor) -> Result<(), GraphError> {
         if !matches!(index.dtype, DataType::I8 | DataType::I32) {
             let what = format!("{index} is an index of type {}, but must be i8 or i32", index.dtype);

@@ -1,9 +1,9 @@
-//! Sums of a row that are NaN, computed once more from what the row sees alone.
+//! Recomputation of sums that are NaN, from only the rows that are visible.
 //!
-//! Matrix instructions multiply rows of values that one row of weights sees and another does not.
-//! The weight of a hidden row is 0, and 0 times NaN or an infinity is NaN. So a lane checks its
-//! sums at the end. If any is NaN it goes over the rows that its own row sees, one by one. If not,
-//! the check costs one addition for each sum.
+//! Matrix instructions multiply rows of values that are visible to one row of weights and hidden
+//! from another. The weight of a hidden row is 0, and 0 times NaN or an infinity is NaN. So a lane
+//! checks its sums at the end. If any is NaN, the lane goes over the rows that are visible to its
+//! own row, one by one. If none is, the check costs one addition for each sum.
 
 use super::{MISSING, Operand, WIDE};
 use crate::counts::{exactly, unsigned};
@@ -12,17 +12,18 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::mlir::Type;
 
-/// The state of a lane.
+/// The state of a lane that recomputes its sums.
 pub(super) struct Again<'a, 'c> {
     pub(super) code: &'a Code<'c>,
-    /// The type of tensors' elements.
+    /// The element type of the tensors.
     pub(super) half: Type<'c>,
     pub(super) float: Type<'c>,
-    /// Which columns of sums the lane has: four groups of neighbours of every four groups.
+    /// The lane's quarter of the columns: of 16 groups of contiguous columns, the lane has the sums
+    /// of groups 4 · quarter to 4 · quarter + 3.
     pub(super) quarter: Int<'c>,
 }
 
-/// A row of a tensor: its buffer, and the place of its first element.
+/// A row of a tensor: its buffer, and the offset of its first element.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'c> {
     pub(super) buffer: Ssa<'c>,
@@ -38,7 +39,7 @@ pub(super) struct Matrix<'c> {
 }
 
 impl<'c> Matrix<'c> {
-    /// The row of a batch, a head and a number.
+    /// Returns the row of a batch, a head and a row number.
     pub(super) fn row(&self, place: [Int<'c>; 3]) -> Row<'c> {
         Row {
             buffer: self.buffer,
@@ -48,9 +49,12 @@ impl<'c> Matrix<'c> {
 }
 
 impl<'c> Again<'_, 'c> {
-    /// Returns the sums of a row, or those that `body` computes if any of them is NaN. `sums`: one
-    /// vector for each column that a lane reads at once, with the sums of four columns. `body`
-    /// returns one vector for each of four groups of columns.
+    /// Returns the sums of a row, or those that `body` computes if any of them is NaN and
+    /// `is_meant` is true.
+    ///
+    /// `sums`: one vector for each column that a lane reads at once, with the sums of four columns.
+    /// `body` returns four vectors for each tensor, one for each of the lane's four groups of
+    /// columns.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],
@@ -87,26 +91,27 @@ impl<'c> Again<'_, 'c> {
         })
     }
 
-    /// Returns zeroed sums of a matrix with `columns` columns: a vector for each of four groups.
+    /// Returns zeroed sums for a matrix with `columns` columns: a vector for each of four groups of
+    /// columns.
     pub(super) fn none(&self, columns: i64) -> Vec<Ssa<'c>> {
         let zeros = self.code.zeros(self.float.vector(&[self.width(columns)]));
         vec![zeros; unsigned(RUN)]
     }
 
-    /// Neighbouring columns that a lane has.
+    /// Returns the number of contiguous columns in a group.
     fn width(&self, columns: i64) -> i64 {
         columns / super::SIXTEEN
     }
 
-    /// The product of two rows.
+    /// Returns the dot product of two rows.
     pub(super) fn dot(&self, [a, b]: [Row<'c>; 2], columns: i64) -> Ssa<'c> {
         let code = self.code;
         let (narrow, wide) = (self.half.vector(&[WIDE]), self.float.vector(&[WIDE]));
         let bounds = [0, columns, WIDE].map(Int::Known);
         let sums = code.repeat(bounds, &[code.zeros(wide)], |column, sums| {
             let [sums] = exactly(sums);
-            // Without it the compiler loads all of a row at once, and all lanes pay for its
-            // registers.
+            // Without this barrier the compiler loads all of a row at once, and all lanes pay for
+            // the registers.
             code.schedule_barrier();
             let [a, b] = [a, b].map(|row| {
                 let place = (row.place + column, Int::Known(0));
@@ -123,7 +128,7 @@ impl<'c> Again<'_, 'c> {
         sum
     }
 
-    /// Sums with a factor times the lane's columns of a row.
+    /// Adds `factor` times the lane's columns of a row to the sums.
     pub(super) fn added(&self, sums: &[Ssa<'c>], factor: Ssa<'c>, (row, columns): (Row<'c>, i64)) -> Vec<Ssa<'c>> {
         let code = self.code;
         let width = self.width(columns);
@@ -140,7 +145,7 @@ impl<'c> Again<'_, 'c> {
         (0..).zip(sums).map(group).collect()
     }
 
-    /// Whether a number is one.
+    /// Returns whether a number is not NaN.
     pub(super) fn is_number(&self, number: Ssa<'c>) -> Int<'c> {
         Int::Made(self.code.compare_floats(FloatPredicate::Ordered, number, number))
     }

@@ -1,32 +1,32 @@
-//! What the gradients of one side of an attention are, on whatever device.
+//! The description of the gradients of one side of an attention, on any device.
 
 use super::{Operand, Problem, Strides, Visible};
 use rotini_graph::DataType;
 
-/// The rows that a kernel has gradients of.
+/// The side whose gradients a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Queries,
-    /// Gradients of keys and of values; the latter have this type and these strides.
+    /// Gradients of keys and of values. The gradients of values have this type and these strides.
     Keys((DataType, Strides)),
 }
 
 /// The gradients of one side of an attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backward {
-    /// The attention. Its output is the gradient of queries or keys.
+    /// The attention. Its `out` is the gradient of the queries or of the keys.
     pub(crate) of: Problem,
     /// The gradient of the attention's output.
     pub(crate) d_o: Operand,
-    /// The ids of two values [batch, head, query]: the statistics, and the sums of dO · O.
+    /// The ids of two values [batch, head, query]: the softmax statistics, and the sums of dO · O.
     pub(crate) numbers: [usize; 2],
-    /// Keys of a head.
+    /// Keys per head.
     pub(crate) keys: i64,
     pub(crate) side: Side,
 }
 
 impl Backward {
-    /// What it stores: type, memory, and elements.
+    /// Returns the type, the strides and the number of elements of each gradient that is stored.
     pub(in crate::kernel) fn stored(&self) -> Vec<(DataType, Strides, i64)> {
         let of = &self.of;
         let [of_key, of_value] = of.columns;
@@ -40,8 +40,8 @@ impl Backward {
         }
     }
 
-    /// Returns the rows of a head that it has gradients of, and which rows of the other side belong
-    /// to each.
+    /// Returns the number of own rows per head, and the rows of the other side that are visible to
+    /// each.
     pub(super) fn own(&self) -> (i64, Visible) {
         let extents = [self.of.queries, self.keys];
         match self.side {
@@ -50,12 +50,12 @@ impl Backward {
         }
     }
 
-    /// The numbers of two values with how many own and streamed rows each batch has.
+    /// Returns the ids of two values with the numbers of own and streamed rows of each batch.
     pub(in crate::kernel) fn lengths(&self) -> Option<[usize; 2]> {
         self.own().1.lengths
     }
 
-    /// What it is, for people who read a kernel's name.
+    /// Returns a name for the kernel, for people.
     pub(super) fn name(&self) -> String {
         let of = &self.of;
         let [of_key, of_value] = of.columns;

@@ -1,16 +1,17 @@
-//! Attention on CPUs, without scores in memory: each lane of a vector has one query.
+//! Attention on CPUs, without scores in memory: a query in each lane of a vector.
 //!
 //! ```text
 //! copy 8 to 32 queries to the stack, column by column
 //! for each block of keys that any of them sees:
-//!     s = k qᵀ      m' = max(m, max s)      p = exp(s - m')      l = l exp(m - m') + Σ p      o = o exp(m - m') + vᵀ p      m = m'
+//!     s = k qᵀ      m' = max(m, max s)      p = exp(s - m')
+//!     l = l exp(m - m') + Σ p      o = o exp(m - m') + vᵀ p      m = m'
 //! o / l, row by row
 //! ```
 //!
-//! Both products multiply a vector of queries by one element of a key or a value, which are read in
-//! place: nothing is packed, and there is no reduction across lanes. Example: 12 heads of 384
-//! queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in
-//! memory.
+//! Both products multiply a vector of queries by one element of a key or a value. Keys and values
+//! are read in place: nothing is packed, and there is no reduction across lanes. Example: 12 heads
+//! of 384 queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with
+//! scores in memory.
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
@@ -19,10 +20,10 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
 use rotini_graph::DataType;
 
-/// Fewest queries that are worth a vector.
+/// Minimum number of queries for which vectors pay off.
 const FEW: i64 = 8;
-/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the
-/// keys for each of them.
+/// Minimum number of heads with a single query each and common keys for which vectors pay off: any
+/// other form copies the keys for each head.
 const FEW_HEADS: i64 = 2;
 
 /// An attention on a CPU.
@@ -30,18 +31,19 @@ const FEW_HEADS: i64 = 2;
 pub(crate) struct OnCpu {
     of: Problem,
     registers: Registers,
-    /// Heads whose single queries are the rows of one head: 1 if rows are queries.
+    /// The number of heads whose single queries are the rows of one head; 1 if the rows are the
+    /// queries of a head.
     heads_in_rows: i64,
 }
 
 impl OnCpu {
-    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows
-    /// of one head.
+    /// Returns the kernel of an attention. If heads with single queries share their keys, these
+    /// queries become the rows of one head.
     pub(crate) fn new(of: Problem, registers: Registers) -> Self {
         let Problem {
             group, queries, mask, ..
         } = of;
-        // All rows of the kernel have the same elements of a mask.
+        // All rows of the kernel must have the same elements of the mask.
         let is_shared = mask.is_none_or(|mask| mask.strides[1] == 0);
         if queries != 1 || group < FEW_HEADS || !is_shared {
             return OnCpu {
@@ -64,7 +66,7 @@ impl OnCpu {
                 out: (of.out.0, rows(of.out.1)),
                 group: 1,
                 queries: group,
-                // What a single query sees is `keys`.
+                // All rows see the keys that the single query of a head sees: those of `keys`.
                 visible: Visible {
                     from: None,
                     to: None,
@@ -84,19 +86,20 @@ impl OnCpu {
         }
     }
 
-    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as
-    /// rows.
+    /// Returns the attention that the kernel computes: the one passed to [`new`](Self::new),
+    /// perhaps with heads as rows.
     pub(in crate::kernel) fn problem(&self) -> &Problem {
         &self.of
     }
 
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for this attention.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let of = &self.of;
         let sizes = [of.q, of.k, of.v].map(|operand| operand.elements);
         let stored = of.rows().saturating_mul(of.columns[1]);
-        // Neighbouring queries would need elements of a mask that do not lie side by side.
+        // If the mask varied along queries, the elements for neighbouring queries would not be
+        // contiguous.
         let has_mask = of
             .mask
             .is_none_or(|mask| mask.dtype == DataType::F32 && mask.strides[2] == 0 && mask.elements < MOST);
@@ -110,12 +113,12 @@ impl OnCpu {
             && sizes.into_iter().chain([stored]).all(|count| count > 0 && count < MOST)
     }
 
-    /// Lanes of a vector and vectors of a workgroup's queries.
+    /// Returns the number of lanes per vector, and the number of vectors of a workgroup's queries.
     fn tiling(&self) -> Option<[i64; 2]> {
         self.registers.tiling(self.of.columns, BLOCK, self.of.queries)
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(in crate::kernel) fn name(&self) -> String {
         let [of_key, of_value] = self.of.columns;
         let heads = self.of.batch * self.of.heads * self.of.group;
@@ -123,11 +126,12 @@ impl OnCpu {
         format!("attention_{heads}x{queries}x{keys}x{of_key}x{of_value}_f32")
     }
 
-    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, mask and
-    /// lengths if there are any, the output, the greatest scores and the sums of exponentials.
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, the mask and
+    /// the sequence lengths if they exist, the output, the greatest scores and the sums of
+    /// exponentials.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let of = &self.of;
-        // Behind q, k, v and the mask.
+        // The buffers after q, k, v and the mask.
         let lengths = 3 + usize::from(of.mask.is_some());
         let stored = lengths + of.visible.lengths.iter().flatten().count();
         let tiling = self.tiling().expect(MISSING);
@@ -168,17 +172,18 @@ impl OnCpu {
     }
 }
 
-/// The queries of a workgroup.
+/// The queries of a workgroup, and the state of their sums.
 pub(super) struct Tile<'a, 'c> {
     pub(super) of: &'a Problem,
-    /// Sums that are kept in registers.
+    /// Number of vectors of sums that stay in registers.
     pub(super) accumulators: i64,
     pub(super) lanes: Lanes<'a, 'c>,
-    /// Batch, head, and head of keys.
+    /// Indices of the batch, of the head, and of the head of keys.
     pub(super) places: [Int<'c>; 3],
-    /// Queries, keys, values, and what is added to scores.
+    /// q, k, v, and the mask if it exists.
     pub(super) buffers: Vec<Ssa<'c>>,
-    /// Queries, scores of a block and sums of values, each a matrix of columns or keys by queries.
+    /// Queries, scores of a block, and sums of values. Each is a matrix on the stack, of columns
+    /// (or keys) by queries.
     pub(super) memory: [Ssa<'c>; 3],
 }
 
@@ -197,7 +202,7 @@ impl<'c> Tile<'_, 'c> {
         self.lanes.write(value, memory, row, vector)
     }
 
-    /// Copies the queries, each column's side by side, and fills the sums with zeros.
+    /// Copies the queries to the stack, transposed, and fills the sums with zeros.
     fn copy_queries(&self) {
         let code = self.lanes.code;
         let [batch, head, _] = self.places;
@@ -212,8 +217,8 @@ impl<'c> Tile<'_, 'c> {
         });
     }
 
-    /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of
-    /// the head among those of all batches.
+    /// Stores the quotients, the greatest scores and the sums of exponentials. `number`: the index
+    /// of the head among the heads of all batches.
     fn store(&self, sums: &[[Ssa<'c>; 2]], [out, of_greatest, of_total]: [Ssa<'c>; 3], number: Int<'c>) {
         let code = self.lanes.code;
         let [batch, head, _] = self.places;

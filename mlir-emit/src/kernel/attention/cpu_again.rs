@@ -1,8 +1,8 @@
-//! Sums of a query on a CPU that are NaN, computed once more from the keys that the query sees
-//! alone.
+//! Recomputation of a query's sums that are NaN on a CPU, from only the keys that are visible to
+//! the query.
 //!
-//! A value that one query of a vector sees and another does not is multiplied by both weights. The
-//! weight of a hidden key is 0, and 0 times NaN or an infinity is NaN.
+//! A value that is visible to one query of a vector and hidden from another is multiplied by the
+//! weights of both. The weight of a hidden key is 0, and 0 times NaN or an infinity is NaN.
 
 use super::cpu::Tile;
 use crate::counts::exactly;
@@ -11,9 +11,9 @@ use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Name, Type};
 
 impl<'c> Tile<'_, 'c> {
-    /// Replaces the sums of values of all queries that have NaN among them, while what they see is
-    /// none. `sums` are the greatest scores and the sums of exponentials, `ends` the numbers of
-    /// queries and keys of the batch, if the graph gives them.
+    /// Recomputes the sums of values of each query that has NaN among them, unless its sum of
+    /// weights is NaN. `sums`: the greatest scores and the sums of exponentials. `ends`: the
+    /// numbers of queries and keys of the batch, if the graph gives them.
     pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) {
         let code = self.lanes.code;
         let zeros = code.zeros(self.lanes.vector);
@@ -24,13 +24,13 @@ impl<'c> Tile<'_, 'c> {
                 vec![sum + self.read(2, column, vector)]
             });
             let [added] = exactly(&added);
-            // Where the sum of weights is NaN, what is seen is.
+            // If the sum of weights is NaN, a visible score is NaN.
             let is_nan = code.compare_floats(FloatPredicate::Unordered, added, added);
             let is_meant = is_nan & code.compare_floats(FloatPredicate::Ordered, total, total);
             let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
             let flags = is_meant.extui(words);
             let flags = flags.sitofp(self.lanes.vector);
-            // The scores' memory is free.
+            // The memory of the scores is no longer needed.
             self.write(flags, 1, 0.into(), vector);
             self.write(greatest, 1, 1.into(), vector);
             code.each([0.into(), self.lanes.count.into(), 1.into()], |lane| {
@@ -44,7 +44,7 @@ impl<'c> Tile<'_, 'c> {
         }
     }
 
-    /// Where a query's element of a column or a key is.
+    /// Returns the offset of a query's element in a row of a matrix on the stack.
     fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.lanes.code;
         let row = row * (self.lanes.vectors * self.lanes.count);
@@ -62,7 +62,7 @@ impl<'c> Tile<'_, 'c> {
         self.lanes.code.run(Name::MemrefStore, &operands);
     }
 
-    /// Sums the values of one query.
+    /// Sums the values that are visible to one query.
     fn sum_again(&self, query: (i64, Int<'c>), ends: &[Int<'c>]) {
         let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;

@@ -1,19 +1,21 @@
-//! The gradients of attention on CPUs, without scores in memory: one kernel for queries, one for
-//! keys and values.
+//! The gradients of attention on CPUs, without scores in memory: one kernel for queries, and one
+//! for keys and values.
 //!
 //! ```text
 //! copy 8 to 32 own rows of two tensors to the stack, column by column
 //! for each block of rows of the other side:
-//!     s = streamed · own    d = streamed' · own'    p = exp(scale s - statistic)    ds = scale p (d - D)
-//!     gradient of each own row += the rows of the other side that it sees, weighed by ds (and by p)
+//!     s = streamed · own    d = streamed' · own'
+//!     p = exp(scale s - statistic)    ds = scale p (d - D)
+//!     gradient of each own row += the visible rows of the other side, weighted by ds (and p)
 //! ```
 //!
-//! The products for `s` and `d` have an own row in each lane, as the forward direction does. The
-//! sums of weighed rows have a column in each lane. Gradients are summed where they are stored, so
+//! In the products for `s` and `d` each lane has an own row, as in the forward kernel. In the sums
+//! of weighted rows each lane has a column. Gradients are accumulated where they are stored, so
 //! only `ds` and `p` of a block are on the stack.
 //!
-//! Blocks that all own rows see are multiplied for several own rows at once. In other blocks each
-//! own row is multiplied alone, by the rows that it sees. So no sum reads anything hidden.
+//! Blocks that are visible to all own rows are multiplied for several own rows at once. In other
+//! blocks each own row is multiplied alone, by the rows that are visible to it. So no sum reads a
+//! hidden row.
 
 use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, length};
@@ -24,7 +26,7 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
 use rotini_graph::DataType;
 
-/// Fewest rows of a side that are worth a vector.
+/// Minimum number of rows of a side for which vectors pay off.
 const FEW: i64 = 8;
 
 /// The gradients of one side of an attention on a CPU.
@@ -35,7 +37,7 @@ pub(crate) struct GradientsOnCpu {
 }
 
 impl GradientsOnCpu {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for these gradients.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let Backward { of, d_o, keys, .. } = &self.problem;
@@ -50,7 +52,7 @@ impl GradientsOnCpu {
             && self.tiling().is_some()
     }
 
-    /// Lanes and vectors of a workgroup's rows.
+    /// Returns the number of lanes per vector, and the number of vectors of a workgroup's rows.
     fn tiling(&self) -> Option<[i64; 2]> {
         let blocks = match self.problem.side {
             Side::Queries => 1,
@@ -60,7 +62,7 @@ impl GradientsOnCpu {
         self.registers.tiling(self.problem.of.columns, blocks * BLOCK, rows)
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(in crate::kernel) fn name(&self) -> String {
         self.problem.name()
     }
@@ -69,7 +71,7 @@ impl GradientsOnCpu {
     /// statistics per query, the sequence lengths if given, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let Backward { of, d_o, side, .. } = &self.problem;
-        // Behind q, k, v, dO and two numbers of each query.
+        // The buffers after q, k, v, dO and the two statistics per query.
         let lengths = 6;
         let stored = lengths + self.problem.lengths().iter().flatten().count();
         let tiling = self.tiling().expect(MISSING);
@@ -149,46 +151,47 @@ impl GradientsOnCpu {
     }
 }
 
-/// The statistic of each query, and the sum of products of its output and gradient.
+/// The softmax statistic of each query, and its sum of dO · O.
 enum Numbers<'c> {
-    /// The row's own numbers: both for each vector.
+    /// The statistics of own rows: both for each vector.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// The buffers with the numbers of streamed rows; extents: heads of a batch, rows of a head.
+    /// The buffers with the statistics of streamed rows. `extents`: heads per batch, rows per head.
     Streamed { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
-/// A gradient: a sum of rows of the streamed tensor with the same number.
+/// A gradient: a weighted sum of rows of the streamed tensor with the same index.
 struct Sum<'c> {
-    /// What weighs the streamed rows of a block.
+    /// The weights of the streamed rows of a block.
     weights: Ssa<'c>,
     columns: i64,
     stored: (Ssa<'c>, Strides),
 }
 
-/// The rows of a workgroup, and the streamed rows of the other side.
+/// The own rows of a workgroup, and the streamed rows of the other side.
 struct Tile<'a, 'c> {
     lanes: Lanes<'a, 'c>,
-    /// Batch and head of own rows.
+    /// Indices of the batch and of the head of own rows.
     places: [Int<'c>; 2],
-    /// The own rows' operands of the scores and of their gradients.
+    /// The own rows' operands of the scores and of the gradients of scores, on the stack.
     memory: [Ssa<'c>; 2],
     columns: [i64; 2],
-    /// The same of streamed rows.
+    /// The streamed operands of the scores and of the gradients of scores.
     streamed: [(Ssa<'c>, Strides); 2],
     numbers: Numbers<'c>,
-    /// The factor of the scores.
+    /// The scale of the scores.
     scale: f64,
-    /// The gradients of scores weigh the first, weights the second.
+    /// The gradients of scores are the weights of the first sum, the probabilities those of the
+    /// second.
     sums: Vec<Sum<'c>>,
-    /// Sums that are kept in registers.
+    /// Number of vectors of sums that stay in registers.
     at_once: i64,
     visible: Visible,
-    /// Own rows that are not behind the end of their sequence.
+    /// The number of own rows that are before the end of their sequence.
     real: Int<'c>,
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// Both numbers of own rows.
+    /// Loads both statistics of the own rows.
     fn own_numbers(&self) -> Numbers<'c> {
         let Numbers::Streamed { buffers, extents } = &self.numbers else {
             unreachable!("{MISSING}");
@@ -207,12 +210,12 @@ impl<'c> Tile<'_, 'c> {
         Numbers::Own((0..lanes.vectors).map(vector).collect())
     }
 
-    /// Where the numbers of a head begin.
+    /// Returns the offset of the statistics of a head.
     fn head(&self, [heads, rows]: [i64; 2], [batch, head]: [Int<'c>; 2]) -> Int<'c> {
         (batch * heads + head) * rows
     }
 
-    /// Where an own row of a gradient is.
+    /// Returns the offset of an own row of a gradient.
     fn place(&self, strides: Strides, row: Int<'c>) -> Int<'c> {
         let [batch, head] = self.places;
         strides.place([batch, head, self.lanes.first + row])
@@ -234,8 +237,8 @@ impl<'c> Tile<'_, 'c> {
         }
     }
 
-    /// Adds the contributions of a head's rows that any own row sees. `known` is their end, if the
-    /// graph has lengths.
+    /// Adds the contributions of a head's rows that are visible to any own row. `known`: the end of
+    /// these rows, if the graph has lengths.
     fn walk(&self, head: Int<'c>, known: Option<Int<'c>>) {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
@@ -266,8 +269,8 @@ impl<'c> Tile<'_, 'c> {
         });
     }
 
-    /// Computes the gradients of scores for `rows` streamed rows from `row` on, and their weights
-    /// where these are needed. `number` is the first row's position in the block.
+    /// Computes the gradients of scores for `rows` streamed rows from `row` on, and the
+    /// probabilities if they are needed. `number`: the first row's index in the block.
     fn weigh(&self, (head, row): (Int<'c>, Int<'c>), number: Int<'c>, rows: i64) {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let [batch, _] = self.places;
@@ -298,7 +301,7 @@ impl<'c> Tile<'_, 'c> {
                 let ([statistic, level], (score, gradient)) = own.zip(made.next()).expect(MISSING);
                 let score = score * scale;
                 let weight = (score - statistic).exp();
-                // A score of -∞ weighs nothing, and not exp(-∞ + ∞).
+                // A score of -∞ has the weight 0, and not exp(-∞ + ∞).
                 let is_nothing = code.compare_floats(FloatPredicate::Equal, score, hidden);
                 let weight = is_nothing.select(zeros, weight);
                 let gradient = gradient - level;
@@ -311,12 +314,12 @@ impl<'c> Tile<'_, 'c> {
         }
     }
 
-    /// Adds the rows of a block to the gradient of each own row that sees them.
+    /// Adds the rows of a block to the gradient of each own row to which they are visible.
     fn add(&self, (sum, streamed): (&Sum<'c>, (Ssa<'c>, Strides)), (head, start, count): (Int<'c>, Int<'c>, Int<'c>)) {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let of_row = sum.columns / lanes.count;
         let most = |most: i64| (1..=most).rev().find(|vectors| of_row % vectors == 0).unwrap_or(1);
-        // Vectors of columns for several rows at once, and for one.
+        // Vectors of columns for several rows at once, and for one row.
         let (few, many) = (
             if of_row % 4 == 0 && self.at_once > 8 {
                 4
@@ -330,7 +333,7 @@ impl<'c> Tile<'_, 'c> {
         let whole = self.all_see(start, count).select(whole, 0);
         let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
         let of = (sum, streamed);
-        // Columns of a block stay in the first cache until all rows have them.
+        // The columns of a block stay in the first-level cache until all rows have been updated.
         code.each(columns(few), |column| {
             code.each([0.into(), whole, each.into()], |row| {
                 let block = (head, start, [0.into(), count]);
@@ -345,7 +348,7 @@ impl<'c> Tile<'_, 'c> {
         });
     }
 
-    /// Whether all own rows see all streamed rows of a block.
+    /// Returns whether all streamed rows of a block are visible to all own rows.
     fn all_see(&self, start: Int<'c>, count: Int<'c>) -> Int<'c> {
         let mut hidden = Int::Known(0);
         if let Some(from) = self.visible.from {
@@ -359,7 +362,8 @@ impl<'c> Tile<'_, 'c> {
         hidden.is_below(1)
     }
 
-    /// The streamed rows of a block that an own row sees: the first, and the one after the last.
+    /// Returns the range of a block's streamed rows that are visible to an own row: the first, and
+    /// the one after the last.
     fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> [Int<'c>; 2] {
         let diagonal = self.lanes.first + row - start;
         let [mut from, mut to] = [Int::Known(0), count];
@@ -372,8 +376,8 @@ impl<'c> Tile<'_, 'c> {
         [from, to]
     }
 
-    /// Does the same for some own rows and vectors of columns. A block is summed before it is
-    /// added.
+    /// Adds the rows of a block to some vectors of columns of some own rows. The block is summed in
+    /// registers before it is added.
     fn add_columns(
         &self,
         (sum, (buffer, strides)): (&Sum<'c>, (Ssa<'c>, Strides)),

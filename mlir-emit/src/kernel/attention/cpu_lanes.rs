@@ -1,4 +1,4 @@
-//! Code that all attention kernels for CPUs use: vectors with a row of a head in each lane, and
+//! Code that all attention kernels for CPUs share: vectors with a row of a head in each lane, and
 //! matrices of such vectors on the stack.
 
 use super::{MISSING, Strides};
@@ -7,18 +7,18 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Bytes on the stack that the compiler lets a kernel have.
+/// Maximum bytes on the stack that the compiler allows a kernel.
 const STACK: i64 = 32 << 10;
-/// Rows of the other side that are a block.
+/// Rows of the other side per block.
 pub(super) const BLOCK: i64 = 64;
 
-/// Lanes of the shortest vector.
+/// Lanes of the narrowest vector.
 const NARROW: i64 = 8;
 
 impl Registers {
-    /// Returns lanes and vectors for a workgroup's rows: the most that fit onto the stack together
-    /// with numbers for `others` rows of the other side. `None` if no length of a vector divides
-    /// `columns`.
+    /// Returns the number of lanes and of vectors for a workgroup's rows: the most that fit onto
+    /// the stack together with the numbers of `others` rows of the other side. `None` if no vector
+    /// length divides `columns`.
     pub(super) fn tiling(self, columns: [i64; 2], others: i64, rows: i64) -> Option<[i64; 2]> {
         let [of_key, of_value] = columns;
         let of_row = of_key.checked_add(of_value)?.checked_add(others)?;
@@ -36,19 +36,19 @@ impl Registers {
 /// The rows of a workgroup, one in each lane.
 pub(super) struct Lanes<'a, 'c> {
     pub(super) code: &'a Code<'c>,
-    /// Lanes of a vector.
+    /// Lanes per vector.
     pub(super) count: i64,
     pub(super) vectors: i64,
     pub(super) vector: Type<'c>,
     pub(super) float: Type<'c>,
     /// The first row.
     pub(super) first: Int<'c>,
-    /// Rows of a head.
+    /// Rows per head.
     pub(super) rows: i64,
 }
 
 impl<'a, 'c> Lanes<'a, 'c> {
-    /// Returns the lanes for a number of rows of a head, from the first one on.
+    /// Returns the lanes for the rows of a head from `first` on. `rows`: the rows of the head.
     pub(super) fn new(code: &'a Code<'c>, [count, vectors]: [i64; 2], (first, rows): (Int<'c>, i64)) -> Self {
         let float = Type::float(code.context(), Float::F32);
         Lanes {
@@ -62,12 +62,12 @@ impl<'a, 'c> Lanes<'a, 'c> {
         }
     }
 
-    /// Rows of the workgroup.
+    /// Returns the number of rows per workgroup.
     pub(super) fn each(&self) -> i64 {
         self.vectors * self.count
     }
 
-    /// Returns memory on the stack: for each column, or row of the other side, a number for each
+    /// Allocates memory on the stack: for each column, or row of the other side, a number for each
     /// row of the workgroup.
     pub(super) fn memory(&self, columns: i64) -> Ssa<'c> {
         let buffer = self.float.memref(&[columns * self.each()], None);
@@ -78,55 +78,55 @@ impl<'a, 'c> Lanes<'a, 'c> {
         self.code.one(Name::MemrefAlloca, &[], buffer, &attributes)
     }
 
-    /// Where this vector of this column is.
+    /// Returns the offset of a vector of a column.
     pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Int<'c> {
         column * self.each() + vector * self.count
     }
 
-    /// A vector of a column of memory on the stack.
+    /// Reads a vector of a column from memory on the stack.
     pub(super) fn read(&self, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Ssa<'c> {
         let place = self.place(column, vector);
         self.code.read_vector(memory, place, self.vector)
     }
 
-    /// Stores such a vector.
+    /// Stores a vector of a column to memory on the stack.
     pub(super) fn write(&self, value: Ssa<'c>, memory: Ssa<'c>, column: Int<'c>, vector: i64) {
         let place = self.place(column, vector);
         self.code.write_vector(value, memory, place)
     }
 
-    /// A number for all rows.
+    /// Returns a constant in all lanes.
     pub(super) fn all(&self, number: &str) -> Ssa<'c> {
         let value = Attribute::scalar(number, self.float).splat(self.vector);
         self.code.literal(value, self.vector)
     }
 
-    /// The factor on scores, for all rows.
+    /// Returns the scale of the scores in all lanes.
     pub(super) fn scale(&self, scale: f64) -> Ssa<'c> {
         let scale = Attribute::float(scale, self.float);
         let scale = self.code.literal(scale, self.float);
         scale.broadcast(self.vector)
     }
 
-    /// An element of a buffer.
+    /// Loads an element of a buffer.
     pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
         let place = self.code.index(place);
         self.code.read(buffer, place)
     }
 
-    /// An element of a buffer, for all rows.
+    /// Loads an element of a buffer into all lanes.
     pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
         let number = self.element(buffer, place);
         number.broadcast(self.vector)
     }
 
-    /// The row of a lane, or the head's last one where it has no more.
+    /// Returns the row of a lane; for a lane after the head's last row, the last row.
     pub(super) fn row(&self, vector: i64, lane: i64) -> Int<'c> {
         let row = self.first + (vector * self.count + lane);
         row.min(self.rows - 1)
     }
 
-    /// Copies the rows of a head to the stack, transposed. Lanes behind the last row repeat it.
+    /// Copies the rows of a head to the stack, transposed. Lanes after the last row repeat it.
     pub(super) fn copy(
         &self,
         (buffer, strides): (Ssa<'c>, Strides),
@@ -150,9 +150,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
 
     /// Returns `results` sums over the columns of a matrix of vectors on the stack: each column
-    /// times a number of `buffer`. `place` is the first number's; `of_column` and `of_result` are
-    /// the distances from column to column and from result to result. Each sum has all vectors of a
-    /// row.
+    /// times a number of `buffer`. `place`: the offset of the first number; `of_column` and
+    /// `of_result`: the strides from column to column and from result to result. Each sum has all
+    /// vectors of a row.
     pub(super) fn summed(
         &self,
         (memory, columns): (Ssa<'c>, Int<'c>),
@@ -188,7 +188,7 @@ pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> I
     Int::Made(length).max(0)
 }
 
-/// As many vectors as each has elements, rows for columns.
+/// Transposes a square matrix whose rows are vectors.
 pub(super) fn transposed<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Vec<Ssa<'c>> {
     let lanes = signed(rows.len());
     let mut step = 1;

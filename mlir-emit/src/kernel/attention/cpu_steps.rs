@@ -1,4 +1,4 @@
-//! The loop of a workgroup over the keys, in an attention on a CPU.
+//! The loop over the keys of a workgroup of attention on a CPU.
 
 use super::cpu::Tile;
 use super::cpu_lanes::BLOCK;
@@ -8,14 +8,15 @@ use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Name, Type};
 
-/// Which keys each query sees, if not all do the same.
+/// The keys that are visible to each query, if they are not the same for all queries.
 struct Bounds<'c> {
-    /// For each vector the first keys that its queries see, and how many they see.
+    /// For each vector, the first visible key and the number of visible keys of each query.
     own: Vec<[Ssa<'c>; 2]>,
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// Which keys each query sees: `None` if it is all of them.
+    /// Returns the keys that are visible to each query; `None` if they are the same for all
+    /// queries.
     fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Option<Bounds<'c>> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         if visible.is_same_for_all() {
@@ -52,7 +53,8 @@ impl<'c> Tile<'_, 'c> {
         Some(Bounds { own })
     }
 
-    /// Goes over the keys. For each vector the greatest scores and the sums of exponentials.
+    /// Goes over the keys, and sums the weighted values. Returns for each vector the greatest
+    /// scores and the sums of exponentials.
     pub(super) fn sums(&self, ends: &[Int<'c>]) -> Vec<[Ssa<'c>; 2]> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
@@ -60,7 +62,7 @@ impl<'c> Tile<'_, 'c> {
             end = end.min(keys);
         }
         let bounds = self.bounds([first, end], ends);
-        // Keys that none of these queries sees.
+        // Skip keys that none of these queries sees.
         if let Some(from) = visible.from {
             first = (self.lanes.first + from).max(first);
         }
@@ -82,7 +84,7 @@ impl<'c> Tile<'_, 'c> {
         greatest.iter().zip(totals).map(|(&a, &b)| [a, b]).collect()
     }
 
-    /// Computes the scores of a block; returns the greatest ones so far.
+    /// Computes the scores of a block; returns the greatest scores so far.
     fn scores(&self, key: Int<'c>, count: Int<'c>, greatest: &[Ssa<'c>], bounds: Option<&Bounds<'c>>) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let each = self.accumulators / self.lanes.vectors;
@@ -95,7 +97,7 @@ impl<'c> Tile<'_, 'c> {
         })
     }
 
-    /// The same of some keys of the block.
+    /// Computes the scores of some keys of a block; returns the greatest scores so far.
     fn scores_of(
         &self,
         keys: i64,
@@ -140,7 +142,7 @@ impl<'c> Tile<'_, 'c> {
         greatest
     }
 
-    /// Scores with a key, -∞ where the query does not see it.
+    /// Returns the scores of a key, -∞ where the key is hidden from the query.
     fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Ssa<'c> {
         let code = self.lanes.code;
         let key = code.word(key).broadcast(from.r#type());
@@ -151,13 +153,13 @@ impl<'c> Tile<'_, 'c> {
     }
 
     /// Replaces a block's scores by their exponentials, and adds these and the values weighted by
-    /// them. Returns the greatest scores and the sums.
+    /// them to the sums. Returns the greatest scores and the sums of exponentials.
     fn weigh(&self, key: Int<'c>, count: Int<'c>, [so_far, greatest, totals]: [&[Ssa<'c>]; 3]) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let (hidden, zeros) = (self.lanes.all(HIDDEN), code.zeros(self.lanes.vector));
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
-            // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
+            // If no key is visible, the weight must be 0 and not exp(-∞ + ∞).
             let is_nothing = code.compare_floats(FloatPredicate::Equal, greatest, hidden);
             let reference = is_nothing.select(zeros, greatest);
             references.push(reference);

@@ -1,4 +1,4 @@
-//! The work of each lane of a gradient kernel: the steps over streamed rows.
+//! The steps over streamed rows of a gradient kernel, as each lane computes them.
 
 use super::again::Matrix;
 use super::streamed::{BLOCKS, Copied, Streamed};
@@ -11,7 +11,7 @@ use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Name};
 use std::f64::consts::LOG2_E;
 
-/// What the lanes of a workgroup have.
+/// The state of the lanes of a workgroup.
 ///
 /// Sums are carried as one list: for each block of own rows, for each tensor whose columns are
 /// summed, and for each column that a lane reads at once, the sums of four columns.
@@ -19,30 +19,31 @@ pub(super) struct Lanes<'a, 'c> {
     /// The tensors of the lane's own rows.
     pub(super) own: [Matrix<'c>; 2],
     pub(super) tile: &'a Tile<'a, 'c>,
-    /// The scale of scores.
+    /// The scale of the scores.
     pub(super) scale: f64,
-    /// The streamed operand of the scores, and that of their gradients.
+    /// The streamed operand of the scores, and that of the gradients of scores.
     pub(super) streamed: Streamed<'a, 'c>,
-    /// The lane's own operands of both, for each block.
+    /// The lane's own operands of the scores and of their gradients, for each block.
     pub(super) factors: [Vec<Vec<Ssa<'c>>>; 2],
-    /// The softmax statistic of each query, and its sum of products of output and gradient.
+    /// The softmax statistic of each query, and its sum of dO · O.
     pub(super) numbers: Numbers<'c>,
-    /// Which rows the lane's row of each block sees.
+    /// The range of rows that the lane's row of each block sees.
     pub(super) seen: Vec<[Int<'c>; 2]>,
 }
 
-/// Two numbers of 32 bits of each query: a statistic, as it is [subtracted], and one more.
+/// Two f32 numbers per query: the statistic, as it is [subtracted], and the sum of dO · O.
 pub(super) enum Numbers<'c> {
     /// The numbers of the lane's own row of each block, broadcast to vectors.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// The buffers with the numbers of streamed rows; `extents`: heads of a batch, rows of a head.
-    /// In each step a lane loads the numbers of one row: the 16 lanes of a quarter have all that
-    /// the quarter needs.
+    /// The buffers with the numbers of streamed rows. `extents`: heads per batch, rows per head. In
+    /// each step a lane loads the numbers of one row: the 16 lanes of a quarter hold all the
+    /// numbers that the quarter needs.
     Streamed { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
 impl<'c> Numbers<'c> {
-    /// Loads both numbers of the lane's query of each block. `first`: the first query of the head.
+    /// Loads both numbers of the lane's query in each block. `first`: the offset of the head's
+    /// first query.
     pub(super) fn own(tile: &Tile<'_, 'c>, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Self {
         let code = tile.code;
         let run = tile.float.vector(&[RUN]);
@@ -60,7 +61,8 @@ impl<'c> Numbers<'c> {
 }
 
 impl<'c> Lanes<'_, 'c> {
-    /// The tensors whose columns are summed: both, if the streamed rows are queries.
+    /// Returns the streamed tensors whose columns are summed: both, if the streamed rows are
+    /// queries.
     fn summed(&self) -> &[Copied<'c>] {
         let [first, _] = &self.streamed.copied;
         match self.numbers {
@@ -69,7 +71,7 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// Returns sums of zero.
+    /// Returns zeroed sums.
     pub(super) fn none(&self) -> Vec<Ssa<'c>> {
         let zeros = self.tile.code.zeros(self.tile.float.vector(&[RUN]));
         let width: i64 = self.summed().iter().map(Copied::width).sum();
@@ -90,8 +92,8 @@ impl<'c> Lanes<'_, 'c> {
         (0..self.tile.own.blocks()).map(block).collect()
     }
 
-    /// Returns the sums, with those of rows with NaN computed again from only the rows that they
-    /// see. The streamed rows are those of the heads from `first_head` to before `end_head`.
+    /// Returns the sums. Those of rows with NaN are recomputed from only the rows that are visible
+    /// to them. The streamed rows are those of the heads from `first_head` to before `end_head`.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],
@@ -139,7 +141,7 @@ impl<'c> Lanes<'_, 'c> {
         all
     }
 
-    /// Both numbers of a query: the lane's own one of a block, or a streamed one.
+    /// Returns both numbers of a query: of the lane's own row in a block, or of a streamed row.
     fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> [Ssa<'c>; 2] {
         let (code, tile) = (self.tile.code, self.tile);
         match &self.numbers {
@@ -170,8 +172,8 @@ impl<'c> Lanes<'_, 'c> {
             .walk(head, sums, numbers, |step, sums| self.step(step, sums))
     }
 
-    /// Loads both numbers of one row of the step that begins with this row, if the streamed rows
-    /// have them.
+    /// Loads both numbers of one row of the step that begins with the row `first`, if the streamed
+    /// rows are queries.
     fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Vec<Ssa<'c>> {
         let &Numbers::Streamed {
             buffers,
@@ -215,8 +217,8 @@ impl<'c> Lanes<'_, 'c> {
         sums.into_iter().flatten().flatten().collect()
     }
 
-    /// The gradients of the scores and the weights of one step: for each block of own rows, those
-    /// of four rows of each block of streamed rows.
+    /// Computes the gradients of the scores and the probabilities of one step: for each block of
+    /// own rows, those of four rows of each block of streamed rows.
     fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Vec<[Vec<Ssa<'c>>; 2]> {
         let (code, tile) = (self.tile.code, self.tile);
         let run = tile.float.vector(&[RUN]);

@@ -1,19 +1,23 @@
-//! The gradients of attention, without scores in memory: one kernel for those of queries, and one
-//! for those of keys and values.
+//! The gradients of attention, without scores in memory: one kernel for the gradients of queries,
+//! and one for those of keys and values.
 //!
 //! ```text
-//! of queries:   for each step of keys:      s = q kᵀ    p = exp(s - stats)    d = do vᵀ    ds = p (d - D)    dq += ds k
-//! of keys:      for each step of queries:   s = k qᵀ    p = exp(s - stats)    d = v doᵀ    ds = p (d - D)    dk += ds q     dv += p do
+//! of queries, for each step of keys:
+//!     s = q kᵀ    p = exp(s - stats)    d = do vᵀ    ds = p (d - D)
+//!     dq += ds k
+//! of keys and values, for each step of queries:
+//!     s = k qᵀ    p = exp(s - stats)    d = v doᵀ    ds = p (d - D)
+//!     dk += ds q    dv += p do
 //! ```
 //!
-//! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of
-//! two others are streamed, and the first of these is read by rows and by columns. Statistics and D
-//! belong to queries, which are own rows in one kernel and streamed rows in the other. Each
-//! computes the scores for itself: that is two products of seven, and less than it takes to read
-//! them from memory.
+//! Both kernels are the same with the sides exchanged: own rows of two tensors are in registers,
+//! rows of two other tensors are streamed, and the first of these (in the kernel for keys and
+//! values, both) is read by rows and by columns. Statistics and D belong to queries, which are own
+//! rows in one kernel and streamed rows in the other. Each kernel recomputes the scores and d: two
+//! of seven products, which takes less time than reading them from memory.
 //!
-//! A query's head reads the keys that it shares with others. The gradients of keys are sums over
-//! all of these heads.
+//! A head of queries may share its keys with other heads of queries. The gradients of keys are sums
+//! over all of these heads.
 
 use super::again::Matrix;
 use super::backward::{Backward, Side};
@@ -35,7 +39,7 @@ pub(crate) struct Gradients {
 }
 
 impl Gradients {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for these gradients.
     pub(crate) fn is_possible(&self) -> bool {
         let Backward { of, d_o, keys, .. } = &self.problem;
         let [of_key, of_value] = of.columns;
@@ -52,7 +56,7 @@ impl Gradients {
             && self.problem.stored().iter().all(|(dtype, ..)| is_float(*dtype))
     }
 
-    /// The rows that it has gradients of.
+    /// Returns the own rows, whose gradients are computed.
     fn own(&self) -> Own {
         let (count, visible) = self.problem.own();
         Own {
@@ -62,12 +66,12 @@ impl Gradients {
         }
     }
 
-    /// Lanes of a workgroup.
+    /// Returns the number of lanes per workgroup.
     pub(in crate::kernel) fn lanes(&self) -> u64 {
         self.own().lanes().cast_unsigned()
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(in crate::kernel) fn name(&self) -> String {
         let Schedule { subgroups, blocks, .. } = self.schedule;
         format!("{}_{subgroups}x{blocks}", self.problem.name())
@@ -88,8 +92,8 @@ impl Gradients {
             Side::Queries => of.group,
             Side::Keys(_) => 1,
         };
-        // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
-        // workgroups that read the same rows are on one die.
+        // As in the prefill kernel: if batches times heads of keys are a multiple of the number of
+        // dies, all workgroups that read the same rows are on one die.
         let tile = own.tile(workgroup, of_keys * group);
         let number = workgroup % (of_keys * group);
         let (among, number) = (number / of_keys, number % of_keys);
@@ -173,7 +177,7 @@ impl Gradients {
             for (block, sums) in (0..).zip(lanes.apart(&sums)) {
                 let sums = &sums[number];
                 tile.store(block, sums, (to, dtype, strides), [batch, own_head], |sum| {
-                    // Scores were scaled, weights were not.
+                    // The scale is a factor of the scores' gradients, but not of the probabilities.
                     if number == 0 { sum * scale } else { sum }
                 });
             }

@@ -2,22 +2,22 @@
 //!
 //! | File | Owns |
 //! |---|---|
-//! | `decode`, `parts`, `sum` | attention of few queries: the keys are cut into parts |
+//! | `decode`, `parts`, `sum` | attention of few queries: the keys are split into parts |
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
-//! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
+//! | `gradients`, `gradient_steps` | gradients of queries, of keys and values: one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
 //! | `cpu_gradients` | the gradients on CPUs |
-//! | `cpu_lanes` | what both share: rows in lanes |
-//! | `backward` | what gradients are computed, on any device |
-//! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
-//! | `tile`, `streamed` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
+//! | `cpu_lanes` | code that both share: vectors with a row in each lane |
+//! | `backward` | the description of gradients, on any device |
+//! | `again`, `cpu_again` | recomputation of sums that became NaN through hidden rows |
+//! | `tile`, `streamed` | code that `prefill` and `gradients` share: own rows, streamed rows |
 //!
-//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a
-//! lane has one query's scores of four keys. That is what it needs of the exponentials for the
-//! second product. Of values it loads neighbouring columns of four keys, and each of these columns
-//! is a row of a separate matrix instruction. Scores are in powers of 2: they are multiplied by
-//! log2(e) with the scale. Where the gradients of keys and values are summed, keys and queries
-//! change places.
+//! In the kernels for GPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane
+//! has the scores of one query and four keys. These are the exponentials that the lane needs as an
+//! operand of the second product. Of the values it loads contiguous columns of four keys, and each
+//! of these columns is a row of a separate matrix instruction. Scores are in powers of 2: they are
+//! multiplied by log2(e) together with the scale. For the gradients of keys and values, keys and
+//! queries exchange roles.
 
 mod again;
 mod backward;
@@ -54,14 +54,14 @@ use rotini_schedule::gemm::INTRINSIC;
 
 /// Rows and columns of a matrix instruction.
 const SIXTEEN: i64 = INTRINSIC.cast_signed();
-/// Columns of the operands of scores and of their gradients that a lane has at once, and columns
-/// that it copies at once.
+/// Columns that a lane holds contiguously of an operand of the scores or of their gradients, and
+/// columns that it copies at once.
 const WIDE: i64 = 8;
-/// The least and the greatest finite number of 32 bits.
+/// The least and the greatest finite f32.
 const LEAST: &str = "-3.40282347E+38";
 const GREATEST: &str = "3.40282347E+38";
-/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its
-/// opposite.
+/// The lower limit of a mask's finite elements, so that they stay finite in powers of 2. The upper
+/// limit is its opposite.
 pub(crate) const LEAST_OF_MASK: f64 = -2e38;
 /// -∞ and ∞.
 const HIDDEN: &str = "0xFF800000";
@@ -78,16 +78,16 @@ pub(crate) struct Strides {
 }
 
 impl Strides {
-    /// The place of a row's first element.
+    /// Returns the offset of a row's first element.
     fn place<'c>(&self, [batch, head, row]: [Int<'c>; 3]) -> Int<'c> {
         Int::sum([batch * self.batch, head * self.head, row * self.row])
     }
 }
 
-/// A tensor of an attention.
+/// An operand of an attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
-    /// The number of its value.
+    /// The id of its value.
     pub(crate) tensor: usize,
     pub(crate) strides: Strides,
     pub(crate) elements: i64,
@@ -96,7 +96,7 @@ pub(crate) struct Operand {
 /// The mask that is added to scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mask {
-    /// The number of its value.
+    /// The id of its value.
     pub(crate) tensor: usize,
     pub(crate) dtype: DataType,
     /// The strides along batches, heads, queries and keys: 0 along an axis that the mask is
@@ -106,9 +106,9 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Whether the elements of four neighbouring keys are contiguous and in whole words of 32 bits,
-    /// so that no load of four ends in a word that is partly behind the buffer. With a left bound,
-    /// a step may begin at any key.
+    /// Returns whether the elements of four neighbouring keys are contiguous and fill whole 32-bit
+    /// words, so that no load of four elements ends in a word that is partly beyond the buffer.
+    /// With a left bound, a step may begin at any key.
     fn has_runs(&self, visible: &Visible) -> bool {
         let bytes = bytes(self.dtype);
         let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
@@ -118,14 +118,14 @@ impl Mask {
     }
 }
 
-/// The keys that a query sees: those from the query's index plus `from` to its index plus `to`,
-/// both included.
+/// The keys that are visible to each query: those from the query's index plus `from` to its index
+/// plus `to`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visible {
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
-    /// The ids of two values with a 32-bit number for each batch: its numbers of queries and of
-    /// keys. Queries beyond see nothing.
+    /// The ids of two values with a 32-bit number for each batch: its number of queries and its
+    /// number of keys. Queries beyond the number see no key.
     pub(crate) lengths: Option<[usize; 2]>,
     /// The first key that any query may see, and the end of these keys.
     pub(crate) keys: [i64; 2],
@@ -145,24 +145,24 @@ impl Visible {
         }
     }
 
-    /// Returns the same for keys: the queries that see each key.
+    /// Returns the same bounds from the keys' side: the queries that see each key.
     pub(crate) fn transposed(&self, [queries, keys]: [i64; 2]) -> Self {
         let transposed = |bound: Option<i64>| bound.map(i64::saturating_neg);
         let lengths = self.lengths.map(|[queries, keys]| [keys, queries]);
         Visible::new([transposed(self.to), transposed(self.from)], lengths, [keys, queries])
     }
 
-    /// Whether queries see the same keys.
+    /// Returns whether all queries see the same keys.
     fn is_same_for_all(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.lengths.is_none()
     }
 
-    /// Whether bounds let some queries see keys that others do not.
+    /// Returns whether bounds let some queries see keys that others do not.
     fn is_bounded(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// The maximum number of keys that `queries` neighbouring queries see.
+    /// Returns the maximum number of keys that `queries` neighbouring queries see together.
     pub(crate) fn seen_by(&self, queries: i64) -> i64 {
         match (self.from, self.to) {
             (Some(from), Some(to)) => self.count().min(to.saturating_sub(from).saturating_add(queries).max(0)),
@@ -170,7 +170,7 @@ impl Visible {
         }
     }
 
-    /// The number of keys that any query may see.
+    /// Returns the number of keys that any query may see.
     pub(crate) fn count(&self) -> i64 {
         let [first, end] = self.keys;
         end.saturating_sub(first)
@@ -188,21 +188,21 @@ pub(crate) struct Problem {
     pub(crate) batch: i64,
     /// Heads of keys.
     pub(crate) heads: i64,
-    /// Heads of q for each.
+    /// Heads of q per head of keys.
     pub(crate) group: i64,
     pub(crate) queries: i64,
-    /// Columns of q and k, and of v.
+    /// Columns of q and k, and columns of v.
     pub(crate) columns: [i64; 2],
     pub(crate) visible: Visible,
     pub(crate) mask: Option<Mask>,
     pub(crate) scale: f64,
-    /// The output's type and memory.
+    /// The type and the strides of the output.
     pub(crate) out: (DataType, Strides),
 }
 
 impl Problem {
-    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides
-    /// the output it checks itself.
+    /// Returns whether there are GPU kernels for these types, columns and sizes. A kernel that
+    /// stores more than the output checks the rest itself.
     fn is_possible(&self) -> bool {
         let [of_key, of_value] = self.columns;
         let bytes = [self.q, self.k, self.v].map(|operand| operand.elements.checked_mul(2));
@@ -220,7 +220,7 @@ impl Problem {
             && bytes.into_iter().chain([stored]).all(is_within)
     }
 
-    /// Queries of all heads of all batches.
+    /// Returns the number of queries of all heads of all batches.
     pub(super) fn rows(&self) -> i64 {
         self.batch
             .saturating_mul(self.heads)
@@ -228,7 +228,7 @@ impl Problem {
     }
 }
 
-/// Whether a buffer of `bytes` bytes can be addressed.
+/// Returns whether a buffer of `bytes` bytes can be addressed.
 fn is_within(bytes: Option<i64>) -> bool {
     bytes.is_some_and(|bytes| bytes > 0 && bytes < BEYOND)
 }
@@ -242,7 +242,7 @@ fn of_query<'c>(code: &Code<'c>, operation: Name, mut value: Ssa<'c>) -> Ssa<'c>
     value
 }
 
-/// Returns the greatest score of a query: of the scores so far, and of the new ones in its four
+/// Returns the greatest score of a query: of the scores so far, and of the new scores in its four
 /// lanes.
 fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], float: Type<'c>) -> Ssa<'c> {
     for &scores in scores {
@@ -254,7 +254,8 @@ fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], f
     of_query(code, Name::ArithMaxnumf, greatest)
 }
 
-/// Scores of a block, or their gradients: the rows of two factors, multiplied, and added to `sums`.
+/// Returns the scores of a block, or their gradients: the product of the rows of two operands,
+/// added to `sums`.
 fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> Ssa<'c> {
     for (&a, &b) in a.iter().zip(b) {
         for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {

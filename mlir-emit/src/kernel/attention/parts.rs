@@ -1,4 +1,5 @@
-//! The first kernel of an attention with parts: one subgroup goes over the keys of one part.
+//! The first kernel of an attention whose keys are split into parts: one subgroup goes over the
+//! keys of one part.
 
 use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
@@ -11,11 +12,12 @@ use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Float, Name, Type};
 use std::f64::consts::LOG2_E;
 
-/// Keys of one turn of the loop, in blocks of one matrix instruction.
+/// Keys per iteration of the loop, in blocks of one matrix instruction.
 const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
     /// Writes the body of the kernel of the parts, and returns the number of workgroups. The
-    /// buffers are q, k, v, lengths if there are any, and what is [stored](Self::between).
+    /// buffers are q, k, v, the sequence lengths if they exist, and the [intermediate
+    /// results](Self::between).
     pub(in crate::kernel) fn write_parts<'c>(&self, code: &Code<'c>) -> i64 {
         let context = code.context();
         let half = element(context, self.of.dtype);
@@ -95,20 +97,20 @@ struct Lanes<'a, 'c> {
     decode: &'a Decode,
     half: Type<'c>,
     float: Type<'c>,
-    /// The lane's column of the scores, and which rows of a matrix it has.
+    /// The lane's column of the scores, and its quarter of the rows of a matrix.
     column: Int<'c>,
     quarter: Int<'c>,
     batch: Int<'c>,
     head: Int<'c>,
     /// Keys and values.
     buffers: [Ssa<'c>; 2],
-    /// Where the part's keys end.
+    /// The end of the part's keys.
     end: Int<'c>,
     /// The range of keys that the lane's query sees.
     own: [Int<'c>; 2],
 }
 
-/// The results of a lane's column so far.
+/// The results of the query of a lane's column so far.
 struct Sums<'c> {
     greatest: Ssa<'c>,
     /// The sum of exponentials over the lane's own keys.
@@ -117,7 +119,8 @@ struct Sums<'c> {
     weighted: Vec<Ssa<'c>>,
 }
 
-/// Keys and values of a step, as they are loaded: for each block, keys by columns, values by keys.
+/// Keys and values of a step as they are loaded. For each block: of the keys one vector per 32
+/// columns, of the values one vector per key.
 struct Loaded<'c> {
     keys: Vec<Vec<Ssa<'c>>>,
     values: Vec<Vec<Ssa<'c>>>,
@@ -130,17 +133,17 @@ impl<'c> Loaded<'c> {
 }
 
 impl<'c> Lanes<'_, 'c> {
-    /// Columns of q and k that all lanes load at once.
+    /// Returns the number of loads per key: all lanes together load 32 columns of q or k at once.
     fn turns(&self) -> i64 {
         self.decode.of.columns[0] / (4 * WIDE)
     }
 
-    /// Columns of v that a lane has.
+    /// Returns the number of columns of v that a lane has.
     fn width(&self) -> i64 {
         self.decode.of.columns[1] / SIXTEEN
     }
 
-    /// The lane's query.
+    /// Loads the lane's query.
     fn queries(&self, of_keys: Int<'c>, buffer: Ssa<'c>) -> Vec<Ssa<'c>> {
         let code = self.code;
         let Strides { batch, head, row } = self.decode.of.q.strides;
@@ -154,11 +157,11 @@ impl<'c> Lanes<'_, 'c> {
             .collect()
     }
 
-    /// Loads the keys and values from this key on. Beyond the part's end they are zeros.
+    /// Loads the keys and values from the key `first` on. Beyond the part's end they are zeros.
     fn load(&self, first: Int<'c>) -> Loaded<'c> {
         let code = self.code;
         let [keys, values] = self.buffers;
-        // The shared part of the address stays inside the buffer, also where no lane reads.
+        // The shared part of the address must stay inside the buffer, even where no lane reads.
         let inside = first.is_below(self.end).select(first, 0);
         let shared = |strides: Strides| {
             Int::sum([
@@ -220,7 +223,7 @@ impl<'c> Lanes<'_, 'c> {
         self.apart(&carried).0
     }
 
-    /// The values that an iteration passes to the next.
+    /// Splits the values that an iteration passes to the next.
     fn apart(&self, carried: &[Ssa<'c>]) -> (Sums<'c>, Loaded<'c>) {
         let (&[greatest, total], rest) = carried.split_first_chunk().expect(MISSING);
         let number = |count: i64| unsigned(count);
@@ -277,7 +280,7 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// The scores of the lane's query and four keys of a block, -∞ for keys beyond the end.
+    /// Returns the scores of the lane's query and four keys of a block; -∞ for hidden keys.
     fn scores(&self, q: &[Ssa<'c>], keys: &[Ssa<'c>], (block, key): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.code;
         let run = self.float.vector(&[RUN]);
@@ -312,7 +315,8 @@ impl<'c> Lanes<'_, 'c> {
         code.vector(&all, run)
     }
 
-    /// The sums of the lane's query, from the keys that it sees alone if any is NaN.
+    /// Returns the weighted sums of the lane's query. If any is NaN, they are recomputed from only
+    /// the visible keys.
     fn mended(&self, sums: &Sums<'c>, of_keys: Int<'c>, q: Ssa<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, &self.decode.of);
         let again = Again {

@@ -5,15 +5,16 @@
 //! copy the first keys and values to LDS
 //! for each step of keys that any query of the workgroup sees:
 //!     begin to copy the next ones from memory to registers
-//!     s = q kᵀ      m' = max(m, max s)      p = exp(s - m')      l = l exp(m - m') + Σ p      o = o exp(m - m') + p v      m = m'
+//!     s = q kᵀ      m' = max(m, max s)      p = exp(s - m')
+//!     l = l exp(m - m') + Σ p      o = o exp(m - m') + p v      m = m'
 //!     wait for the copy, and put it into LDS
 //! o / l
 //! ```
 //!
-//! A workgroup has some blocks of 16 queries of one head, and each of its subgroups a few of them.
-//! Sums, scores and exponentials stay in registers. Steps of keys that no query of the workgroup
-//! sees are left out. Keys are compared with the bounds only in steps where some query does not see
-//! some key.
+//! A workgroup has some blocks of 16 queries of one head, and each of its subgroups a few of these.
+//! Sums, scores and exponentials stay in registers. Steps of keys that are hidden from all queries
+//! of the workgroup are skipped. Keys are compared with the bounds only in steps in which some key
+//! is hidden from some query.
 
 use super::again::Matrix;
 use super::steps::Lanes;
@@ -24,7 +25,7 @@ use crate::kernel::code::Code;
 use crate::kernel::gemm::element;
 use rotini_schedule::attention::Prefill as Schedule;
 
-/// An attention whose queries are cut into workgroups.
+/// An attention whose queries are distributed over workgroups.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prefill {
     pub(crate) of: Problem,
@@ -32,7 +33,7 @@ pub(crate) struct Prefill {
 }
 
 impl Prefill {
-    /// Whether there is a kernel for it.
+    /// Returns whether there is a kernel for this attention.
     pub(crate) fn is_possible(&self) -> bool {
         let can_copy = |&columns: &i64| self.own().can_copy(columns);
         self.of.is_possible() && self.of.columns.iter().all(can_copy) && self.of.visible.count() > 0
@@ -46,12 +47,12 @@ impl Prefill {
         }
     }
 
-    /// Lanes of a workgroup.
+    /// Returns the number of lanes per workgroup.
     pub(in crate::kernel) fn lanes(&self) -> u64 {
         self.own().lanes().cast_unsigned()
     }
 
-    /// What it is, for people who read the kernel's name.
+    /// Returns the kernel's name, for people.
     pub(in crate::kernel) fn name(&self) -> String {
         let [of_key, of_value] = self.of.columns;
         format!(
@@ -65,13 +66,14 @@ impl Prefill {
         )
     }
 
-    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, mask and
-    /// lengths if there are any, the output, the greatest scores and the sums of exponentials.
+    /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, the mask and
+    /// the sequence lengths if they exist, the output, the greatest scores and the sums of
+    /// exponentials.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
         let of = &self.of;
         let context = code.context();
         let half = element(context, of.dtype);
-        // Behind q, k, v and the mask.
+        // The buffers after q, k, v and the mask.
         let first_length = 3 + usize::from(of.mask.is_some());
         let lengths = of.visible.lengths.map_or(0, |lengths| lengths.len());
         let (lane, workgroup) = (code.lane(), code.workgroup());
@@ -79,7 +81,7 @@ impl Prefill {
         let of_keys = of.batch * of.heads;
         let heads = of_keys * of.group;
         // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
-        // dies, all workgroups that read a head's keys are on one die.
+        // number of dies, all workgroups that read a head's keys are on one die.
         let tile = own.tile(workgroup, heads);
         let number = workgroup % heads;
         let (among, number) = (number / of_keys, number % of_keys);

@@ -1,5 +1,5 @@
-//! The work of the lanes of a [prefill](Prefill): the steps over keys and values, and the stores at
-//! the end.
+//! The steps of a [prefill](Prefill) over keys and values, as the lanes compute them, and the
+//! stores at the end.
 
 use super::again::Matrix;
 use super::prefill::Prefill;
@@ -17,13 +17,13 @@ use crate::mlir::{Attribute, Name};
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
-/// What the lanes of a workgroup have.
+/// The state of the lanes of a workgroup.
 pub(super) struct Lanes<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) prefill: &'a Prefill,
     /// The mask that is added to scores, and its buffer.
     pub(super) mask: Option<(Mask, Ssa<'c>)>,
-    /// Batch and head of q.
+    /// Indices of the batch and of the head of q.
     pub(super) head: [Int<'c>; 2],
     /// The queries.
     pub(super) q: Matrix<'c>,
@@ -31,13 +31,13 @@ pub(super) struct Lanes<'a, 'c> {
     pub(super) streamed: Streamed<'a, 'c>,
 }
 
-/// The results of one of a lane's queries so far.
+/// The results so far of one of a lane's queries.
 #[derive(Clone)]
 pub(super) struct Sums<'c> {
     greatest: Ssa<'c>,
     /// The sum of exponentials over the lane's own keys.
     total: Ssa<'c>,
-    /// For each of the columns of v that it reads at once, the sums of four columns of the output.
+    /// For each column of v that the lane reads at once, the sums of four columns of the output.
     weighted: Vec<Ssa<'c>>,
 }
 
@@ -106,9 +106,9 @@ impl<'c> Lanes<'_, 'c> {
         sums
     }
 
-    /// Loads the mask of the step that begins with this key, in its type in memory: for each block
-    /// of queries, the elements of four keys of each block of keys. The list is empty without a
-    /// mask.
+    /// Loads the mask of the step that begins with the key `first`, in its type in memory: for each
+    /// block of queries, the elements of four keys of each block of keys. Without a mask the list
+    /// is empty.
     fn mask(&self, first: Int<'c>) -> Vec<Ssa<'c>> {
         let Some((mask, buffer)) = &self.mask else {
             return Vec::new();
@@ -152,8 +152,8 @@ impl<'c> Lanes<'_, 'c> {
         loaded
     }
 
-    /// Converts the elements of a mask to powers of 2. Finite elements stay finite, so that keys
-    /// keep their weights if all keys of a query have very low ones.
+    /// Converts the elements of a mask to powers of 2. Finite elements stay finite, so that a query
+    /// whose keys all have very low mask elements still has weights.
     fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Ssa<'c> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN]);
@@ -176,7 +176,7 @@ impl<'c> Lanes<'_, 'c> {
         is_infinite.select(elements, finite)
     }
 
-    /// The scores of a step: for each block of queries, four keys of each block of keys.
+    /// Computes the scores of a step: for each block of queries, four keys of each block of keys.
     fn scores(&self, q: &[Vec<Ssa<'c>>], mask: &[Ssa<'c>]) -> Vec<Vec<Ssa<'c>>> {
         let code = self.tile.code;
         let [keys, _] = &self.streamed.copied;
@@ -204,8 +204,8 @@ impl<'c> Lanes<'_, 'c> {
         scores
     }
 
-    /// Returns the exponentials of a query's scores as operands of the next product, and updates
-    /// their sums.
+    /// Returns the exponentials of a query's scores as operands of the second product, and updates
+    /// the query's sums.
     fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Vec<Ssa<'c>> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN]);
@@ -239,7 +239,8 @@ impl<'c> Lanes<'_, 'c> {
         weights
     }
 
-    /// The sums of values of a block's query, from the keys that it sees alone if any is NaN.
+    /// Returns the weighted sums of a block's query. If any is NaN, they are recomputed from only
+    /// the visible keys.
     fn mended(&self, (block, seen): (i64, [Int<'c>; 2]), sums: &Sums<'c>, total: Ssa<'c>) -> Vec<Ssa<'c>> {
         let (code, tile, of) = (self.tile.code, self.tile, &self.prefill.of);
         let again = tile.again();
@@ -299,11 +300,11 @@ impl<'c> Lanes<'_, 'c> {
             let (dtype, strides) = of.out;
             tile.store(block, &weighted, (out, dtype, strides), [batch, head], |sum| {
                 let quotient = sum / total;
-                // Where there are no weights, the output is zero: the sum is 0 v, which may be NaN.
+                // If all weights are 0, the output is zero: the sum is 0 v, which may be NaN.
                 nothing.select(zero, quotient)
             });
             let query = tile.row(block);
-            // Rows lie in the order of batches, heads and queries.
+            // The statistics lie in the order of batches, heads and queries.
             let row = (batch * (of.heads * of.group) + head) * of.queries;
             let is_first = tile.quarter.is_below(1) & tile.exists(query);
             let place = is_first.select(row + query, BEYOND / 4);

@@ -1,5 +1,5 @@
-//! The rows of two tensors that are streamed through LDS, 64 rows in each step. While one step is
-//! used, the next one is loaded from memory to registers.
+//! The rows of two tensors that are streamed through LDS, 64 rows per step. While one step is used,
+//! the next one is loaded from memory to registers.
 
 use super::again::Matrix;
 use super::tile::Tile;
@@ -8,9 +8,9 @@ use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
 
-/// Rows of a step.
+/// Rows per step.
 pub(super) const STEP: i64 = 64;
-/// Blocks of 16 rows of a step.
+/// Blocks of 16 rows per step.
 pub(super) const BLOCKS: i64 = STEP / SIXTEEN;
 
 /// A tensor whose rows are streamed.
@@ -32,7 +32,7 @@ pub(super) struct Streamed<'a, 'c> {
 }
 
 impl<'c> Copied<'c> {
-    /// The tensor in memory.
+    /// Returns the tensor in device memory.
     pub(super) fn matrix(&self) -> Matrix<'c> {
         Matrix {
             operand: self.operand,
@@ -41,12 +41,13 @@ impl<'c> Copied<'c> {
         }
     }
 
-    /// Columns that a lane reads at once where columns are rows of matrices.
+    /// Returns the number of columns that a lane reads at once where columns are rows of matrices.
     pub(super) fn width(&self) -> i64 {
         self.columns / SIXTEEN
     }
 
-    /// The rows of a step and the columns in a row, counted in vectors, that a lane copies.
+    /// Returns the rows of a step that a lane copies, and the index of the vector that it copies of
+    /// each.
     fn lane(&self, tile: &Tile<'_, 'c>) -> (Vec<Int<'c>>, Int<'c>) {
         let across = self.columns / WIDE;
         let down = tile.own.lanes() / across;
@@ -55,7 +56,7 @@ impl<'c> Copied<'c> {
         (rows.collect(), tile.lane % across)
     }
 
-    /// Where a vector of a row is in LDS.
+    /// Returns the offset of a vector of a row in LDS.
     fn place(&self, row: Int<'c>, mut vector: Int<'c>) -> Int<'c> {
         if self.is_exchanged {
             vector = vector ^ (row % (self.columns / WIDE));
@@ -63,7 +64,7 @@ impl<'c> Copied<'c> {
         row * self.columns + vector * WIDE
     }
 
-    /// Reads eight of every 32 columns of the lane's row of a block: an operand of the scores.
+    /// Reads eight of every 32 columns of the lane's row in a block: an operand of the scores.
     pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Vec<Ssa<'c>> {
         let code = tile.code;
         let vector = tile.half.vector(&[WIDE]);
@@ -76,8 +77,8 @@ impl<'c> Copied<'c> {
             .collect()
     }
 
-    /// Reads neighbouring columns of the lane's four rows of a block. The elements with one index
-    /// of all four vectors are an operand of the sums over rows.
+    /// Reads contiguous columns of the lane's four rows in a block. The elements with the same
+    /// index in all four vectors are an operand of the sums over rows.
     pub(super) fn columns(&self, tile: &Tile<'_, 'c>, block: i64) -> Vec<Ssa<'c>> {
         let code = tile.code;
         let width = self.width();
@@ -99,10 +100,11 @@ impl<'c> Copied<'c> {
 }
 
 impl<'c> Streamed<'_, 'c> {
-    /// Goes over the rows of a head that the workgroup sees. `early` loads the registers of the
-    /// step that begins with the given row, while the step before it is used. `body` gets the first
-    /// row of a step and these registers, and computes the loop-carried values of the next step
-    /// from those of this step.
+    /// Goes over the rows of a head that the workgroup sees.
+    ///
+    /// `early` loads the registers of the step that begins with the given row, while the step
+    /// before it is used. `body` gets the first row of a step, these registers and the loop-carried
+    /// values, and computes the loop-carried values of the next step.
     pub(super) fn walk(
         &self,
         head: [Int<'c>; 2],
@@ -112,7 +114,7 @@ impl<'c> Streamed<'_, 'c> {
     ) -> Vec<Ssa<'c>> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
-        // The shared part of the address stays inside the buffer, also where no lane reads.
+        // The shared part of the address must stay inside the buffer, even where no lane reads.
         let inside = |first: Int<'c>| first.is_below(end).select(first, 0);
         let within = inside(start);
         self.keep(&self.load(head, [start, within]));
@@ -137,7 +139,7 @@ impl<'c> Streamed<'_, 'c> {
         carried
     }
 
-    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, the
+    /// Loads the rows from `first` on. Rows past the end are zeros. If all steps are whole, the
     /// load after the last step reads the head's first rows again, and its result is not used.
     fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Vec<Ssa<'c>> {
         let code = self.tile.code;

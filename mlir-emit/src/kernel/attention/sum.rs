@@ -1,4 +1,4 @@
-//! The kernel that combines the results of the parts.
+//! The second kernel of an attention whose keys are split: it combines the results of the parts.
 
 use super::decode::{Decode, FOUND, LANES};
 use crate::ir::FloatPredicate;
@@ -11,9 +11,9 @@ use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 
 impl Decode {
-    /// Writes the body of the kernel that adds the parts, and returns the number of workgroups. The
-    /// buffers are those of the parts, and the output, the greatest scores and the sums of
-    /// exponentials.
+    /// Writes the body of the kernel that combines the parts, and returns the number of workgroups.
+    /// The buffers are the results of the parts, and then the output, the greatest scores and the
+    /// sums of exponentials.
     pub(in crate::kernel) fn write_sum<'c>(&self, code: &Code<'c>) -> i64 {
         let context = code.context();
         let float = Type::float(context, Float::F32);
@@ -34,7 +34,7 @@ impl Decode {
         let there = of_keys * (self.parts * width) + column;
         let there = exists.select(there, 0);
         let (pair, own) = (float.vector(&[FOUND]), float.vector(&[RUN]));
-        // All is loaded before anything is used.
+        // All loads are issued before any value is used.
         let mut loaded = Vec::new();
         for part in 0..self.parts {
             let place = there + part * width;
@@ -57,7 +57,7 @@ impl Decode {
             let factor = factor.broadcast(own);
             sum = own_sum.fma(factor, sum);
         }
-        // Where there are no weights, the output is zero.
+        // If all weights are 0, the output is zero.
         let zero = code.float_text("0.0", float);
         let nothing = code.compare_floats(FloatPredicate::Equal, total, zero);
         let divisor = total.broadcast(own);
@@ -70,7 +70,8 @@ impl Decode {
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
         let bytes = bytes(self.of.out.0);
         code.store(quotient, code.buffer(2), exists.select(place, BEYOND / bytes));
-        // A row of the group has the order of heads and queries, and so has the statistics' memory.
+        // The rows of a group are in the order of heads and queries, and so is the memory of the
+        // statistics.
         let is_first = first.is_below(1) & exists;
         let place = is_first.select(row, BEYOND / 4);
         code.store(most, code.buffer(3), place);

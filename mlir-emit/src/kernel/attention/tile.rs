@@ -1,5 +1,5 @@
-//! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that
-//! these see, which are streamed step by step.
+//! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that are
+//! visible to them, which are streamed step by step.
 //!
 //! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row,
 //! its column of the matrix, and four streamed rows.
@@ -17,60 +17,60 @@ use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
 use rotini_schedule::gemm::LANES;
 
-/// The rows that are cut into workgroups.
+/// The rows that are distributed over workgroups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
     /// The number of rows of a head.
     pub(super) count: i64,
-    /// Which streamed rows each of them sees.
+    /// The streamed rows that each row sees.
     pub(super) visible: Visible,
     pub(super) schedule: Schedule,
 }
 
-/// Where streamed rows begin and end.
+/// Ranges of streamed rows: from the first to before the end.
 #[derive(Clone, Copy)]
 pub(super) struct Range<'c> {
-    /// The range of rows that any row of the workgroup sees.
+    /// The rows that any row of the workgroup sees.
     pub(super) any: [Int<'c>; 2],
-    /// The range of rows that all rows of the workgroup see.
+    /// The rows that all rows of the workgroup see.
     all: [Int<'c>; 2],
 }
 
 impl Own {
-    /// Rows of a workgroup.
+    /// Returns the number of rows per workgroup.
     pub(super) fn tall(&self) -> i64 {
         self.schedule.rows().cast_signed()
     }
 
-    /// Workgroups of a head.
+    /// Returns the number of workgroups per head.
     pub(super) fn tiles(&self) -> i64 {
         (self.count + self.tall() - 1) / self.tall()
     }
 
-    /// Blocks of 16 rows of a subgroup.
+    /// Returns the number of blocks of 16 rows per subgroup.
     pub(super) fn blocks(&self) -> i64 {
         self.schedule.blocks.cast_signed()
     }
 
-    /// Lanes of a workgroup.
+    /// Returns the number of lanes per workgroup.
     pub(super) fn lanes(&self) -> i64 {
         (self.schedule.subgroups * LANES).cast_signed()
     }
 
-    /// Whether the lanes can copy a step of streamed rows with `columns` columns evenly, so that
+    /// Returns whether the lanes can copy a step of streamed rows with `columns` columns evenly:
     /// each pass of the workgroup copies whole rows.
     pub(super) fn can_copy(&self, columns: i64) -> bool {
         let across = columns / WIDE;
         columns.count_ones() == 1 && across > 0 && self.lanes() % across == 0 && STEP % (self.lanes() / across) == 0
     }
 
-    /// Whether each step has only rows that all own rows see.
+    /// Returns whether all streamed rows of every step are visible to all own rows.
     pub(super) fn is_plain(&self) -> bool {
         self.visible.is_same_for_all() && self.visible.count() % STEP == 0
     }
 
-    /// Returns the tile of a workgroup, where neighbouring workgroups have the same tile of `heads`
-    /// heads. If later rows see more, their tiles begin first.
+    /// Returns the tile of a workgroup. Neighbouring workgroups have the same tile of different
+    /// heads (`heads` in all). If later rows may see more rows, their tiles begin first.
     pub(super) fn tile<'c>(&self, workgroup: Int<'c>, heads: i64) -> Int<'c> {
         let tile = workgroup / heads;
         match self.visible.to {
@@ -79,7 +79,7 @@ impl Own {
         }
     }
 
-    /// Returns the streamed rows that the workgroup with this first row sees.
+    /// Returns the streamed rows that the workgroup with the first row `first` sees.
     fn range<'c>(&self, first: Int<'c>, lengths: &[Int<'c>]) -> Range<'c> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
@@ -108,7 +108,8 @@ pub(super) struct Tile<'a, 'c> {
     pub(super) half: Type<'c>,
     pub(super) float: Type<'c>,
     pub(super) lane: Int<'c>,
-    /// The lane in its subgroup: its own row in a block, and which streamed rows of a block it has.
+    /// The lane's column in a block, which is its own row, and its quarter, which selects its
+    /// streamed rows of a block.
     pub(super) column: Int<'c>,
     pub(super) quarter: Int<'c>,
     pub(super) subgroup: Int<'c>,
@@ -120,7 +121,7 @@ pub(super) struct Tile<'a, 'c> {
 }
 
 impl<'a, 'c> Tile<'a, 'c> {
-    /// Computes what the lane `lane` of the workgroup with the tile `tile` needs.
+    /// Computes the state of the lane `lane` of the workgroup with the tile `tile`.
     pub(super) fn new(
         code: &'a Code<'c>,
         own: Own,
@@ -145,7 +146,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         }
     }
 
-    /// Returns the part that computes sums again.
+    /// Returns the state for recomputing sums.
     pub(super) fn again(&self) -> Again<'a, 'c> {
         Again {
             code: self.code,
@@ -155,13 +156,13 @@ impl<'a, 'c> Tile<'a, 'c> {
         }
     }
 
-    /// The lane's row in a block of its subgroup.
+    /// Returns the lane's own row in a block of its subgroup.
     pub(super) fn row(&self, block: i64) -> Int<'c> {
         let block = self.subgroup * self.own.blocks() + block;
         self.first + block * SIXTEEN + self.column
     }
 
-    /// Whether there is an own row with this number.
+    /// Returns whether the own row with this number exists.
     pub(super) fn exists(&self, row: Int<'c>) -> Int<'c> {
         if self.own.count % self.own.tall() == 0 {
             Int::Known(1)
@@ -191,7 +192,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         (0..self.own.blocks()).map(block).collect()
     }
 
-    /// The range of streamed rows that the lane's row of each block sees.
+    /// Returns the range of streamed rows that the lane's row of each block sees.
     pub(super) fn seen(&self) -> Vec<[Int<'c>; 2]> {
         let visible = &self.own.visible;
         let block = |block: i64| {
@@ -212,8 +213,8 @@ impl<'a, 'c> Tile<'a, 'c> {
     }
 
     /// Returns the numbers of the step that begins with the row `first`, with those of masked
-    /// positions replaced. For each block of own rows there is one list for each replacement in
-    /// `others`, with a vector for each block of streamed rows.
+    /// positions replaced. For each block of own rows the result has one list for each replacement
+    /// in `others`, with a vector for each block of streamed rows.
     pub(super) fn hidden(
         &self,
         numbers: Vec<Vec<Ssa<'c>>>,
@@ -230,7 +231,8 @@ impl<'a, 'c> Tile<'a, 'c> {
         let hides = first.is_below(from);
         let hides_last = end.is_below(first + STEP);
         let masked = || {
-            // Without it the compiler makes the branch a selection, and every step compares.
+            // Without this barrier the compiler makes a selection of the branch, and every step
+            // compares.
             code.schedule_barrier();
             let others: Vec<_> = others.iter().map(|other| code.float_text(other, self.float)).collect();
             let mut all = Vec::new();
@@ -261,7 +263,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         masked.chunks(each).map(<[_]>::to_vec).collect()
     }
 
-    /// Stores the lane's own row of a block: `finished` applied to each of its sums. `sums` has a
+    /// Stores the lane's own row of a block: `finished` applied to each of its sums. `sums`: a
     /// vector for each column that the lane reads at once.
     pub(super) fn store(
         &self,

@@ -1,4 +1,4 @@
-//! A product as one kernel: tiles in LDS, matrix instructions and the epilogue.
+//! The tiled kernel of a product: tiles in LDS, matrix instructions and the epilogue.
 
 mod sums;
 
@@ -14,7 +14,7 @@ use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
 
-/// Dies of an MI300, to which workgroups go in turn.
+/// Dies (XCDs) of an MI300, to which workgroups go in turn.
 const DIES: i64 = 8;
 /// Rows of tiles in a group of the grouped tile order (GROUP_M in Triton).
 const BAND: i64 = 8;
@@ -24,14 +24,14 @@ struct Kernel<'a, 'c> {
     code: &'a Code<'c>,
     axes: &'a Axes,
     schedule: Schedule,
-    /// The tile's first row and column.
+    /// The tile's first row and first column.
     corner: [Int<'c>; 2],
     lane: Int<'c>,
-    /// The subgroup's place among those of its workgroup.
+    /// The subgroup's coordinates among the subgroups of its workgroup.
     subgroup: [Int<'c>; 2],
 }
 
-/// The type of elements in memory. FNUZ codes are bytes until they are multiplied.
+/// Returns the type of elements in memory. FNUZ floats are bytes until they are multiplied.
 pub(super) fn element(context: &Context, dtype: DataType) -> Type<'_> {
     match dtype {
         DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz => Type::integer(context, 8),
@@ -43,7 +43,8 @@ pub(super) fn element(context: &Context, dtype: DataType) -> Type<'_> {
 }
 
 /// Writes the body of the kernel of a product, and returns the number of workgroups. The buffers
-/// are factors, the list of chosen matrices if there is one, operands, what is stored.
+/// are the operands, the list of chosen matrices if it exists, the epilogue's operands and its
+/// results.
 pub(super) fn write<'c>(
     code: &Code<'c>,
     buffers: &[Ssa<'c>],
@@ -124,7 +125,8 @@ pub(super) fn write<'c>(
     workgroups
 }
 
-/// How many terms the product with this number has, if not all do.
+/// Returns the number of terms of the product with this index; `None` if all products have all
+/// terms.
 fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
     let (&last, others) = terms.split_last()?;
     let mut count = Int::Known(last);
@@ -135,10 +137,12 @@ fn counted<'c>(batch: Int<'c>, terms: &[i64]) -> Option<Int<'c>> {
     Some(count)
 }
 
-/// The number of a workgroup's tile among `each` tiles of each of `batches` products, which have
-/// these numbers of terms if they differ. Each die has neighbouring tiles: of each product if one
-/// has at least twice the terms of another, so that no die has only long ones. Then the products
-/// with the most terms come first.
+/// Returns the number of a workgroup's tile among `each` tiles of each of `batches` products.
+///
+/// `terms`: the products' numbers of terms, if these differ. Each die has neighbouring tiles. If
+/// one product has at least twice the terms of another, each die has neighbouring tiles of every
+/// product, so that no die has only long ones. Then the order of the products is reversed if the
+/// last has more terms than the first, so that long products begin first.
 fn numbered<'c>(workgroup: Int<'c>, [batches, each]: [i64; 2], terms: &[i64]) -> Int<'c> {
     let (Some(first), Some(last)) = (terms.first(), terms.last()) else {
         return xcd_remap(workgroup, batches * each);
@@ -189,18 +193,18 @@ fn grouped_tile_order<'c>(tile: Int<'c>, [tall, wide]: [i64; 2]) -> [Int<'c>; 2]
 }
 
 impl<'c> Kernel<'_, 'c> {
-    /// Matrix instructions of a subgroup along both sides.
+    /// Returns the number of matrix instructions of a subgroup along rows and along columns.
     fn instructions(&self) -> [i64; 2] {
         let Schedule { tile, subgroups, .. } = self.schedule;
         [0, 1].map(|side| (tile[side] / (subgroups[side] * INTRINSIC)).cast_signed())
     }
 
-    /// Whether a lane has elements of one row.
+    /// Returns whether the elements of a lane are in one row.
     fn goes_along_columns(&self) -> bool {
         self.axes.ends_with_columns
     }
 
-    /// The subgroup's first row, or column, in the tile.
+    /// Returns the subgroup's first row, or first column, in the tile.
     fn first(&self, side: usize) -> Int<'c> {
         let each = self.instructions()[side] * INTRINSIC.cast_signed();
         let place = self.subgroup[side];
@@ -276,7 +280,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The tiles' numbers, by workgroup.
+    /// Returns the number of each workgroup's tile.
     fn numbers(shape: [i64; 2], terms: &[i64]) -> Vec<i64> {
         let number = |workgroup: i64| match numbered(Int::Known(workgroup), shape, terms) {
             Int::Known(number) => number,

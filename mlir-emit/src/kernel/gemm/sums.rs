@@ -1,5 +1,5 @@
-//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix
-//! instructions.
+//! Owns the loop of a workgroup over a sum, step by step: from memory to registers, to LDS, to
+//! matrix instructions.
 //!
 //! With one buffer in LDS one step is being loaded from memory while the step before it is
 //! multiplied. With two buffers, two steps are being loaded:
@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Odd and even steps have separate registers. A loop over single steps would have to move values
-//! that are still being loaded from one set of registers to another, and so would wait for them.
+//! that are still being loaded from one set of registers to another, and so would wait for the
+//! loads.
 
 use super::{Kernel, element};
 use crate::counts::unsigned;
@@ -25,34 +26,35 @@ use crate::kernel::reader::{Reader, swizzled, terms};
 use crate::mlir::{Float, Name, Type};
 use rotini_schedule::gemm::INTRINSIC;
 
-/// What all steps have in common.
+/// The data that all steps have in common.
 struct Steps<'a, 'c> {
     kernel: &'a Kernel<'a, 'c>,
     factors: [&'a Factor; 2],
     readers: [&'a Reader<'c>; 2],
     memories: &'a [Ssa<'c>],
-    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix
-    /// instruction.
+    /// The offsets in LDS at which a lane reads its terms, for each side, for each half of a step,
+    /// and for each matrix instruction.
     places: [[Vec<Int<'c>>; 2]; 2],
-    /// Where the sum ends, if a step can go beyond.
+    /// The end of the sum, if a step can go beyond it.
     end: Option<Int<'c>>,
 }
 
-/// The steps of a workgroup.
+/// The steps of a workgroup's split-K part.
 struct Share<'c> {
+    /// The first term.
     first: Int<'c>,
-    /// Where they end.
+    /// The end of the terms.
     last: Int<'c>,
-    /// Terms of a step.
+    /// Terms per step.
     step: i64,
-    /// How many there are; if `is_counted`, at most.
+    /// The number of steps; the maximum number if `is_counted`.
     count: i64,
-    /// Whether the number of terms is only known at run time. Terms beyond it are zero.
+    /// Whether the number of terms is known only at run time. Terms beyond it are zero.
     is_counted: bool,
 }
 
 impl<'c> Kernel<'_, 'c> {
-    /// The sums of the workgroup's share of all products.
+    /// Computes the sums of the workgroup's tile over its split-K part.
     pub(super) fn sums(
         &self,
         readers: [&Reader<'c>; 2],
@@ -93,8 +95,8 @@ impl<'c> Kernel<'_, 'c> {
         }
     }
 
-    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix
-    /// instruction.
+    /// Returns the offsets in LDS at which a lane reads its terms of a side: for each half of a
+    /// step, for each matrix instruction.
     fn places(&self, side: usize, bytes: i64) -> [Vec<Int<'c>>; 2] {
         let sixteen = INTRINSIC.cast_signed();
         let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
@@ -114,7 +116,7 @@ impl<'c> Steps<'_, 'c> {
         self.kernel.code
     }
 
-    /// The sums with one buffer.
+    /// Computes the sums with one buffer.
     fn one_by_one(&self, share: &Share<'c>) -> Vec<Ssa<'c>> {
         let code = self.code();
         self.keep(&self.load(share.first), 0);
@@ -133,7 +135,7 @@ impl<'c> Steps<'_, 'c> {
         self.multiply(&sums, 0)
     }
 
-    /// The sums of two steps at least, with two buffers.
+    /// Computes the sums of at least two steps with two buffers.
     fn in_pairs(&self, share: &Share<'c>) -> Vec<Ssa<'c>> {
         let code = self.code();
         let &Share { first, last, step, .. } = share;
@@ -147,8 +149,8 @@ impl<'c> Steps<'_, 'c> {
         }
         let even = self.load(first + 2 * step);
         code.barrier();
-        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum
-        // by one.
+        // An even number of steps leaves one step without a partner. If the number of terms is
+        // known only at run time, the steps may go beyond the sum by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
             Some(last - step)
         } else {
@@ -180,7 +182,7 @@ impl<'c> Steps<'_, 'c> {
         self.multiply(&sums, 1)
     }
 
-    /// Adds the products of the step in one buffer, and begins the loads of the step from `next`
+    /// Adds the products of the step in one buffer, and issues the loads of the step from `next`
     /// on. `copies` are stored to the other buffer, and the new loads take their registers.
     fn step_of_pair(
         &self,
@@ -208,7 +210,7 @@ impl<'c> Steps<'_, 'c> {
         vec![zeros; instructions]
     }
 
-    /// Copies both factors' terms of a step to registers.
+    /// Loads the terms of both operands of a step to registers.
     fn load(&self, from: Int<'c>) -> Vec<Ssa<'c>> {
         let [a, b] = self.readers.map(|reader| reader.load(self.code(), from, self.end));
         [a, b].concat()
@@ -223,7 +225,7 @@ impl<'c> Steps<'_, 'c> {
         b.keep(code, other, Int::Known(buffer * b.size()))
     }
 
-    /// Adds the products of a step in LDS.
+    /// Adds the products of a step in LDS to the sums.
     fn multiply(&self, sums: &[Ssa<'c>], buffer: i64) -> Vec<Ssa<'c>> {
         let code = self.code();
         let dtype = self.factors[0].dtype;
@@ -258,7 +260,7 @@ impl<'c> Steps<'_, 'c> {
                 let (a, b) = (take(a), take(b));
                 let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
                 for ((a, b), sum) in pairs.zip(&mut sums) {
-                    // What comes second has its rows along lanes.
+                    // The rows of the second operand of the instruction lie along lanes.
                     let factors = if self.kernel.goes_along_columns() {
                         [b, a]
                     } else {

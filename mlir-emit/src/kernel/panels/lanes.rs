@@ -1,26 +1,26 @@
-//! Places of a vector's lanes.
+//! Offsets of a vector's lanes, and loads and stores of vectors at these offsets.
 
 use super::{Along, LEFT, OUT, RIGHT, varies};
 use crate::ir::IntegerPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::mlir::{Attribute, Float, Name, Type};
 
-/// Where the lanes of a vector are, behind `first`.
+/// The offsets of a vector's lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'c> {
     first: Int<'c>,
     step: Step<'c>,
 }
 
-/// How far apart lanes are.
+/// The distances between the lanes of a vector.
 #[derive(Clone, Copy, Debug)]
 enum Step<'c> {
-    /// Side by side.
+    /// The lanes are contiguous.
     One,
-    /// Every other element. Two vectors hold them: from the first one on, and the last ones. If
-    /// some lanes have no column, each vector has a mask.
+    /// Every other element. The elements are in two vectors: one begins at the first element, the
+    /// other ends at the last. If some lanes have no column, each vector has a mask.
     Two(Option<[Ssa<'c>; 2]>),
-    /// As far from `first` as these numbers say.
+    /// Each lane has its own distance from `first`.
     Any(Ssa<'c>),
 }
 
@@ -29,13 +29,13 @@ enum Step<'c> {
 pub(super) struct Column<'c> {
     /// The lanes that have a column; `None` if all have.
     mask: Option<Ssa<'c>>,
-    /// Where the left tensor varies along columns.
+    /// The place in the left tensor, if that tensor varies along columns.
     left: Option<Place<'c>>,
     right: Place<'c>,
     out: Place<'c>,
 }
 
-/// Writes vectors of lanes.
+/// Writes loads and stores of vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'k, 'c> {
     pub(super) code: &'k Code<'c>,
@@ -65,7 +65,7 @@ impl<'c> Lanes<'_, 'c> {
         self.constant(&number.to_string(), self.words())
     }
 
-    /// A number and those after it, one in each lane.
+    /// Returns a vector of `first` and the numbers after it, one in each lane.
     fn from(&self, first: Int<'c>) -> Ssa<'c> {
         let numbers: Vec<String> = (0..self.count).map(|lane| lane.to_string()).collect();
         let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words());
@@ -79,8 +79,8 @@ impl<'c> Lanes<'_, 'c> {
             .compare_integers(IntegerPredicate::Below, numbers, self.splat(end))
     }
 
-    /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
-    /// columns has whole vectors.
+    /// Returns the vector `number` of columns that are contiguous, or every other element, in the
+    /// right tensor. Each run of columns has whole vectors.
     pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Column<'c> {
         let Some((inner, outer)) = columns.split_last() else {
             unreachable!("a run without columns");
@@ -124,7 +124,7 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// Returns the vector `number` of columns at arbitrary strides. `all`: columns in total.
+    /// Returns the vector `number` of columns with arbitrary strides. `all`: the number of columns.
     pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Column<'c> {
         let first = number * self.count;
         let numbers = self.from(first);
@@ -133,7 +133,7 @@ impl<'c> Lanes<'_, 'c> {
         } else {
             Some(self.below(numbers, all))
         };
-        // Lanes without a column have the last one's places.
+        // Lanes without a column have the place of the last column.
         let numbers = match mask {
             Some(_) => numbers.minui(self.splat(all - 1)),
             None => numbers,
@@ -176,8 +176,8 @@ impl<'c> Lanes<'_, 'c> {
         Column { mask, left, right, out }
     }
 
-    /// The elements of the left tensor, from a place on: those of the columns, or one for all of
-    /// them.
+    /// Loads elements of the left tensor at offset `from`: those of the columns, or one for all
+    /// columns.
     pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         if let Some(place) = column.left {
             return self.load(buffer, from, place, column.mask);
@@ -186,12 +186,12 @@ impl<'c> Lanes<'_, 'c> {
         number.broadcast(self.vector())
     }
 
-    /// The elements of the right tensor, from a place on.
+    /// Loads elements of the right tensor at offset `from`.
     pub(super) fn right(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         self.load(buffer, from, column.right, column.mask)
     }
 
-    /// The elements of the result, from a place on.
+    /// Loads elements of the result at offset `from`.
     pub(super) fn out(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Ssa<'c> {
         self.load(buffer, from, column.out, column.mask)
     }
@@ -229,7 +229,7 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// Stores a vector to the result, from a place on.
+    /// Stores a vector to the result at offset `from`.
     pub(super) fn store(&self, value: Ssa<'c>, (buffer, from): (Ssa<'c>, Int<'c>), column: &Column<'c>) {
         let code = self.code;
         let first = code.index(from + column.out.first);
@@ -250,7 +250,7 @@ impl<'c> Lanes<'_, 'c> {
     }
 }
 
-/// Where the step with this number of some loops is in each tensor.
+/// Returns the offset in each tensor of the step with this number of some loops.
 pub(super) fn places<'c>(number: Int<'c>, axes: &[Along]) -> super::Places<'c> {
     let mut places = [Int::Known(0); 3];
     let mut rest = number;

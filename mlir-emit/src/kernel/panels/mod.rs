@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A vector has neighbouring columns. The left operand is read one element at a time, and each
-//! element is multiplied by the vectors of a tile. A panel fits into the first-level cache. So
-//! nothing is materialised, whatever the size of a window; the panel is copied once for all rows of
-//! a workgroup.
+//! element is multiplied by the vectors of a tile. A panel fits into the first-level cache, and is
+//! copied once for all rows of a workgroup. So nothing is materialised, whatever the size of a
+//! window.
 //!
-//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an
-//! image, terms are channels. In a gradient with respect to the filter rows are filters, columns
+//! Example: a 1×1 convolution, channels first: rows are filters, columns are the positions of an
+//! image, terms are channels. In a gradient with respect to the filter, rows are filters, columns
 //! are the filter's other axes, and terms are images and their positions.
 
 mod lanes;
@@ -23,35 +23,34 @@ mod write;
 
 use crate::kernel::code::Int;
 
-/// Most bytes of a panel and of the table beside it. The parts of a kernel share both, and the
-/// compiler lets a kernel have 32 KiB on the stack.
+/// Maximum bytes of a panel, and of the table beside it. The parts of a kernel share both, and the
+/// compiler allows a kernel 32 KiB on the stack.
 const PANEL: i64 = 27 << 10;
 const TABLE: i64 = 4 << 10;
-/// Bytes of an entry of the table of terms.
+/// Bytes per entry of the table of terms.
 const ENTRY: i64 = 8;
-/// Workgroups that are enough for the cores of a CPU.
+/// Number of workgroups that is enough for the cores of a CPU.
 const ENOUGH: i64 = 64;
-/// Fewest and most rows of a workgroup. With that many rows, the copy of a panel costs little in
-/// comparison, and the sums fit into the second-level cache.
+/// Minimum and maximum number of rows per workgroup. With that many rows, the copy of a panel costs
+/// little in comparison, and the sums fit into the second-level cache.
 const ROWS: [i64; 2] = [64, 1024];
-/// The same where vectors are gathered: one gather costs as much as the products of some 40
-/// rows.
+/// Minimum number of rows per workgroup if vectors are gathered: one gather costs as much as the
+/// products of some 40 rows.
 const ROWS_OF_GATHERED: i64 = 128;
-/// Most terms of an iteration.
+/// Maximum number of terms per iteration.
 const UNROLLED: i64 = 8;
-/// Most elements of a tensor.
+/// Maximum number of elements of a tensor.
 const MOST: i64 = 1 << 40;
 
 /// The vector registers of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
-    /// Numbers of 32 bits in one.
+    /// 32-bit lanes per register.
     pub(crate) lanes: i64,
     pub(crate) count: i64,
 }
 
-/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right
-/// one and the result.
+/// A loop: its extent, and its strides in the left tensor, the right tensor and the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Along {
     pub(crate) extent: i64,
@@ -60,12 +59,12 @@ pub(crate) struct Along {
 
 /// Some of the results: sums over `terms` for each batch, row and column.
 ///
-/// The right tensor does not vary along rows, and the result not along terms. If the left one
-/// varies along columns, the products are element by element, and it is read in vectors too:
-/// channels that have a filter each.
+/// The right tensor does not vary along rows, and the result not along terms. If the left tensor
+/// varies along columns, the products are elementwise, and the left tensor is read in vectors too.
+/// Example: channels with a filter each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Where the first elements are.
+    /// Offsets of the first elements in the three tensors.
     pub(crate) first: [i64; 3],
     pub(crate) batch: Vec<Along>,
     pub(crate) rows: Vec<Along>,
@@ -78,19 +77,19 @@ pub(crate) struct Part {
 pub(crate) struct Panels {
     pub(crate) name: String,
     pub(crate) parts: Vec<Part>,
-    /// Elements of the tensors.
+    /// Numbers of elements of the three tensors.
     pub(crate) elements: [i64; 3],
     pub(crate) registers: Registers,
 }
 
-/// The number of steps of some loops.
+/// Returns the number of steps of some loops; `None` if it overflows.
 fn count(axes: &[Along]) -> Option<i64> {
     axes.iter()
         .try_fold(1_i64, |product, axis| product.checked_mul(axis.extent))
 }
 
-/// Merges loops: those of one step are left out, and neighbours with a common stride in all tensors
-/// become one.
+/// Merges loops: loops of one step are dropped, and neighbours with a common stride in all tensors
+/// become one loop.
 fn merged(axes: &[Along]) -> Vec<Along> {
     let mut merged: Vec<Along> = Vec::new();
     for &axis in axes.iter().filter(|axis| axis.extent != 1) {
@@ -124,15 +123,15 @@ fn single(axes: &[Along], tensor: usize) -> Option<i64> {
     }
 }
 
-/// Whether the left tensor varies along columns.
+/// Returns whether the left tensor varies along columns.
 fn varies(columns: &[Along]) -> bool {
     columns.iter().any(|axis| axis.strides[LEFT] != 0)
 }
 
 impl Part {
-    /// Whether a vector never crosses the end of a run: along the innermost columns, whose elements
-    /// lie side by side, or are every other one, as in windows with steps of two. Lanes behind a
-    /// run's end are idle, so runs have to be long enough.
+    /// Returns whether no vector crosses the end of a run along the innermost columns. The elements
+    /// of a run are contiguous in the right tensor, or are every other one, as in windows with a
+    /// stride of two. Lanes after the end of a run are idle, so runs must be long enough.
     fn has_runs(&self, lanes: i64) -> bool {
         match self.columns.as_slice() {
             [.., inner] if matches!(inner.strides[RIGHT], 1 | 2) => {
@@ -143,7 +142,7 @@ impl Part {
         }
     }
 
-    /// Returns the same part with as few loops as possible.
+    /// Returns the same part with its loops merged.
     fn merged(&self) -> Part {
         Part {
             first: self.first,
@@ -155,27 +154,27 @@ impl Part {
     }
 }
 
-/// How a part is cut.
+/// The tiling of a part.
 #[derive(Clone, Copy, Debug)]
 struct Tiling {
     /// Whether vectors end with runs ([`Part::has_runs`]).
     has_runs: bool,
-    /// Vectors of all columns, and of a tile.
+    /// Vectors of all columns, and vectors per tile.
     all: i64,
     vectors: i64,
-    /// Rows in all, and of a tile.
+    /// Rows in all, and rows per tile.
     rows: i64,
     down: i64,
-    /// Tiles of rows that a workgroup has, and how many workgroups share the rows.
+    /// Tiles of rows per workgroup, and the number of workgroups that share the rows.
     each: i64,
     chunks: i64,
     terms: i64,
-    /// Terms of a block.
+    /// Terms per block.
     block: i64,
-    /// Terms of an iteration, where each is read once: those along the innermost loop, so that an
-    /// iteration computes one address. Divides `terms` and `block`.
+    /// Terms per iteration if each term is read once: the terms along the innermost loop, so that
+    /// an iteration computes one address. Divides `terms` and `block`.
     unrolled: i64,
-    /// Whether the places of terms in the left tensor are kept in a table.
+    /// Whether the offsets of terms in the left tensor are kept in a table.
     has_table: bool,
     batches: i64,
 }
@@ -199,8 +198,8 @@ impl Tiling {
         let is_wide = registers >= 32;
         let vectors = match all {
             1 | 2 => all,
-            // One row: only more vectors give more sums, and with fewer than six an FMA waits for
-            // the one before it.
+            // With one row, only more vectors give more sums. With fewer than six sums, an FMA
+            // waits for the one before it.
             _ if rows == 1 && !varies(&part.columns) => ceil(all, ceil(all, if is_wide { 8 } else { 6 })),
             4 if is_wide => 4,
             _ if is_wide && !varies(&part.columns) => 3,
@@ -244,13 +243,13 @@ impl Tiling {
         })
     }
 
-    /// Whether all rows are one tile, which reads each element of the right tensor once: there is
-    /// nothing that a panel would save.
+    /// Returns whether all rows are one tile, which reads each element of the right tensor once: a
+    /// panel would save nothing.
     fn is_read_once(&self) -> bool {
         self.rows <= self.down
     }
 
-    /// Tiles of columns.
+    /// Returns the number of tiles of columns.
     fn across(&self) -> i64 {
         (self.all + self.vectors - 1) / self.vectors
     }
@@ -261,8 +260,8 @@ impl Tiling {
 }
 
 impl Panels {
-    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their
-    /// elements with 31 bits.
+    /// Returns whether there is a kernel for these sums: sizes do not overflow, and lanes reach
+    /// their elements with 31-bit offsets.
     pub(crate) fn is_possible(&self) -> bool {
         const FAR: i64 = 1 << 31;
         let is_near = |part: &Part| {
@@ -284,12 +283,12 @@ impl Panels {
     }
 }
 
-/// The tensors by number.
+/// The indices of the tensors.
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 const OUT: usize = 2;
 
-/// Where something is in each tensor.
+/// An offset in each tensor.
 type Places<'c> = [Int<'c>; 3];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The kernel.
+//! Writes the panels kernel.
 
 use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
@@ -60,7 +60,7 @@ impl Panels {
     }
 }
 
-/// Writes one part.
+/// Writes one part of the kernel.
 struct Writer<'k, 'c> {
     code: &'k Code<'c>,
     part: &'k Part,
@@ -71,12 +71,12 @@ struct Writer<'k, 'c> {
     table: Option<Ssa<'c>>,
 }
 
-/// Terms that are summed at a time.
+/// A block of terms that are summed at a time.
 #[derive(Clone, Copy)]
 struct Terms<'c> {
     first: Int<'c>,
     count: Int<'c>,
-    /// Whether sums of terms before these are in the result.
+    /// Whether the result holds the sums of earlier terms.
     are_more: Int<'c>,
 }
 
@@ -103,7 +103,7 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// Computes the sums of a tile of columns. `vectors`: vectors of the tile.
+    /// Computes the sums of a tile of columns. `vectors`: the number of vectors of the tile.
     fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) {
         let (code, tiling) = (self.code, self.tiling);
         let all = super::count(&self.part.columns).expect(OVERFLOW);
@@ -158,13 +158,14 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// Copies the panel of some terms, and writes the table of their places in the left tensor.
+    /// Copies a block of terms to the panel, and writes the table of the terms' offsets in the left
+    /// tensor.
     fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) {
         let code = self.code;
         code.each([0.into(), terms.count, 1.into()], |term| {
             let place = places(terms.first + term, &self.part.terms);
             if let (Some(table), true) = (self.table, self.tiling.has_table) {
-                // The compiler crashes on a stack of indices.
+                // The compiler crashes if indices are stored on the stack.
                 let long = Type::integer(code.context(), 64);
                 let place = code.index(place[LEFT]).index_cast(long);
                 let operands = [place, table, code.index(term)];
@@ -178,13 +179,14 @@ impl<'c> Writer<'_, 'c> {
         });
     }
 
-    /// Returns the offset of a term's vector in a panel. `vectors`: vectors of the panel.
+    /// Returns the offset of a term's vector in the panel. `vectors`: the number of vectors per
+    /// term.
     fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Int<'c> {
         let vectors = signed(vectors);
         term * (vectors * self.lanes.count) + number * self.lanes.count
     }
 
-    /// Adds the products of some terms to the sums of some rows; without terms the sums are zeros.
+    /// Adds the products of some terms to the sums of some rows. Without terms the sums are zeros.
     fn rows(&self, base: Places<'c>, columns: &[Column<'c>], (row, down): (Int<'c>, i64), terms: Option<Terms<'c>>) {
         let code = self.code;
         let vector = self.lanes.vector();
@@ -215,8 +217,8 @@ impl<'c> Writer<'_, 'c> {
                         .map(|(row, column)| self.lanes.out(self.buffers[OUT], row, column))
                         .collect()
                 });
-                // A block by itself, and then the blocks' sums: fewer roundings than one long sum
-                // has.
+                // Each block is summed by itself and then added: this has fewer roundings than one
+                // long sum.
                 let sums = self.products((&own(LEFT), base[RIGHT]), columns, terms, &zeros);
                 let both = sums.into_iter().zip(so_far);
                 both.map(|(sum, so_far)| sum + so_far).collect()
@@ -227,8 +229,8 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at
-    /// these places of the left tensor. `right`: where the columns begin in the right one.
+    /// Returns the sums of the products of some terms, added to `start`. `rows`: the offsets of the
+    /// rows in the left tensor. `right`: the offset of the columns in the right tensor.
     fn products(
         &self,
         (rows, right): (&[Int<'c>], Int<'c>),
@@ -268,8 +270,8 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// Returns the sums and the products of one term. `moved`: how far the term is from the first
-    /// one in the left tensor; `panel`: its elements of the right one.
+    /// Adds the products of one term to the sums. `moved`: the term's offset from the first term in
+    /// the left tensor. `panel`: the term's elements of the right tensor.
     fn summed(
         &self,
         (rows, moved): (&[Int<'c>], Int<'c>),
@@ -295,7 +297,7 @@ impl<'c> Writer<'_, 'c> {
         next
     }
 
-    /// Returns how far a term is from the first one in the left tensor.
+    /// Returns the offset of a term from the first term in the left tensor.
     fn moved(&self, first: Int<'c>, term: Int<'c>) -> Int<'c> {
         let code = self.code;
         match (single(&self.part.terms, LEFT), self.table) {

@@ -1,7 +1,7 @@
 //! Fused row reductions on CPUs.
 //!
-//! A workgroup has some rows, one after the other. Each reduction is a pass over a row, in vectors,
-//! and the last pass stores the results.
+//! A workgroup handles some rows, one after the other. Each reduction is a pass over a row, in
+//! vectors, and the last pass stores the results.
 //!
 //! ```text
 //! for each block of 64 vectors:
@@ -9,10 +9,10 @@
 //!     the four combined, and then with what the blocks before found
 //! ```
 //!
-//! Four vectors keep the additions of a pass from waiting for each other. Sums of a block are in
-//! f32, those of several blocks in f64. A value with a function of the `math` dialect, such as the
-//! exponentials of a softmax, is computed once: the pass that sums it keeps it in the memory of the
-//! result.
+//! Four vectors keep the additions of a pass from waiting for one another. The sums of a block are
+//! in f32, the sums over several blocks in f64. A value with a function of the `math` dialect, such
+//! as the exponentials of a softmax, is computed once: the pass that sums it keeps it in the memory
+//! of the result.
 
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
@@ -25,17 +25,17 @@ use std::collections::HashMap;
 
 const MISSING: &str = "a value that a kernel of rows lacks";
 
-/// Vectors of partial results.
+/// Number of vectors of partial results.
 const PARTIAL: i64 = 4;
-/// Turns of a block, each of [`PARTIAL`] vectors.
+/// Iterations per block, each over [`PARTIAL`] vectors.
 const TURNS: i64 = 16;
-/// Elements that are worth a workgroup.
+/// Target number of elements per workgroup. Longer rows have a workgroup each.
 const ENOUGH: i64 = 8192;
 
-/// A row's vectors, by their places.
+/// A row's vectors, by their sources.
 type Values<'c> = HashMap<Source, Ssa<'c>>;
 
-/// A vector of a row: where it begins, and which lanes have an element if not all do.
+/// A vector of a row: its offset, and the lanes that have an element if not all do.
 #[derive(Clone, Copy)]
 struct Spot<'c> {
     place: Int<'c>,
@@ -46,24 +46,24 @@ struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
     buffers: Vec<Ssa<'c>>,
-    /// Numbers of a vector.
+    /// Lanes per vector.
     lanes: i64,
-    /// The step whose elements are kept in a result, and the number of that result.
+    /// The step whose elements are kept in a result's memory, and the buffer index of that result.
     kept: Option<(usize, usize)>,
 }
 
 /// The state of a row.
 struct Row<'c> {
-    /// Where the row begins in each tensor.
+    /// The offset of the row in each tensor.
     first: Vec<Int<'c>>,
     /// Values with one element per row.
     made: Values<'c>,
-    /// Whether the elements of the step that is kept are in memory.
+    /// Whether the elements of the kept step are in memory already.
     is_kept: bool,
 }
 
-/// Writes the body, and returns the number of workgroups. The buffers are operands and what is
-/// stored.
+/// Writes the body, and returns the number of workgroups. The buffers are the operands and the
+/// results.
 pub(super) fn write<'c>((code, buffers): (&Code<'c>, &[Ssa<'c>]), rows: &Rows<'c>, lanes: i64) -> i64 {
     let workgroup = code.workgroup();
     let count = rows.rows.iter().product::<i64>();
@@ -84,8 +84,8 @@ pub(super) fn write<'c>((code, buffers): (&Code<'c>, &[Ssa<'c>]), rows: &Rows<'c
     (count + each - 1) / each
 }
 
-/// The last step of elements with a function of the `math` dialect that a reduction reads, and a
-/// result that can hold its elements.
+/// Returns the last elementwise step with a function of the `math` dialect that a reduction reads,
+/// and the buffer index of a result that can hold its elements.
 fn kept(rows: &Rows<'_>) -> Option<(usize, usize)> {
     let is_costly = |number: &usize| {
         let step = rows.steps.get(*number).filter(|step| step.kind == Kind::Element);
@@ -136,13 +136,13 @@ impl<'c> Writer<'_, 'c> {
         self.store(&row)
     }
 
-    /// The buffer of a tensor, and where the row begins in it.
+    /// Returns the buffer of a tensor, and the offset of the row in it.
     fn place(&self, row: &Row<'c>, number: usize) -> (Ssa<'c>, Int<'c>) {
         let buffer = self.buffers[number];
         (buffer, row.first[number])
     }
 
-    /// The result of a reduction of the row.
+    /// Computes a reduction of the row.
     fn reduce(&self, row: &mut Row<'c>, step: &Step, start: &Attribute) -> Ssa<'c> {
         let [source, _] = exactly(&step.sources);
         let code = &self.code;
@@ -166,7 +166,7 @@ impl<'c> Writer<'_, 'c> {
             }
             combine(code, step, [found, value], Some(self.lanes))
         };
-        // The partial results of a block.
+        // Computes the partial result of a block.
         let block = |first: Int<'c>, turns: i64, rest: &[Spot<'c>]| {
             let mut partial = vec![nothing; unsigned(PARTIAL)];
             if turns > 0 {
@@ -249,8 +249,8 @@ impl<'c> Writer<'_, 'c> {
         if is_wide { found.truncf(single) } else { found }
     }
 
-    /// How a row is cut: turns of [`PARTIAL`] vectors, and the vectors behind them, fewer than
-    /// [`PARTIAL`] or as many if the last one is not whole.
+    /// Returns the number of iterations over [`PARTIAL`] vectors, and the vectors after them. These
+    /// are fewer than [`PARTIAL`], or as many if the last one is not whole.
     fn cut(&self) -> (i64, Vec<Spot<'c>>) {
         let (length, code) = (self.rows.length(), &self.code);
         let of_turn = PARTIAL * self.lanes;
@@ -314,7 +314,7 @@ impl<'c> Writer<'_, 'c> {
         value
     }
 
-    /// Reads a vector of a tensor, zeros in lanes without an element.
+    /// Reads a vector of a tensor; lanes without an element are zero.
     fn read(&self, row: &Row<'c>, (number, tensor): (usize, &Tensor<'c>), spot: Spot<'c>) -> Ssa<'c> {
         let code = &self.code;
         let vector = tensor.element.vector(&[self.lanes]);
@@ -329,7 +329,7 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// Writes a vector of a tensor.
+    /// Writes a vector to a tensor.
     fn write(&self, row: &Row<'c>, number: usize, spot: Spot<'c>, value: Ssa<'c>) {
         let code = &self.code;
         let (buffer, first) = self.place(row, number);
@@ -348,8 +348,8 @@ impl<'c> Writer<'_, 'c> {
         let elements: Vec<_> = outputs().filter(|(_, (_, tensor))| !tensor.is_same(true)).collect();
         let write = |spot: Spot<'c>| {
             let mut made = HashMap::new();
-            // All values are read before anything is written: the memory of a result may hold the
-            // operands of others.
+            // All values are read before any is written: the memory of a result may hold the
+            // operands of other results.
             let values: Vec<_> = elements
                 .iter()
                 .map(|(_, (source, _))| self.element(row, *source, spot, &mut made))
@@ -380,7 +380,7 @@ impl<'c> Writer<'_, 'c> {
     }
 }
 
-/// What the arguments of a step's body are.
+/// Returns the values of the arguments of a step's body.
 fn arguments<'c>(step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
     let read = step.arguments.iter().zip(&step.sources);
     let read = read.filter(|(_, source)| **source != Source::Unused);

@@ -1,11 +1,11 @@
-//! Which operations become part of a fused row reduction.
+//! Selects the operations that become one fused row reduction.
 //!
-//! A kernel begins with a marked reduction of rows, or with an operation that computes many
-//! elements from few operands that rows have in common, as in a batch normalization by given
-//! statistics. The kernel takes in what is computed element by element over the same loops or over
-//! the rows: the producers of what is reduced, the consumers of the results, and other reductions
-//! of the same rows. Example: a sum of two tensors, its layer normalization and the rounding to f16
-//! become one kernel, which stores the sum too if something else reads it.
+//! A kernel begins with a marked row reduction, or with an operation that computes many elements
+//! from few operands that rows have in common, as in a batch normalization by given statistics. The
+//! kernel includes operations that are elementwise over the same loops or over the rows: the
+//! producers of reduced elements, the consumers of results, and other reductions of the same rows.
+//! Example: a sum of two tensors, its layer normalization and the rounding to f16 become one
+//! kernel, which also stores the sum if something else reads it.
 
 use super::problem::{Kind, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};
@@ -22,15 +22,15 @@ const PASSED: [Name; 3] = [
     Name::TensorExpandShape,
     Name::IreeTensorExtComputeBarrierStart,
 ];
-/// Most tensors that a kernel reads and stores: more need more registers for their addresses than
-/// there are.
+/// Maximum number of tensors that a kernel reads and stores: more would need more registers for
+/// their addresses than there are.
 pub(super) const MOST: usize = 12;
 
-/// The device that a kernel of rows is for.
+/// The device that a fused row reduction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Device {
     Gpu,
-    /// Rows lie side by side in all tensors, whose elements have 32 bits.
+    /// Elements of rows are contiguous in all tensors, and have 32 bits.
     Cpu,
 }
 
@@ -45,19 +45,19 @@ struct Held {
 /// A fused row reduction, and the operations that it replaces.
 pub(super) struct Found<'c> {
     pub(super) rows: Rows<'c>,
-    /// The numbers of the operations that are part of it.
+    /// The indices of the operations that are part of the kernel.
     pub(super) operations: HashSet<usize>,
-    /// The numbers of the operations that need its results.
+    /// The indices of the operations that need the kernel's results.
     pub(super) behind: HashSet<usize>,
-    /// The last one that is part of it.
+    /// The index of the last operation that is part of the kernel.
     pub(super) last: usize,
 }
 
-/// The results of one pass over the operations.
+/// The state of one pass over the operations.
 struct Scan<'a, 'c> {
     context: &'c Context,
     all: &'a [Operation],
-    /// The operation that defines each value.
+    /// The index of the operation that defines each value.
     makers: &'a HashMap<usize, usize>,
     space: &'a Space,
     device: Device,
@@ -71,7 +71,8 @@ struct Scan<'a, 'c> {
     last: usize,
 }
 
-/// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
+/// Returns the first marked reduction with all operations that are fused with it; `None` if there
+/// is none.
 pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation], device: Device) -> Option<Found<'c>> {
     let seed = all
         .iter()
@@ -108,8 +109,8 @@ pub(super) fn elements<'c>(
     None
 }
 
-/// Whether a value is an argument or the result of a kernel, perhaps with other axes of one
-/// element.
+/// Returns whether a value is an argument or the result of a kernel, perhaps with axes of extent 1
+/// added or removed.
 fn is_in_memory(all: &[Operation], value: usize) -> bool {
     let maker = all.iter().find(|operation| operation.results().contains(&value));
     maker.is_none_or(|maker| {
@@ -175,8 +176,8 @@ fn around<'c>(
 }
 
 impl<'c> Scan<'_, 'c> {
-    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel
-    /// before it has anything that they read.
+    /// Goes through the operations in order. `wanted`: the operations that may join before the
+    /// kernel holds any of their operands.
     fn run(&mut self, wanted: &HashSet<usize>, may_join: impl Fn(usize) -> bool) {
         self.held.clear();
         self.operands.clear();
@@ -186,7 +187,7 @@ impl<'c> Scan<'_, 'c> {
         self.late.clear();
         self.last = 0;
         for (number, operation) in self.all.iter().enumerate() {
-            // Those that a body captures too.
+            // Values that the body captures count as operands.
             let read = operation.all_operands();
             let is_late = read.iter().any(|id| self.late.contains(id));
             let has_held = read.iter().any(|id| self.held.contains_key(id));
@@ -221,7 +222,7 @@ impl<'c> Scan<'_, 'c> {
     }
 
     /// Passes on the operand of an operation that changes no element, and at most adds or removes
-    /// axes of one element.
+    /// axes of extent 1.
     fn passed(&self, operation: &Operation, result: usize) -> Option<Held> {
         let held = *self.held.get(operation.operands().first()?)?;
         let (shape, _) = self.context.value(result).r#type().if_tensor()?;
@@ -234,7 +235,8 @@ impl<'c> Scan<'_, 'c> {
         is_same.then_some(held)
     }
 
-    /// An operation as a step of the kernel, with all operands of the kernel.
+    /// Returns an operation as a step of the kernel, with all operands of the kernel including
+    /// those of the step.
     fn step(&self, operation: &Operation, result: usize) -> Option<(Step, Vec<Tensor<'c>>)> {
         let context = self.context;
         let structure = operation.structure()?;
@@ -254,7 +256,7 @@ impl<'c> Scan<'_, 'c> {
         let inputs = structure.selected()?;
         let (&init, operands) = operation.operands().split_last()?;
         let is_reduction = matches!(operation.role(), Role::Rows);
-        // The loops that have more than one step, and the kernel's loop that each is.
+        // The operation's loops with more than one iteration, and for each the kernel's loop.
         let (loops, kind) = if is_reduction {
             if reduced_space(context, operation)? != *self.space {
                 return None;
@@ -281,7 +283,7 @@ impl<'c> Scan<'_, 'c> {
         } else {
             (0..self.space.extents.len()).collect()
         };
-        // The kernel's loops that an operand has, in its order.
+        // Returns the kernel's loops along which an operand varies, in the operand's order.
         let loops_of = |map: &[usize]| -> Option<Vec<usize>> {
             let of = |position: &usize| loops.iter().position(|number| number == position);
             map.iter()
@@ -328,7 +330,7 @@ impl<'c> Scan<'_, 'c> {
             }
             sources.push(Source::Operand(number));
         }
-        // Its result may be stored.
+        // The step's result may be stored, and needs a tensor too.
         if all.len() >= MOST {
             return None;
         }
@@ -349,7 +351,7 @@ impl<'c> Scan<'_, 'c> {
         Some((step, all))
     }
 
-    /// Whether kernels load and store elements of a type.
+    /// Returns whether kernels load and store elements of a type.
     fn is_stored(&self, element: Type<'_>) -> bool {
         match self.device {
             Device::Gpu => matches!(element.bits(), Some(8 | 16 | 32)),
@@ -357,7 +359,7 @@ impl<'c> Scan<'_, 'c> {
         }
     }
 
-    /// Whether a row's elements are neighbours in memory, or one.
+    /// Returns whether a row's elements are contiguous in memory, or all the same element.
     fn is_side_by_side(&self, spread: &Spread) -> bool {
         let loops = self.space.extents.iter().zip(&self.space.is_reduced);
         let mut next = 1;
@@ -369,7 +371,7 @@ impl<'c> Scan<'_, 'c> {
         spread.columns.iter().all(|&stride| stride == 0) || spread.columns.iter().rev().eq(&strides)
     }
 
-    /// The number that a reduction starts from.
+    /// Returns the constant that a reduction starts from.
     fn start(&self, init: usize) -> Option<Attribute> {
         let maker = |id: usize| self.all.get(*self.makers.get(&id)?);
         let fill = maker(init).filter(|fill| fill.name() == Name::LinalgFill)?;
@@ -378,8 +380,8 @@ impl<'c> Scan<'_, 'c> {
         constant.attribute("value").filter(|_| is_constant).cloned()
     }
 
-    /// Returns the strides of a row-major tensor along the kernel's loops. `loops`: those along
-    /// which it has more than one element.
+    /// Returns the strides of a row-major tensor along the kernel's loops. `loops`: the loops along
+    /// which the tensor has more than one element.
     fn spread(&self, loops: &[usize], shape: &[i64]) -> Spread {
         let mut strides = vec![0; self.space.extents.len()];
         let mut stride = 1;
@@ -452,7 +454,7 @@ impl<'c> Scan<'_, 'c> {
     }
 }
 
-/// Whether all of a tensor is below the offset [`BEYOND`].
+/// Returns whether all of a tensor is below the offset [`BEYOND`].
 fn can_be_addressed(tensor: &Tensor<'_>) -> bool {
     tensor.elements().saturating_mul(tensor.bytes()) < BEYOND
 }

@@ -29,9 +29,11 @@ pub(super) fn combine<'c>(code: &Code<'c>, step: &Step, [found, element]: [Ssa<'
     )
 }
 
-/// Shared memory through which subgroups exchange their results; nothing if a row belongs to one
-/// subgroup. Reductions alternate between two buffers: before a subgroup writes to a buffer again,
-/// it has passed the barrier of the reduction in between, which the others reach after they have
+/// Allocates LDS through which subgroups exchange their results; `None` if a row belongs to one
+/// subgroup.
+///
+/// Reductions alternate between two buffers. Before a subgroup writes to a buffer again, it has
+/// passed the barrier of the reduction in between, which the other subgroups reach after they have
 /// read.
 pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Option<[Ssa<'c>; 2]> {
     if schedule.lanes <= SUBGROUP {
@@ -42,8 +44,8 @@ pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Option<[Ssa<'c
     Some([memory(), memory()])
 }
 
-/// Combines the values of all lanes of a row. `lane`: the lane's number in its workgroup; `within`:
-/// that in its row.
+/// Combines the values of all lanes of a row. `lane`: the lane's index in its workgroup; `within`:
+/// its index in its row.
 pub(super) fn combine_all<'c>(
     code: &Code<'c>,
     step: &Step,
@@ -68,7 +70,7 @@ pub(super) fn combine_all<'c>(
     let Some(memory) = memory else {
         return found;
     };
-    // The results of subgroups, through shared memory.
+    // Combine the results of the subgroups through LDS.
     let element = found.r#type();
     let vector = found.broadcast(element.vector(&[1]));
     code.write_vector(vector, memory, lane);

@@ -1,22 +1,22 @@
 //! Fused row reductions: reductions along rows, and elementwise operations on the elements and on
 //! the results.
 //!
-//! Elementwise operations without a reduction are also such kernels where rows have operands in
-//! common: a batch normalization by given statistics.
+//! Elementwise operations without a reduction become such kernels too if rows have operands in
+//! common. Example: a batch normalization by given statistics.
 //!
 //! Example: a layer normalization passes a row three times: for its mean, for its variance, and for
-//! the result. The kernel loads the row once. Each lane has four elements at a time. The results of
-//! a row are combined across lanes, so that every lane has them.
+//! the result. The kernel loads the row once. Each lane has runs of four elements. The results of a
+//! row are combined across lanes, so that every lane has them.
 //!
 //! | File | Owns |
 //! |---|---|
-//! | `find` | which operations are one kernel |
-//! | `space` | its loops |
-//! | `problem` | what a kernel of rows does |
+//! | `find` | the operations that become one kernel |
+//! | `space` | the loops of a kernel |
+//! | `problem` | the description of a fused row reduction |
 //! | `parts` | long rows, which several workgroups share |
-//! | `write` | the kernel |
-//! | `lanes` | the combination across lanes |
-//! | `pairs` | rows that begin anywhere |
+//! | `write` | the kernel on GPUs |
+//! | `lanes` | combining across lanes |
+//! | `pairs` | rows that begin at any element, in pairs |
 //! | `quotient` | divisions by a value of the row |
 //! | `cpu` | the kernel on CPUs |
 
@@ -40,7 +40,7 @@ use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Whether there are GPU kernels for `rows` rows of `length` elements.
+/// Returns whether there are GPU kernels for `rows` rows of `length` elements.
 pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     let problem = Problem {
         rows: rows.unsigned_abs(),
@@ -51,8 +51,8 @@ pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
-/// Whether there are CPU kernels for `rows` rows of `length` elements. In short rows most lanes
-/// would be idle.
+/// Returns whether there are CPU kernels for `rows` rows of `length` elements. In short rows most
+/// lanes would be idle.
 pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
     const LENGTHS: std::ops::RangeInclusive<i64> = 24..=1 << 24;
     let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
@@ -60,7 +60,7 @@ pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
 }
 
 /// Replaces marked reductions, large elementwise operations and the operations fused with them by
-/// kernels. `call` makes the call of a kernel.
+/// dispatches of kernels. `call` makes the dispatch of a kernel.
 pub(super) fn place<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
@@ -88,7 +88,7 @@ pub(super) fn place<'c>(
             let across = cut.across(&rows);
             let problem = Problem {
                 rows: rows.problem().rows * across.unsigned_abs(),
-                // One lane is enough where no elements are passed.
+                // One lane is enough if the kernel reads no elements.
                 length: if across == cut.parts {
                     cut.length.unsigned_abs()
                 } else {
@@ -129,7 +129,7 @@ pub(super) fn place<'c>(
     }
 }
 
-/// Replaces marked reductions and the operations fused with them by kernels for CPUs.
+/// Replaces marked reductions and the operations fused with them by dispatches of kernels for CPUs.
 fn place_on_cpus<'c>(
     context: &'c Context,
     operations: &mut Vec<Operation>,
@@ -157,8 +157,8 @@ fn place_on_cpus<'c>(
     }
 }
 
-/// Replaces the operations numbered in `replaced`, the last of which is `last`, by `calls`. `late`:
-/// those that need what the kernels make.
+/// Replaces the operations in `replaced`, the last of which is `last`, by `calls`. `late`: the
+/// operations that need the kernels' results, which move behind the calls.
 fn arranged(
     operations: Vec<Operation>,
     replaced: &HashSet<usize>,
@@ -181,8 +181,8 @@ fn arranged(
     before
 }
 
-/// Returns what the next kernels replace, the parts of a row and their length, and the schedule if
-/// it is not that of these parts. Marked reductions come before others.
+/// Returns the next operations to replace, the number and length of a row's parts, and the schedule
+/// unless it follows from these parts. Marked reductions come before others.
 fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Option<Next<'c>> {
     let machine = target.machine()?;
     if let Some(found) = find::reduction(context, operations, Device::Gpu) {

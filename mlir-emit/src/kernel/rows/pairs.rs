@@ -1,9 +1,9 @@
 //! Rows that begin at any element, loaded and stored in pairs of elements.
 //!
 //! Example: rows of 129 elements of f16. Every other row begins in the middle of a word of four
-//! bytes, so lanes that count from the row's beginning load each element by itself. Here they count
-//! from the beginning of the word: the first pair of such a row has one element, and the row has a
-//! shift of one.
+//! bytes, so lanes that count from the row's beginning would load each element by itself. Here they
+//! count from the beginning of the word: the first pair of such a row has one element of the row,
+//! and the row has a shift of one.
 
 use super::problem::Rows;
 use crate::counts::exactly;
@@ -12,28 +12,29 @@ use crate::kernel::epilogue::{RUN, Spot, Tensor};
 use crate::kernel::places::{BEYOND, offset};
 use rotini_schedule::rows::Schedule;
 
-/// Elements of a pair.
+/// Elements per pair.
 pub(super) const PAIR: i64 = 2;
-/// Bytes of a word. The hardware only loads aligned words.
+/// Bytes per word. The hardware loads only aligned words.
 const WORD: i64 = 4;
 
 const MISSING: &str = "a pair that is missing";
 
-/// Which tensors are loaded and stored in pairs.
+/// The tensors that are loaded and stored in pairs.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    /// The row stride of the tensors of 16 bits that have the same shift.
+    /// The row strides of the 16-bit tensors, by which the shift of a row is computed.
     rows: Vec<i64>,
     length: i64,
 }
 
 impl Pairs {
-    /// The pairs of rows that are not read in longer runs, if there are any.
+    /// Returns the pairs for rows that are not loaded in longer runs; `None` if no tensor has
+    /// pairs.
     pub(super) fn of(rows: &Rows<'_>, schedule: &Schedule) -> Option<Self> {
         let &[length] = rows.columns.as_slice() else {
             return None;
         };
-        // With other lengths a lane's last run has place for a shift.
+        // With other lengths, a lane's last run has room for the shift.
         if length % RUN == 0 || schedule.each > 1 {
             return None;
         }
@@ -49,15 +50,15 @@ impl Pairs {
         rows.tensors().any(|tensor| pairs.have(tensor)).then_some(pairs)
     }
 
-    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of
-    /// another one in each of these.
+    /// Returns whether a tensor is loaded or stored in pairs. In all such tensors each row has the
+    /// same shift.
     pub(super) fn have(&self, tensor: &Tensor<'_>) -> bool {
         let same = |(a, b): (&i64, &i64)| (a - b) % PAIR == 0;
         let has_shift = tensor.spread.rows.iter().zip(&self.rows).all(same);
         is_dense(tensor) && has_shift && [WORD, WORD / PAIR].contains(&tensor.bytes())
     }
 
-    /// The shift of a row: 0 or 1.
+    /// Returns the shift of a row: 0 or 1.
     pub(super) fn shift<'c>(&self, row: &[Int<'c>]) -> Int<'c> {
         if self.rows.iter().all(|stride| stride % PAIR == 0) {
             return Int::Known(0);
@@ -65,8 +66,9 @@ impl Pairs {
         offset(row, &self.rows) % PAIR
     }
 
-    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
-    /// of a load that is partly beyond the end the hardware may read nothing.
+    /// Loads the last element of the row, if the tensor ends within a pair: of a load that is
+    /// partly beyond the end the hardware may read nothing. Returns `None` if no pair can lose an
+    /// element.
     pub(super) fn last<'c>(
         &self,
         code: &Code<'c>,
@@ -80,8 +82,8 @@ impl Pairs {
         Some(code.load(buffer, (place, Int::Known(0)), tensor.element))
     }
 
-    /// Whether a pair has an element only in its first half, the row's last, and only in its
-    /// second, the row's first.
+    /// Returns whether only the first half of a pair has an element, the row's last, and whether
+    /// only the second half has one, the row's first.
     fn halves<'c>(&self, spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
         let (element, [first, second]) = (element(spot, pair), exist(spot, pair));
         let is_last = match second {
@@ -96,7 +98,7 @@ impl Pairs {
         [is_last, is_first]
     }
 
-    /// A run of a tensor. `last`: what [`last`](Self::last) says.
+    /// Loads a run of a tensor. `last`: the result of [`last`](Self::last).
     pub(super) fn load<'c>(
         &self,
         code: &Code<'c>,
@@ -140,7 +142,7 @@ impl Pairs {
             code.store(both, buffer, (first & second).select(place, beyond));
             let [is_last, is_first] = self.halves(spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
-                // Few lanes have such a pair, and most subgroups none.
+                // Few lanes have such a pair, and most subgroups have none.
                 code.when(is_there, || {
                     let element = code.extract(value, pair * PAIR + number, tensor.element);
                     let place = is_there.select(place + number, beyond);
@@ -151,21 +153,21 @@ impl Pairs {
     }
 }
 
-/// The index in its row of a pair's first element: -1 before the row.
+/// Returns the index in its row of a pair's first element: -1 before the row.
 fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Int<'c> {
     let number = usize::try_from(pair * PAIR).ok();
     let element = number.and_then(|number| spot.run.get(number)?.first());
     element.copied().expect(MISSING)
 }
 
-/// Whether each element of a pair exists.
+/// Returns whether each element of a pair exists.
 fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> [Int<'c>; 2] {
     let number = usize::try_from(pair * PAIR).ok();
     let exists = number.and_then(|number| spot.exists.get(number..)?.first_chunk());
     exists.copied().expect(MISSING)
 }
 
-/// Whether elements of a row are neighbours in memory.
+/// Returns whether elements of a row are contiguous in memory.
 fn is_dense(tensor: &Tensor<'_>) -> bool {
     tensor.spread.columns == [1]
 }

@@ -1,5 +1,5 @@
-//! Long rows in parts: where there are two compute units or more for each row, several workgroups
-//! share it.
+//! Long rows in parts: if there are two compute units or more per row, several workgroups share a
+//! row.
 //!
 //! Example: a softmax of 32 rows of 65536 elements. The first kernel computes the greatest element
 //! of each of eight parts. The second kernel combines the maxima of the parts of its row, and
@@ -12,23 +12,24 @@ use crate::kernel::epilogue::{Source, Spread, Tensor};
 use crate::mlir::{Context, Float, Type};
 use std::collections::{HashMap, HashSet};
 
-/// The share of one kernel in the work on rows.
+/// The part of a row's work that one kernel does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cut {
-    /// Parts of a row, and elements of each but the last.
+    /// Parts per row, and elements of each part but the last.
     pub(super) parts: i64,
     pub(super) length: i64,
-    /// Whether the kernel computes reductions for each part, and stores nothing else.
+    /// Whether the kernel computes reductions of each part, and stores nothing else.
     pub(super) finds: bool,
-    /// The operands with the results of earlier kernels, by the numbers of the reductions.
+    /// The operands with the results of earlier kernels, by the indices of the reductions.
     pub(super) known: HashMap<usize, usize>,
-    /// Steps that the kernel does not compute: they need its results.
+    /// The steps that the kernel does not compute: they need reductions that no earlier kernel has
+    /// computed.
     pub(super) left: HashSet<usize>,
 }
 
 impl Cut {
-    /// The number of parts of each row that the kernel reads: one if it computes nothing from the
-    /// elements.
+    /// Returns the number of parts of each row that the kernel reads: one if it computes nothing
+    /// from the elements.
     pub(super) fn across(&self, rows: &Rows<'_>) -> i64 {
         if self.finds || rows.makes_elements() {
             self.parts
@@ -38,15 +39,15 @@ impl Cut {
     }
 }
 
-/// The kernels for rows that are cut into `parts` parts of `length` elements, in the order of
-/// execution.
+/// Returns the kernels for rows that are split into `parts` parts of `length` elements, in the
+/// order of execution.
 pub(super) fn kernels<'c>(context: &'c Context, rows: Rows<'c>, [parts, length]: [i64; 2]) -> Vec<(Rows<'c>, Cut)> {
     let is_reduction = |number: &usize| {
         let step = rows.steps.get(*number);
         step.is_some_and(|step| matches!(step.kind, Kind::Reduction(_)))
     };
     let reductions: Vec<usize> = (0..rows.steps.len()).filter(is_reduction).collect();
-    // Each reduction's parts are an operand more.
+    // Each reduction's partial results are one more operand.
     let is_cut = parts > 1 && rows.tensors().count() + reductions.len() <= MOST;
     let mut cut = Cut {
         parts: if is_cut { parts } else { 1 },
@@ -56,7 +57,7 @@ pub(super) fn kernels<'c>(context: &'c Context, rows: Rows<'c>, [parts, length]:
     if !is_cut {
         return vec![(rows, cut)];
     }
-    // The reductions that each step needs.
+    // The reductions that each step depends on.
     let mut needs: Vec<HashSet<usize>> = Vec::new();
     for step in &rows.steps {
         let mut own = HashSet::new();
@@ -99,7 +100,7 @@ pub(super) fn kernels<'c>(context: &'c Context, rows: Rows<'c>, [parts, length]:
     kernels
 }
 
-/// A tensor for the results of each part of each row.
+/// Returns a tensor for one result per part and row.
 fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Tensor<'c> {
     let element = Type::float(context, Float::F32);
     let shape = [rows.rows.as_slice(), &[parts]].concat();

@@ -1,11 +1,11 @@
-//! What a kernel of rows does.
+//! The description of a fused row reduction.
 
 use crate::kernel::epilogue::{Source, Tensor, names};
 use crate::kernel::merged::fold;
 use crate::mlir::{Attribute, Operation};
 use rotini_schedule::rows::Problem;
 
-/// What a step of a kernel computes.
+/// The kind of value that a step of a kernel computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One value per element, from elements at the same position and from values with one element
@@ -17,18 +17,18 @@ pub(super) enum Kind {
     Reduction(Attribute),
 }
 
-/// One structured operation.
+/// One structured operation of a kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: Kind,
-    /// What the arguments of its body are.
+    /// The sources of the body's arguments.
     pub(super) sources: Vec<Source>,
-    /// The numbers of the body's arguments.
+    /// The ids of the body's arguments.
     pub(super) arguments: Vec<usize>,
     pub(super) body: Vec<Operation>,
 }
 
-/// What a kernel of rows does.
+/// A fused row reduction.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<'c> {
     /// Extents of the loops over rows.
@@ -37,27 +37,27 @@ pub(crate) struct Rows<'c> {
     pub(super) columns: Vec<i64>,
     pub(crate) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
-    /// Which values are stored.
+    /// The values that are stored, and the tensors to which they are stored.
     pub(crate) stored: Vec<(Source, Tensor<'c>)>,
 }
 
 impl<'c> Rows<'c> {
-    /// The tensors that are read, then those that are stored.
+    /// Returns the tensors that are read, then those that are stored.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
         self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
     }
 
-    /// The names of the operations of all steps.
+    /// Returns the names of the operations of all steps.
     pub(super) fn names(&self) -> Vec<String> {
         self.steps.iter().flat_map(|step| names(&step.body)).collect()
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements per row.
     pub(super) fn length(&self) -> i64 {
         self.columns.iter().product()
     }
 
-    /// Whether any stored tensor has more than one element per row.
+    /// Returns whether any stored tensor has more than one element per row.
     pub(super) fn makes_elements(&self) -> bool {
         self.stored.iter().any(|(_, tensor)| !tensor.is_same(true))
     }

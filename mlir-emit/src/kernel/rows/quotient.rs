@@ -1,4 +1,4 @@
-//! Divisions of a row's elements by a value of the row, where the quotient is only rounded to 16
+//! Divisions of a row's elements by a value of the row, if the quotient is only used rounded to 16
 //! bits.
 //!
 //! ```text
@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Example: the last step of a softmax, exp(x - max) / sum. A division takes eleven instructions
-//! for each element, the products two. The compiler moves p and 1 / (d p), which are the same for a
-//! row, in front of its elements. The result is within two units in the last place of f32.
+//! per element, the two products take two. The compiler hoists p and 1 / (d p), which are the same
+//! for a row, out of the loop over elements. The result is within two units in the last place of
+//! f32.
 
 use super::problem::{Kind, Rows, Step};
 use crate::kernel::code::{Code, Ssa};
@@ -15,15 +16,15 @@ use crate::kernel::epilogue::Source;
 use crate::mlir::{Attribute, Context, Float, Name, Type};
 use std::collections::HashMap;
 
-/// A division that becomes products.
+/// A division that is replaced by products.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Division {
-    /// The number of its result.
+    /// The id of its result.
     pub(super) result: usize,
     pub(super) divisor: Source,
 }
 
-/// The first such division of each step, by the step's number.
+/// Returns the first such division of each step, by the step's index.
 pub(super) fn divisions(context: &Context, rows: &Rows<'_>) -> HashMap<usize, Division> {
     let steps = rows.steps.iter().enumerate();
     steps
@@ -47,7 +48,7 @@ fn division(context: &Context, rows: &Rows<'_>, (number, step): (usize, &Step)) 
     })
 }
 
-/// Whether there is one for each row.
+/// Returns whether a value has only one element per row.
 fn is_of_row(rows: &Rows<'_>, source: Source) -> bool {
     match source {
         Source::Operand(number) => rows.operands.get(number).is_some_and(|tensor| tensor.is_same(true)),
@@ -56,7 +57,7 @@ fn is_of_row(rows: &Rows<'_>, source: Source) -> bool {
     }
 }
 
-/// Whether each use of a step's value is a rounding to fewer bits.
+/// Returns whether each use of a step's value is a rounding to fewer bits.
 fn is_rounded(rows: &Rows<'_>, (number, step): (usize, &Step), value: usize) -> bool {
     let mut uses = step
         .body
@@ -67,7 +68,7 @@ fn is_rounded(rows: &Rows<'_>, (number, step): (usize, &Step), value: usize) -> 
         Name::LinalgYield => {
             let own = Source::Step(number);
             let is_stored = rows.stored.iter().any(|(source, _)| *source == own);
-            // A step reads steps before it.
+            // A step reads only earlier steps.
             let mut readers = rows.steps.iter().enumerate().skip(number + 1);
             !is_stored
                 && readers.all(|reader| {
@@ -79,9 +80,9 @@ fn is_rounded(rows: &Rows<'_>, (number, step): (usize, &Step), value: usize) -> 
     })
 }
 
-/// The quotients of elements by one divisor.
+/// Returns the quotients of elements by one divisor.
 pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>) -> Ssa<'c> {
-    // The bits of an f32's exponent; those of 2^126 and of 2^-126.
+    // The exponent bits of an f32, and the exponents of 2^126 and of 2^-126.
     const EXPONENT: u32 = 0x7f80_0000;
     const GREATEST: u32 = 0x7e80_0000;
     const LEAST: u32 = 0x0080_0000;
@@ -91,8 +92,8 @@ pub(super) fn products<'c>(code: &Code<'c>, elements: Ssa<'c>, divisor: Ssa<'c>)
         code.literal(value, word)
     };
     // The divisor times this power is from 1/2 to 1, so that no product is larger than the
-    // quotient; from 1 to 4 if the divisor is 2^126 or more, and below 1/2 if it is subnormal.
-    // Zero, infinities and NaN stay.
+    // quotient. It is from 1 to 4 if the divisor is 2^126 or more, and may be below 1/2 if the
+    // divisor is subnormal. Quotients by zero, infinities and NaN are unchanged.
     let bits = divisor.bitcast(word);
     let exponent = bits & number(EXPONENT);
     let power = number(GREATEST) - exponent;

@@ -1,11 +1,11 @@
-//! The loops of a fused row reduction: which of them go along a row.
+//! The loops of a fused row reduction, and which of them go along a row.
 
 use crate::mlir::{Context, Loop, Operation};
 
-/// The number of elements from which on they are worth a kernel of rotini.
+/// Minimum number of elements of an elementwise operation that becomes a kernel of rotini.
 const MANY: i64 = 1 << 18;
 
-/// The loops of a kernel that have more than one step.
+/// The loops of a kernel with more than one iteration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Space {
     pub(super) extents: Vec<i64>,
@@ -13,7 +13,7 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// The extents along rows alone.
+    /// Returns the extents of the loops over rows.
     pub(super) fn rows(&self) -> Vec<i64> {
         let loops = self.extents.iter().zip(&self.is_reduced);
         loops
@@ -22,7 +22,7 @@ impl Space {
             .collect()
     }
 
-    /// The loops along rows, by their numbers.
+    /// Returns the indices of the loops over rows.
     pub(super) fn row_loops(&self) -> Vec<usize> {
         (0..self.extents.len())
             .filter(|&position| self.is_reduced.get(position) == Some(&false))
@@ -30,7 +30,7 @@ impl Space {
     }
 }
 
-/// The loops of a marked reduction that have more than one step.
+/// Returns the loops of a marked reduction with more than one iteration.
 pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
     let (shape, _) = context.value(*operation.operands().first()?).r#type().if_tensor()?;
     let kinds = operation.structure()?.loops;
@@ -47,9 +47,9 @@ pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<
     })
 }
 
-/// Returns the loops of a large elementwise operation with an operand that has only part of the
-/// loops. If the operand has the last loop, a row consists of the loops after the last one that it
-/// lacks, and else of those after the last one that it has.
+/// Returns the loops of a large elementwise operation that has an operand which lacks some of the
+/// loops. If this operand has the last loop, a row consists of the loops after the last one that
+/// the operand lacks; otherwise, of the loops after the last one that it has.
 pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<Space> {
     let structure = operation.structure()?;
     if structure.reduces() {
@@ -85,7 +85,7 @@ pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<
     })
 }
 
-/// The axes that have more than one element.
+/// Returns the axes with more than one element.
 pub(super) fn wide(shape: &[i64]) -> Vec<usize> {
     let axes = shape.iter().enumerate();
     axes.filter(|(_, extent)| **extent > 1).map(|(axis, _)| axis).collect()

@@ -1,9 +1,9 @@
 //! Writes the kernel of a fused row reduction.
 //!
 //! Each reduction is a pass over the row, and the last pass stores the results. A pass goes through
-//! a lane's runs of four elements. If a lane keeps its runs in registers, each run's values are
-//! computed once for all passes; if not, each pass is a loop that loads them again. A lane with
-//! several rows loads all of them first, and loads what they have in common once. If several
+//! a lane's runs of four elements. If a lane keeps its runs in registers, the values of each run
+//! are computed once for all passes; if not, each pass is a loop that loads the runs again. A lane
+//! with several rows loads all of them first, and loads their common operands once. If several
 //! workgroups share a row, each has one part of it ([`Cut`]).
 
 mod elements;
@@ -26,9 +26,9 @@ const MISSING: &str = "a value that a kernel of rows lacks";
 /// The state of a lane's run of elements.
 #[derive(Default)]
 struct Run<'c> {
-    /// The index along each loop of a row, of each element.
+    /// For each element, its index along each loop of a row.
     indices: Vec<Vec<Int<'c>>>,
-    /// Whether each element is one of a row.
+    /// For each element, whether it is inside the row.
     exists: Vec<Int<'c>>,
     /// The values computed so far.
     made: HashMap<Source, Ssa<'c>>,
@@ -37,18 +37,18 @@ struct Run<'c> {
 struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
-    /// Divisions that become products, by their steps.
+    /// Divisions that are replaced by products, by the indices of their steps.
     divisions: &'a HashMap<usize, Division>,
     cut: &'a Cut,
     schedule: &'a Schedule,
     buffers: Vec<Ssa<'c>>,
-    /// The lane's number in its row.
+    /// The lane's index in its row.
     within: Int<'c>,
     /// The extent that decides whether runs are contiguous in memory.
     extent: i64,
-    /// The tensors that are read in pairs, if runs are not contiguous.
+    /// The tensors that are accessed in pairs, if runs are not contiguous.
     pairs: Option<Pairs>,
-    /// The row that is written.
+    /// The row that is being written.
     row: Row<'c>,
 }
 
@@ -56,17 +56,17 @@ struct Writer<'a, 'c> {
 struct Row<'c> {
     /// The index along each loop over rows.
     indices: Vec<Int<'c>>,
-    /// The part of it that the lane has.
+    /// The part of the row that the lane has.
     part: Int<'c>,
     /// Whether the row exists.
     exists: Int<'c>,
-    /// The number of elements that the first pair begins before the row.
+    /// The shift of the row: the number of elements by which the first pair begins before it.
     shift: Int<'c>,
-    /// The last elements of operands, where pairs may lose them.
+    /// The last elements of operands whose last pair may lose them.
     lasts: Vec<Option<Ssa<'c>>>,
     /// Values with one element per row.
     made: HashMap<Source, Ssa<'c>>,
-    /// Runs that stay.
+    /// The runs that the lane keeps in registers.
     kept: Vec<Run<'c>>,
 }
 
@@ -85,8 +85,8 @@ impl Row<'_> {
     }
 }
 
-/// Writes the body, and returns the number of workgroups. The buffers are operands and what is
-/// stored.
+/// Writes the body, and returns the number of workgroups. The buffers are the operands and the
+/// results.
 pub(super) fn write<'c>(
     (code, buffers): (&Code<'c>, &[Ssa<'c>]),
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
@@ -98,7 +98,7 @@ pub(super) fn write<'c>(
     let together = schedule.rows().cast_signed();
     let across = cut.across(rows);
     let count = rows.rows.iter().product::<i64>() * across;
-    // The number of the row's part, and whether the row exists.
+    // The index of the row's part, and whether the row exists.
     let place = |turn: i64| {
         let group = workgroup * each + turn;
         let number = group * together + lane / lanes;
@@ -115,8 +115,8 @@ pub(super) fn write<'c>(
     for turn in 1..each {
         places.push(place(turn));
     }
-    // Runs are contiguous if they are so in all tensors; else the neighbours of an element are in
-    // other lanes.
+    // Runs are contiguous if they are contiguous in all tensors; otherwise an element's neighbours
+    // are in other lanes.
     let last = rows.columns.last().copied().unwrap_or(1);
     let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
     let extent = if rows.tensors().all(lies_well) { last } else { 1 };
@@ -143,7 +143,7 @@ pub(super) fn write<'c>(
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Writes what a lane does with its rows.
+    /// Writes the work of a lane on its rows.
     fn rows(&mut self, lane: Int<'c>, places: &[(Int<'c>, Int<'c>)]) {
         let mut all: Vec<Row<'c>> = Vec::new();
         let across = self.cut.across(self.rows);
@@ -187,8 +187,9 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// The runs of a row that stay. All of several rows are loaded before the first is used:
-    /// `first` has what they have in common.
+    /// Returns the runs of a row that the lane keeps in registers. With several rows per lane, all
+    /// rows are loaded before the first is used. `first`: a row that has loaded the operands that
+    /// rows have in common.
     fn kept(&self, first: Option<&Row<'c>>) -> Vec<Run<'c>> {
         let numbers = 0..self.schedule.runs.cast_signed();
         let mut kept: Vec<Run<'c>> = numbers.map(|number| self.run(Int::Known(number))).collect();
@@ -212,7 +213,7 @@ impl<'c> Writer<'_, 'c> {
         kept
     }
 
-    /// Loads the values with one element per row.
+    /// Loads the operands with one element per row.
     fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> HashMap<Source, Ssa<'c>> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
@@ -226,7 +227,7 @@ impl<'c> Writer<'_, 'c> {
         made
     }
 
-    /// Writes all steps of a row, and stores the results.
+    /// Computes all steps of a row, and stores the results.
     fn passes(&mut self, lane: Int<'c>, memory: Option<[Ssa<'c>; 2]>, turns: &mut impl Iterator<Item = usize>) {
         let mut kept = std::mem::take(&mut self.row.kept);
         for (number, step) in self.rows.steps.iter().enumerate() {
@@ -251,7 +252,7 @@ impl<'c> Writer<'_, 'c> {
         self.store_rows()
     }
 
-    /// Combines the results of all parts of the row.
+    /// Combines the results of all parts of the row, which an earlier kernel has stored.
     fn known(&self, number: usize, step: &Step) -> Ssa<'c> {
         let code = &self.code;
         let operand = self.cut.known[&number];
@@ -259,7 +260,7 @@ impl<'c> Writer<'_, 'c> {
         let buffer = self.buffers[operand];
         let first = offset(&self.row.indices, &tensor.spread.rows);
         let first = self.row.exists.select(first, BEYOND / tensor.bytes());
-        // Side by side, and all loaded before the first is used.
+        // The results are contiguous, and all are loaded before the first is used.
         let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
         let vector = tensor.element.vector(&[RUN]);
         let loaded = (0..self.cut.parts / width).map(|number| {
@@ -281,7 +282,7 @@ impl<'c> Writer<'_, 'c> {
         parts.fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
-    /// Returns the reduction of a lane's runs.
+    /// Reduces the elements of a lane's runs.
     fn reduce(&self, step: &Step, start: &Attribute, kept: &mut [Run<'c>]) -> Ssa<'c> {
         let [source, _] = exactly(&step.sources);
         let code = &self.code;
@@ -312,7 +313,7 @@ impl<'c> Writer<'_, 'c> {
         elements.fold(first, |found, element| combine(code, step, [found, element], None))
     }
 
-    /// A loop over all runs, with `count` runs in each iteration.
+    /// Loops over all runs, with `count` runs per iteration.
     fn turns(
         &self,
         count: u64,
@@ -361,7 +362,7 @@ impl<'c> Writer<'_, 'c> {
         kept.iter_mut().for_each(write);
     }
 
-    /// Stores the values with one element per row: the first lane of each row does.
+    /// Stores the values with one element per row, from the first lane of each row.
     fn store_rows(&self) {
         let code = &self.code;
         let mut is_first = self.within.is_below(1) & self.row.exists;

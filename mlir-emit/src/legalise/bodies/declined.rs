@@ -1,11 +1,11 @@
-//! Bodies that the compiler gets wrong, and that no rewrite makes right.
+//! Bodies that the compiler gets wrong and that no rewrite corrects.
 
 use super::factors::function_of_products;
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use rotini_custom::{Body, Generic, Operation};
 
-/// Returns the reason why a body is declined for a target; `None` if it is not.
+/// Returns the reason why a body is declined for a target; `None` if it is accepted.
 pub(crate) fn declined(body: &Body, target: &Target) -> Option<String> {
     let quirks = Quirks::of(target);
     let mut long = 0;
@@ -52,9 +52,9 @@ pub(crate) fn declined(body: &Body, target: &Target) -> Option<String> {
     })
 }
 
-/// Returns true if one thread would get a sum ([`Quirk::UnspreadReductions`]): the compiler does
-/// not finish with several of them in the form that a body gives them. Operations of the schema are
-/// written in another one.
+/// Returns true if the compiler would give the whole sum to one thread
+/// ([`Quirk::UnspreadReductions`]): in the form that a body gives them, the compiler does not
+/// finish with several such sums. Operations of the schema are lowered to another form.
 fn is_long(generic: &Generic, quirks: Quirks) -> bool {
     let extents = generic.reduced();
     let terms = extents

@@ -1,10 +1,10 @@
-//! Reductions of a body, and maximum and minimum of two floats on targets that do not have MLIR's
-//! operation for it.
+//! Reductions of a body, and the maximum and minimum of two floats on targets where MLIR's
+//! operations for them are wrong.
 //!
-//! `arith.maximumf` and `arith.minimumf` may lose NaN. There a comparison chooses the result. Along
-//! an axis one operation has to combine the elements, so floats are combined as integers of the
-//! same order. `arith.maxnumf` and `arith.minnumf` may call a function that does not exist. There a
-//! comparison chooses too, except along an axis.
+//! `arith.maximumf` and `arith.minimumf` may lose NaN. For two floats, a comparison chooses the
+//! result instead. A reduction along an axis needs a single combining operation, so floats are
+//! combined as integers of the same order. `arith.maxnumf` and `arith.minnumf` may call a function
+//! that does not exist; a comparison replaces them too, except in reductions along an axis.
 
 use super::scalars::is_wrong;
 use crate::counts::exactly;
@@ -16,16 +16,16 @@ use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::Quirk;
 use rotini_custom::{Arithmetic, Element, Flag, Generic, Operation, Scalar};
 
-/// The choice of one of two floats.
+/// A maximum or minimum of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extreme {
     is_larger: bool,
-    /// True if NaN wins over numbers; the operation distinguishes the signs of zeros then.
+    /// True if NaN wins over numbers; the operation then also distinguishes the signs of zeros.
     keeps_nan: bool,
 }
 
 impl Extreme {
-    /// Returns what an operation of this name chooses; `None` for another operation.
+    /// Returns the choice that an operation of this name makes; `None` for another operation.
     pub(super) fn any(name: &str) -> Option<Self> {
         let (is_larger, keeps_nan) = match name {
             "arith.maximumf" => (true, true),
@@ -50,7 +50,8 @@ impl Extreme {
             let is_nan = at.compare_floats(FloatPredicate::UnorderedNotEqual, y, y);
             return select(is_nan, x, select(is_first, x, y));
         }
-        // Equal floats have equal bits, unless they are zeros.
+        // Equal floats have equal bits, unless they are zeros of different sign: combining the bits
+        // chooses the sign.
         let bits = scalar_type(at, integer(element));
         let name = if self.is_larger {
             Name::ArithAndi
@@ -65,7 +66,7 @@ impl Extreme {
         select(is_first, x, select(is_second, y, select(is_equal, equal, nan)))
     }
 
-    /// An integer for each float, in the same order, with NaN at the end that wins.
+    /// Maps a float to an integer of the same order. NaN maps to the end that wins.
     fn key<'c>(self, at: &Emitter<'c>, x: Ssa<'c>, element: Element) -> Ssa<'c> {
         let ty = scalar_type(at, integer(element));
         let bits = x.bitcast(ty);
@@ -85,13 +86,13 @@ impl Extreme {
         self.upward(at, key, element)
     }
 
-    /// The float with this key.
+    /// Returns the float with this key.
     fn float<'c>(self, at: &Emitter<'c>, key: Ssa<'c>, element: Element) -> Ssa<'c> {
         let bits = turned(at, self.upward(at, key, element), element);
         bits.bitcast(scalar_type(at, element))
     }
 
-    /// Converts keys so that the greatest unsigned one is wanted, or converts them back
+    /// Converts signed keys so that the greatest unsigned one is the extreme, or converts them back
     /// ([`Quirk::SignedExtremes`]).
     fn upward<'c>(self, at: &Emitter<'c>, key: Ssa<'c>, element: Element) -> Ssa<'c> {
         let sign = 1_u64 << integer(element).bits().saturating_sub(1);
@@ -108,8 +109,8 @@ fn integer(element: Element) -> Element {
     }
 }
 
-/// Negative floats grow with what is below their sign, as integers do the other way round. Doing it
-/// twice is doing nothing.
+/// Flips the bits below the sign of negative numbers: as integers, negative floats are ordered the
+/// other way round. The function is its own inverse.
 fn turned<'c>(at: &Emitter<'c>, bits: Ssa<'c>, element: Element) -> Ssa<'c> {
     let below_the_sign = constant(at, u64::MAX >> 65_u32.saturating_sub(element.bits()), integer(element));
     let flipped = bits ^ below_the_sign;
@@ -119,10 +120,10 @@ fn turned<'c>(at: &Emitter<'c>, bits: Ssa<'c>, element: Element) -> Ssa<'c> {
 }
 
 impl<'c> Builder<'_, 'c> {
-    /// Returns a reduction to a tensor of these extents. [`Quirk::SumsInPlace`]: it starts from one
-    /// number everywhere, and the initial tensor is combined with the result afterwards, because
-    /// its memory may be the caller's. Floats whose NaN would be
-    /// lost are combined as integers.
+    /// Returns a reduction to a tensor of these extents. [`Quirk::SumsInPlace`]: the reduction
+    /// starts from one number everywhere, and the initial tensor is combined with the result
+    /// afterwards, because its memory may be the caller's. If the operation would lose NaN, floats
+    /// are combined as integers.
     pub(crate) fn reduction(&self, generic: &Generic, dims: &[i64], element: Element) -> Ssa<'c> {
         let at = &self.at;
         let combiner = generic.combiner().expect(UNKNOWN);
@@ -149,7 +150,8 @@ impl<'c> Builder<'_, 'c> {
                 };
                 self.generic(generic, start, element, |values| {
                     for scalar in &generic.body {
-                        // The one operation that combines is known as such.
+                        // The combining operation stays as it is, so that the compiler recognises
+                        // it as one.
                         let made = if scalar.result == generic.yielded {
                             self.operation(values, &of_any(scalar))
                         } else {
@@ -174,8 +176,8 @@ impl<'c> Builder<'_, 'c> {
         })
     }
 
-    /// Returns a reduction to the extreme from this number, by keys: a tensor of these extents and
-    /// elements.
+    /// Returns a reduction to the extreme by integer keys, starting from `number`: a tensor of
+    /// these extents and elements.
     fn combined_as_integers(
         &self,
         generic: &Generic,
@@ -207,8 +209,8 @@ impl<'c> Builder<'_, 'c> {
     }
 }
 
-/// Returns what combines elements, without the promise that none is infinite or no number: what it
-/// starts from is.
+/// Returns the combining operation without the flags that promise finite numbers: its initial value
+/// may be infinite or NaN.
 fn of_any(scalar: &Scalar) -> Scalar {
     let mut scalar = scalar.clone();
     if let Arithmetic::Operation { flag, .. } = &mut scalar.arithmetic

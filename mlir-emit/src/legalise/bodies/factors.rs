@@ -1,4 +1,4 @@
-//! Brings the factors of sums of products into forms that the compiler gets right.
+//! Brings the operands of sums of products into forms that the compiler gets right.
 
 use super::rewriting::{Rewriting, element, loops_of};
 use crate::counts::exactly;
@@ -13,9 +13,9 @@ const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
 /// One operand of a product: an element of an input and the chain of unary operations on it.
 #[derive(Clone, Debug)]
 pub(super) struct Factor {
-    /// The input.
+    /// The position of the input.
     pub(super) input: usize,
-    /// The value that is multiplied.
+    /// The value that is multiplied, at the end of the chain.
     multiplied: Value,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Factor {
 #[derive(Clone, Debug)]
 pub(super) struct Product {
     pub(super) factors: [Factor; 2],
-    /// The operation that multiplies.
+    /// The multiplication.
     scalar: Scalar,
 }
 
@@ -40,8 +40,8 @@ pub(super) fn root(generic: &Generic, value: Value) -> Value {
     value
 }
 
-/// The product that is summed, or yielded where there is no reduction: of elements of two inputs,
-/// perhaps converted before or after. The compiler takes its sum for a contraction.
+/// Returns the product that is summed, or yielded if there is no reduction: a product of elements
+/// of two inputs, perhaps converted before or after. The compiler takes its sum for a contraction.
 pub(super) fn product(body: &Body, generic: &Generic) -> Option<Product> {
     let made = match generic.combiner() {
         Some(combiner) if ["arith.addf", "arith.addi"].contains(&combiner.arithmetic.name()) => element(generic)?,
@@ -71,8 +71,8 @@ pub(super) fn is_wide(generic: &Generic, index: usize) -> bool {
     generic.extents.get(index).is_some_and(|&extent| extent > 1)
 }
 
-/// The function that is applied to products before they are summed, and that the compiler forgets
-/// ([`Quirk::ForgottenFunctions`]).
+/// Returns the function that is applied to products before they are summed, which the compiler
+/// would forget ([`Quirk::ForgottenFunctions`]).
 pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'static str> {
     generic.combiner()?;
     let product = product(body, generic)?;
@@ -82,8 +82,8 @@ pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'s
 }
 
 impl Rewriting {
-    /// The same reduction without operands that are repeated along some of its loops and not along
-    /// others.
+    /// Returns the same reduction, in which each operand that has some reduced loops but lacks
+    /// others is copied with all of them.
     pub(super) fn written_out(&mut self, generic: Generic) -> Generic {
         let mut made = generic;
         for index in 0..made.inputs.len() {
@@ -103,7 +103,7 @@ impl Rewriting {
         made
     }
 
-    /// The same sum of products of factors that the compiler multiplies right.
+    /// Returns the same sum of products, with operands in forms that the compiler multiplies right.
     pub(super) fn factors(&mut self, generic: Generic, product: &Product) -> Generic {
         let widens = self.widens(&generic, product);
         let mut made = generic;
@@ -153,13 +153,13 @@ impl Rewriting {
         made
     }
 
-    /// Returns true for each factor that the compiler has to get in the type in which it is
-    /// multiplied.
+    /// Returns true for each factor whose unary chain has to be computed by the copy, so that the
+    /// compiler reads the factor in the type in which it is multiplied.
     fn widens(&self, generic: &Generic, product: &Product) -> [bool; 2] {
         let compute = element_of(&self.body, product.scalar.result);
         let types = self.types(generic, product);
-        // Functions the compiler forgets in some contractions, and in all that what is widened has
-        // no sign.
+        // In some contractions the compiler forgets functions of a factor. In all of them it
+        // sign-extends factors that are to be zero-extended.
         let is_made = |factor: &Factor| {
             let argument = generic.arguments[factor.input];
             let steps = steps(generic, factor.multiplied, argument);
@@ -189,7 +189,7 @@ impl Rewriting {
         made.map(|is_made| is_mixed || is_odd || is_made)
     }
 
-    /// Returns true if a loop of this function makes the tensor.
+    /// Returns true if a loop of this function computes the tensor.
     fn is_computed(&self, value: Value) -> bool {
         let mut statements = self.body.statements.iter();
         statements.any(|statement| {

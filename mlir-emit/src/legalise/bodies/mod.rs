@@ -1,5 +1,5 @@
-//! Bodies of custom operations: what the compiler would get wrong is rewritten, in the body's typed
-//! tree and while its operations are built, or declined.
+//! Bodies of custom operations: whatever the compiler would get wrong is rewritten, in the body's
+//! typed tree or while its operations are built, or else declined.
 
 mod declined;
 mod extremes;
@@ -18,8 +18,8 @@ use crate::quirks::Quirk;
 use rotini_graph::DataType;
 
 impl<'c> Lowering<'_, 'c> {
-    /// Returns an operand of a body. [`Quirk::MixedProducts`]: products that the body `sums` in the
-    /// same loops would be taken for a contraction.
+    /// Returns an operand of a body. [`Quirk::MixedProducts`]: behind a barrier if the body `sums`,
+    /// since the compiler would take products in the same loops and their sum for a contraction.
     pub(crate) fn read_by_body(&self, operand: Ssa<'c>, sums: bool) -> Ssa<'c> {
         if sums && self.quirks().avoids(Quirk::MixedProducts) {
             self.emitter().barrier(operand)
@@ -30,7 +30,7 @@ impl<'c> Lowering<'_, 'c> {
 }
 
 impl<'c> Emitter<'c> {
-    /// Returns a tensor of a body, rounded to its type. [`Quirk::WideBf16`]: bf16 stands behind a
+    /// Returns a tensor of a body, rounded to its type. [`Quirk::WideBf16`]: bf16 is put behind a
     /// barrier.
     pub(crate) fn rounded(&self, tensor: Ssa<'c>, dtype: DataType) -> Ssa<'c> {
         match dtype {

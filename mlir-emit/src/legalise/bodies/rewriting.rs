@@ -2,7 +2,7 @@
 //! defect.
 //!
 //! - A value that may be a constant is computed in another dispatch than its sum
-//!   ([`Quirk::ConstantSums`]), and is computed in its operand's order
+//!   ([`Quirk::ConstantSums`]), and in the memory order of its operand
 //!   ([`Quirk::ConstantTransposed`]).
 //! - The factors of a sum of products are copied if necessary: into the type of the product, over
 //!   all summed loops, with the summed loops innermost (`factors`).
@@ -20,7 +20,7 @@ use rotini_custom::{
 };
 use std::collections::HashMap;
 
-/// The same function without what the target's compiler gets wrong.
+/// Rewrites a function into one that the target's compiler gets right.
 pub(crate) fn avoiding(body: Body, quirks: Quirks) -> Body {
     let contracts = body.statements.iter().any(
         |statement| matches!(&statement.operation, Operation::Generic(generic) if product(&body, generic).is_some()),
@@ -47,7 +47,7 @@ pub(crate) fn avoiding(body: Body, quirks: Quirks) -> Body {
 }
 
 pub(super) struct Rewriting {
-    /// With the statements so far.
+    /// The rewritten function, with its statements so far.
     pub(super) body: Body,
     pub(super) quirks: Quirks,
     varying: Varying,
@@ -134,8 +134,8 @@ impl Rewriting {
         }
     }
 
-    /// Each element from those at its place. What may be a constant reads its operands in the order
-    /// in which it is stored.
+    /// Appends an elementwise operation. If its result may be a constant, its operands are first
+    /// copied into the order in which the result is stored.
     pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) {
         if self.contracts && self.quirks.avoids(Quirk::FoldedSums) {
             self.complete(&mut generic);
@@ -163,8 +163,8 @@ impl Rewriting {
         self.varying.set(result, varies);
     }
 
-    /// Elements that are added to others get their own sign by `copysign`: they may be sums, which
-    /// the compiler would start from the other summand ([`Quirk::FoldedSums`]).
+    /// Copies the sign of each added element to the element itself: it may be a sum, and the
+    /// compiler would start that sum from the other summand ([`Quirk::FoldedSums`]).
     fn complete(&mut self, generic: &mut Generic) {
         let mut body = Vec::with_capacity(generic.body.len());
         for mut scalar in std::mem::take(&mut generic.body) {
@@ -190,7 +190,7 @@ impl Rewriting {
         generic.body = body;
     }
 
-    /// Records which numbers in the loops vary.
+    /// Records which values of the loop body vary.
     fn note(&mut self, generic: &Generic) {
         let operands = generic.inputs.iter().chain([&generic.init]);
         for (operand, &argument) in operands.zip(&generic.arguments) {
@@ -202,9 +202,9 @@ impl Rewriting {
         }
     }
 
-    /// Returns true if elements are products whose sum would be a contraction that no caller wrote
-    /// as such: of two tensors, unless both are the caller's, of one type, and read alike. Also
-    /// true for values computed from one such element.
+    /// Returns true if the elements are products whose sum would be a contraction that the caller
+    /// did not write as one: products of two tensors, unless both are arguments, of one type, and
+    /// indexed alike. Also true for values computed from one such element.
     fn is_product(&self, generic: &Generic) -> bool {
         if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
             let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
@@ -220,7 +220,8 @@ impl Rewriting {
             .any(|(_, &argument)| root(generic, generic.yielded) == argument)
     }
 
-    /// The elements of a reduction made apart from it.
+    /// Splits a reduction: its elements are computed in a separate dispatch, and the reduction
+    /// reads them.
     fn elements_apart(&mut self, generic: Generic, made: Value) -> Generic {
         let (Some(combiner), Some(&so_far)) = (generic.combiner().cloned(), generic.arguments.last()) else {
             unreachable!("{UNKNOWN}");
@@ -266,9 +267,9 @@ impl Rewriting {
         }
     }
 
-    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made`
-    /// says how they are computed from the operand's: the first value, the last value, and the
-    /// operations between.
+    /// Copies an operand to a tensor over these loops, in their order, behind a barrier. `made` has
+    /// the unary chain that is applied on the way: its first value, its last value, and its
+    /// operations.
     pub(super) fn copied(
         &mut self,
         operand: &Operand,
@@ -336,7 +337,8 @@ impl Rewriting {
         }
     }
 
-    /// A tensor to be, and one whose elements are to come.
+    /// Defines a value for a tensor to be computed, and appends its empty initial tensor. Returns
+    /// both.
     fn empty(&mut self, ty: TensorType) -> (Value, Value) {
         self.body.elements = self.body.elements.saturating_add(ty.count());
         let empty = self.body.define(Type::Tensor(ty.clone()));
@@ -344,7 +346,7 @@ impl Rewriting {
         (self.body.define(Type::Tensor(ty)), empty)
     }
 
-    /// The same tensor behind a barrier.
+    /// Returns the tensor behind a barrier.
     pub(super) fn apart(&mut self, value: Value) -> Value {
         if let Some(&apart) = self.behind.get(&value) {
             return apart;
@@ -362,7 +364,8 @@ impl Rewriting {
         self.body.statements.push(Statement { result, operation });
     }
 
-    /// The function, whose results may be read by others in another order, or summed.
+    /// Returns the function, with results behind barriers if other operations may read them in
+    /// another order, or sum them, in a way that the compiler gets wrong.
     fn end(mut self) -> Body {
         for index in 0..self.body.results.len() {
             let result = self.body.results[index];
@@ -377,15 +380,15 @@ impl Rewriting {
     }
 }
 
-/// Returns the value that a reduction combines with the element so far.
+/// Returns the operand of a reduction's combiner that is not the accumulator.
 pub(super) fn element(generic: &Generic) -> Option<Value> {
     let so_far = generic.arguments.last()?;
     let operands = generic.combiner()?.arithmetic.operands();
     operands.iter().copied().find(|operand| operand != so_far)
 }
 
-/// The loops of an operand in the order in which the result has them, those that it does not have
-/// last.
+/// Returns the loops of an operand in the order in which the result has them; loops that the result
+/// lacks come first.
 fn loops_in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
     let mut loops = loops_of(operand);
     loops.sort_by_key(|index| init.map.iter().position(|place| *place == Place::Loop(*index)));
@@ -400,7 +403,7 @@ pub(super) fn loops_of(operand: &Operand) -> Vec<usize> {
     loops.collect()
 }
 
-/// Returns true if an operand is read in another order than the result is stored.
+/// Returns true if an operand is read in another order than that in which the result is stored.
 fn is_turned(operand: &Operand, init: &Operand) -> bool {
     loops_of(operand) != loops_in_order(operand, init)
 }

@@ -1,21 +1,22 @@
-//! Knows whether the compiler may find that a value is the same for all contents of the tensors.
+//! Tracks which values the compiler may find to be the same for all contents of the tensors.
 //!
 //! The compiler folds such values late, and gets some of what remains wrong
 //! ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
-//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is
-//! not fully known: it also follows ranges of integers. So this module answers the opposite
-//! question: which values it has no reason to take for constants. All others may be constants.
+//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How the compiler finds
+//! them is not fully known: it also follows ranges of integers. So this module answers the opposite
+//! question: which values the compiler has no reason to take for constants. All others may be
+//! constants.
 
 use crate::custom::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};
 use std::collections::HashMap;
 
-/// Knowledge of the values of a function so far.
+/// What is known about the values of a function so far.
 #[derive(Default)]
 pub(super) struct Varying {
     /// Values that no pass can take for constants.
     varying: Vec<bool>,
-    /// The bits of those that are constants.
+    /// The bits of values that are constants.
     constants: HashMap<Value, u64>,
 }
 
@@ -60,7 +61,7 @@ impl Varying {
         let element = |value: Value| element_of(body, value);
         let any = || operands.iter().any(|&value| self.is(value));
         let all = || operands.iter().all(|&value| self.is(value));
-        // One varies, and the other is a number of which nothing is known to be extreme.
+        // One operand varies, and the other varies too or is a finite constant.
         let beside_a_number = || {
             let is_plain = |value: Value| match self.constants.get(&value) {
                 Some(&bits) if element(value) == Element::F64 => f64::from_bits(bits).is_finite(),
@@ -72,7 +73,7 @@ impl Varying {
         let is_number = |value: &Value| self.constants.contains_key(value);
         match (*name, operands.as_slice()) {
             ("arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf", _) => beside_a_number(),
-            // Neither the relation that is never true, nor the one that always is.
+            // Except for the predicates that are always false (0) or always true (15).
             ("arith.cmpf", _) => beside_a_number() && !matches!(predicate, None | Some(0 | 15)),
             ("arith.select", &[condition, yes, no]) => {
                 let differ = match (self.constants.get(&yes), self.constants.get(&no)) {

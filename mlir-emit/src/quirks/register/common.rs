@@ -1,4 +1,4 @@
-//! What entries have in common.
+//! Values that register entries share.
 
 use crate::quirks::Effect::Wrong;
 use crate::quirks::{Backend, Description, Guard, Quirk};
@@ -7,7 +7,7 @@ use crate::quirks::{Backend, Description, Guard, Quirk};
 pub(super) const GPUS: &[Backend] = &[Backend::Amd, Backend::Nvidia];
 const EVERYWHERE: &[Backend] = &[Backend::Cpu, Backend::Amd, Backend::Nvidia];
 
-/// What most quirks have in common: seen on 3.13, everywhere, without a cost, not reported.
+/// The defaults of most quirks: seen on 3.13, on all backends, without a cost, not reported.
 pub(super) const UNREPORTED: Description = Description {
     quirk: Quirk::FoldedTranspose,
     backends: EVERYWHERE,

@@ -1,4 +1,4 @@
-//! What flags of the compiler avoid.
+//! Quirks that compiler flags avoid.
 
 use super::common::UNREPORTED;
 use crate::quirks::Effect::{Crash, Rejected, Wrong};

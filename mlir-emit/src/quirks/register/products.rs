@@ -1,4 +1,4 @@
-//! Convolutions, products of matrices, and how reductions are spread.
+//! Quirks of convolutions, products of matrices, and the spreading of reductions.
 
 use super::common::{GPUS, UNREPORTED};
 use crate::quirks::Effect::{Rejected, Slow, Wrong};

@@ -1,4 +1,4 @@
-//! Sums, steps on elements, conversions, and what is read at computed places.
+//! Quirks of sums, elementwise operations, conversions, and reads at computed indices.
 
 use super::common::{GPUS, UNREPORTED};
 use crate::quirks::Effect::{Crash, Rejected, Slow, Wrong};

@@ -9,7 +9,8 @@ pub(crate) struct Emit {
     #[arg(value_name = "GRAPH")]
     pub(crate) graph: PathBuf,
 
-    /// List the kernels instead: who writes each, what is fused into it, what it reads and stores
+    /// Lists the kernels instead: the origin of each, the operations fused into it, the tensors
+    /// that it reads and stores
     #[arg(long)]
     pub(crate) plan: bool,
 

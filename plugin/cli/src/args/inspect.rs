@@ -4,7 +4,7 @@ use super::{PluginArgs, TargetArgs};
 use clap::ValueEnum;
 use std::path::PathBuf;
 
-/// The name of the command that executes a graph on an emulator for `inspect`; nobody types it.
+/// Name of the hidden command that executes a graph on the emulator for `inspect`.
 pub(crate) const EMULATE_GRAPH: &str = "emulate-graph";
 
 #[derive(Debug, clap::Args)]
@@ -16,12 +16,12 @@ pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 
-    /// Also executes the graph on the emulated GPU: exact counts and predicted times; with =sample
-    /// only what predictions need, for graphs of any size
+    /// Also executes the graph on the emulated GPU: exact counts and predicted times; =sample
+    /// executes only the workgroups that predictions need, for graphs of any size
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) emulate: Option<Emulate>,
 
-    /// The emulator's library, a libamdhip64.so that rotini's tests build
+    /// The emulator's library: the libamdhip64.so that rotini's tests build
     #[arg(long, value_name = "PATH", env = "ROTINI_HIP_EMULATOR")]
     pub(crate) emulator: Option<PathBuf>,
 
@@ -29,16 +29,15 @@ pub(crate) struct Inspect {
     pub(crate) plugin: PluginArgs,
 
     /// Predicts with the constants in a file that `rotini tune --calibrate --json` wrote [default:
-    /// those of this machine's GPU, if it was calibrated, else published ones]
+    /// those of this machine's GPU if it was calibrated, else published ones]
     #[arg(long, value_name = "FILE", requires = "emulate")]
     pub(crate) calibration: Option<PathBuf>,
 
-    /// Writes one page in HTML
+    /// Writes an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 
-    /// Tells what differs between two graphs, or between two documents that --json wrote with other
-    /// versions or settings
+    /// Compares two graphs, or two documents that --json wrote with different versions or settings
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graph", "page"])]
     pub(crate) diff: Option<Vec<PathBuf>>,
 }
@@ -46,7 +45,7 @@ pub(crate) struct Inspect {
 /// How much of a graph the emulator executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emulate {
-    /// All workgroups, and then a sample again
+    /// All workgroups, then a sample for the prediction
     All,
     /// A sample of each launch's workgroups
     Sample,

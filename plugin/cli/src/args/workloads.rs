@@ -26,19 +26,19 @@ pub(crate) struct Workloads {
     #[arg(long, value_name = "FILE")]
     pub(crate) from_log: Option<PathBuf>,
 
-    /// Images or sequences in the graphs of suites
+    /// Batch size of the graphs of suites
     #[arg(long, value_name = "NUMBER", value_parser = value_parser!(i64).range(1..=1 << 20), requires = "suites")]
     pub(crate) batch: Option<i64>,
 
-    /// Where channels lie in the graphs of suites: nchw or nhwc
+    /// Layout of the graphs of suites: nchw or nhwc
     #[arg(long, value_parser = layout, requires = "suites")]
     pub(crate) layout: Option<Layout>,
 
-    /// Type of the tensors in the graphs of suites: f32, f16 or bf16
+    /// Data type of the graphs of suites: f32, f16 or bf16
     #[arg(long, value_parser = dtype, requires = "suites")]
     pub(crate) dtype: Option<DataType>,
 
-    /// Which convolutions of suites: forward, dgrad or wgrad
+    /// Direction of the convolutions of suites: forward, dgrad or wgrad
     #[arg(long, value_parser = direction, requires = "suites")]
     pub(crate) direction: Option<Direction>,
 }

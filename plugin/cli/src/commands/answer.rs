@@ -1,11 +1,11 @@
-//! What a command answers.
+//! The outcome of a command, which determines its exit code.
 
-/// Whether all that a command was asked is as it should be.
+/// The answer to the question that a command was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is.
+    /// All is as it should be.
     Yes,
-    /// It is not, and the output says what.
+    /// Something is not, and the output says what.
     No,
     /// This machine lacks something, and the output says what.
     Missing,

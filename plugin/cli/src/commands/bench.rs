@@ -32,7 +32,7 @@ pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
     }
     let plan = plan(args, output)?;
     if let Some(directory) = &args.output {
-        // Now, not after minutes of measuring.
+        // Created now, so that a bad path fails before minutes of measuring.
         std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
     }
     let mut watcher = Watcher::new(&plan, output)?;
@@ -63,7 +63,7 @@ fn write(results: &Results, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tells what differs between two runs.
+/// Reports the differences between two runs.
 fn compare(before: &Path, after: &Path, output: &Output) -> Result<Answer> {
     let [before, after] = [read(before)?, read(after)?];
     let changes = rotini_bench::compare::compare(&before, &after);
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<Results> {
     serde_json::from_value(any).with_context(|| format!("{} is not what `rotini bench` writes", path.display()))
 }
 
-/// Serves one engine to another process of this command.
+/// Serves one engine to another process of this program.
 pub(super) fn serve() -> Result<Answer> {
     rotini_bench::serve().context("the bench is gone")?;
     Ok(Answer::Yes)
@@ -116,7 +116,7 @@ fn plan(args: &Bench, output: &Output) -> Result<Plan> {
     })
 }
 
-/// How often and how long engines take turns, and what their inputs hold.
+/// Number and length of the turns of each engine, and the values of the inputs.
 struct Turns {
     values: Values,
     visits: u32,
@@ -131,7 +131,8 @@ impl Turns {
         rounds: 3,
         milliseconds: 10,
     };
-    /// Turns of a second with data as in a network: the clock falls to what the power limit allows.
+    /// Turns of one second on values like a network's, so that the clock settles at what the power
+    /// limit allows.
     const CONSTANTS: Self = Self {
         values: Values::Gaussian,
         visits: 2,
@@ -140,7 +141,7 @@ impl Turns {
     };
 }
 
-/// How engines are started by this program.
+/// Returns the settings by which this program starts engines.
 pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -> Result<Launch> {
     let program = std::env::current_exe().context("this program's own path is not known")?;
     Ok(Launch {
@@ -153,7 +154,7 @@ pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -
     })
 }
 
-/// rotini, with the usual settings.
+/// Returns the engine specification of rotini with default settings.
 pub(super) fn own(plugin: PathBuf) -> EngineSpec {
     EngineSpec {
         label: "rotini".to_owned(),
@@ -163,7 +164,8 @@ pub(super) fn own(plugin: PathBuf) -> EngineSpec {
     }
 }
 
-/// The engines that were asked for, or rotini and those of the installed ROCm.
+/// Returns the engines on the command line; without any, rotini and the engines of the installed
+/// ROCm.
 fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
     let mut asked: Vec<(PathBuf, Vec<(String, String)>)> = Vec::new();
     for EngineArg { plugin, settings } in &args.plugins {
@@ -184,7 +186,7 @@ fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
     Ok(labelled(asked))
 }
 
-/// Engines with a label each.
+/// Gives each engine a unique label.
 fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
     let mut labels = HashSet::new();
     asked
@@ -200,7 +202,7 @@ fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
                 label = format!("{base} ({number})");
                 number += 1;
             }
-            // Names of knobs have a point, those of variables do not.
+            // Names of knobs contain a point; names of environment variables do not.
             let (knobs, settings) = settings.into_iter().partition(|(name, _)| name.contains('.'));
             EngineSpec {
                 label,
@@ -212,7 +214,7 @@ fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
         .collect()
 }
 
-/// The engine plugins of an installed ROCm, without a rotini that is among them.
+/// Returns the engine plugins of an installed ROCm, except for rotini itself.
 fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     let root = rocm
         .map(Path::to_owned)
@@ -232,7 +234,8 @@ fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// AMD GPUs if there are any, as the plugin chooses.
+/// Returns the device of `ROTINI_DEVICE`; if it names none, AMD GPUs if any exist, else the CPU.
+/// The plugin chooses in the same way.
 fn found_device() -> Device {
     let named = std::env::var("ROTINI_DEVICE");
     match named.as_deref() {
@@ -242,7 +245,7 @@ fn found_device() -> Device {
         _ => (),
     }
     let library = std::env::var_os("ROTINI_HIP_LIBRARY");
-    // SAFETY: the library is HIP's, or what the user named as HIP's.
+    // SAFETY: the library is HIP's, or the one that the user named as such.
     let driver = unsafe { Driver::load(Api::Hip, library.as_deref()) };
     match driver.and_then(|driver| driver.devices()) {
         Ok(1..) => Device::Hip,
@@ -250,8 +253,8 @@ fn found_device() -> Device {
     }
 }
 
-/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all
-/// of them.
+/// Returns the last `count` cores that this process may use, because interrupts tend to be handled
+/// by the first ones. Without a count, returns an empty list, which means all cores.
 fn cores(count: Option<usize>) -> Result<Vec<usize>> {
     let Some(count) = count else { return Ok(Vec::new()) };
     let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
@@ -265,7 +268,7 @@ fn cores(count: Option<usize>) -> Result<Vec<usize>> {
     Ok(cores)
 }
 
-/// Whether all that ran was right.
+/// Returns true if every engine could be used and none crashed, hung, failed or gave wrong results.
 fn is_fine(results: &Results) -> bool {
     let bad = |outcome: &Outcome| {
         matches!(
@@ -281,7 +284,7 @@ fn is_fine(results: &Results) -> bool {
             .any(|m| bad(&m.outcome))
 }
 
-/// Shows the rows as they are done, and a bar.
+/// Prints each row when it is complete, and shows a progress bar.
 struct Watcher<'a> {
     output: &'a Output,
     bar: ProgressBar,
@@ -289,7 +292,7 @@ struct Watcher<'a> {
     clock: Clock,
 }
 
-/// Widths of columns.
+/// Widths of the columns, in characters.
 const NAME: usize = 44;
 const COLUMN: usize = 22;
 
@@ -320,7 +323,7 @@ impl<'a> Watcher<'a> {
 
     fn line(&self, text: &str) {
         if !self.output.json {
-            // A closed stdout is reported at the end.
+            // A closed stdout is reported at the end of the run.
             self.bar.suspend(|| _ = self.output.line(text));
         }
     }
@@ -383,7 +386,7 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// What an engine did, in a few letters.
+/// Returns the cell of an engine in a row: its time or its outcome.
 fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> String {
     let word = match &measurement.outcome {
         Outcome::Right | Outcome::Unjudged(_) => "",
@@ -413,7 +416,7 @@ fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> Str
     }
 }
 
-/// What it comes to.
+/// Prints the summary of all engines.
 fn summary(results: &Results, output: &Output) -> Result<()> {
     output.line("")?;
     let mut measurements = results.rows.iter().flat_map(|row| &row.measurements);

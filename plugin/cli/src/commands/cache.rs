@@ -1,4 +1,4 @@
-//! `rotini cache`: what is in a directory of compiled graphs, and looking after it.
+//! `rotini cache`: lists and maintains a directory of compiled graphs.
 
 use super::answer::Answer;
 use crate::args::{Cache, CacheCommand};
@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long `gc` waits for another process that makes room.
+/// Time that `gc` waits for another process that is evicting entries.
 const GC_PATIENCE: Duration = Duration::from_secs(10);
-/// Stands for stdin and stdout.
+/// Name that stands for stdin or stdout.
 const STANDARD_STREAM: &str = "-";
 
 pub(super) fn cache(args: &Cache, output: &Output) -> Result<Answer> {
@@ -47,13 +47,13 @@ pub(super) fn cache(args: &Cache, output: &Output) -> Result<Answer> {
     }
 }
 
-/// The directory that a command is about, and where the command tells what it did.
+/// The cache directory of a command, and the output of its report.
 struct Directory<'a> {
     path: PathBuf,
     output: &'a Output,
 }
 
-/// What every document has, and what the command found.
+/// A JSON document: the fields that all commands share, and the command's own.
 #[derive(Serialize)]
 struct Document<T> {
     ok: bool,
@@ -62,21 +62,21 @@ struct Document<T> {
     found: T,
 }
 
-/// An entry, as `ls` tells it.
+/// An entry, as listed by `ls`.
 #[derive(Debug, Serialize)]
 struct Row {
     key: String,
     bytes: u64,
-    /// Seconds since the Unix epoch.
+    /// Time of the last use, in seconds since the Unix epoch.
     used_unix: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     about: Option<About>,
-    /// Why nothing more is known about it.
+    /// The error that kept the entry's metadata from being read.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What an entry says of itself.
+/// An entry's metadata.
 #[derive(Debug, Serialize)]
 struct About {
     target: String,
@@ -85,7 +85,7 @@ struct About {
     workspace: u64,
     dispatches: u32,
     compile_us: u64,
-    /// Seconds since the Unix epoch.
+    /// Time of creation, in seconds since the Unix epoch.
     created_unix: u64,
 }
 
@@ -194,7 +194,7 @@ impl Directory<'_> {
                 failures: u64,
                 temporaries: u64,
                 locks: u64,
-                /// Seconds since the Unix epoch, of the use that is the longest ago.
+                /// Time of the least recent use, in seconds since the Unix epoch.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 oldest_use_unix: Option<u64>,
             }
@@ -279,7 +279,7 @@ impl Directory<'_> {
         loop {
             match admin::gc(&self.path, limit)? {
                 Some(swept) => return self.swept(&swept),
-                // Programs that publish do it too, in moments.
+                // Programs that publish entries evict too, for moments only.
                 None if started.elapsed() < GC_PATIENCE => thread::sleep(Duration::from_millis(20)),
                 None => bail!("{}: another process does not end making room", self.path.display()),
             }
@@ -291,7 +291,7 @@ impl Directory<'_> {
         self.swept(&swept)
     }
 
-    /// Tells what was removed.
+    /// Reports what was removed.
     fn swept(&self, swept: &Swept) -> Result<Answer> {
         let Swept {
             entries,
@@ -359,14 +359,14 @@ impl Directory<'_> {
         }
         let failed = || format!("cannot write {}", archive.display());
         let exported = if fs::metadata(archive).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            // A device or a pipe is written to and not replaced.
+            // A device or a pipe is written to, not replaced.
             let file = File::options().write(true).open(archive).with_context(failed)?;
             admin::export(&self.path, keys, BufWriter::new(file))?
         } else {
-            // An archive that is not complete never has the name.
+            // The archive is renamed when complete, so a partial one never has the final name.
             let parent = archive.parent().filter(|parent| !parent.as_os_str().is_empty());
             let mut file = tempfile::Builder::new()
-                // The process's umask still applies, as to any new file.
+                // The process's umask still applies, as for any new file.
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(parent.unwrap_or(Path::new(".")))
                 .with_context(failed)?;
@@ -388,7 +388,7 @@ impl Directory<'_> {
         format!("{}: {} to {place}", self.name(), count(number, "entry", "entries"))
     }
 
-    /// The entries whose keys begin as asked.
+    /// Returns the keys of the entries that match a prefix. Each prefix must match at least one.
     fn keys(&self, prefixes: &[String]) -> Result<Vec<Key>> {
         let present: Vec<(Key, String)> = admin::list(&self.path)?
             .into_iter()
@@ -464,7 +464,8 @@ impl Directory<'_> {
         Ok(Answer::of(ok))
     }
 
-    /// Lets machines without a compiler find what was imported.
+    /// Records the compiler builds of the imported entries, so that machines without a compiler
+    /// find these entries.
     fn note_compilers(&self) -> Result<()> {
         let items = admin::list(&self.path)?;
         let builds: BTreeSet<&str> = items
@@ -479,12 +480,12 @@ impl Directory<'_> {
     }
 }
 
-/// Seconds since the Unix epoch.
+/// Returns a time in seconds since the Unix epoch.
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// A time from seconds since the Unix epoch.
+/// Returns the time of a number of seconds since the Unix epoch.
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH
         .checked_add(Duration::from_secs(seconds))

@@ -1,4 +1,4 @@
-//! `rotini check`: whether graphs can be executed, and if not, why.
+//! `rotini check`: checks whether graphs can be executed, and states the reason if not.
 
 use super::answer::Answer;
 use super::target_choice::chosen;
@@ -13,7 +13,7 @@ use rotini_plugin::pipeline::applicable;
 use rotini_plugin::runtime::Runtime;
 use serde::Serialize;
 
-/// What can be said of a graph without compiling it.
+/// The classification of a graph that was not compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
@@ -43,7 +43,7 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
                 Ok(_) => (Verdict::Applicable, None),
                 Err(Error::Unsupported(reason) | Error::FailedBefore(reason)) => (Verdict::Declined, Some(reason)),
                 Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),
-                // The plugin declines everything without it.
+                // Without a compiler the plugin declines every graph.
                 Err(error @ Error::NoCompiler(_)) => return Err(error),
                 Err(other) => (Verdict::Failed, Some(chain(&other))),
             },

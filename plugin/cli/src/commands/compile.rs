@@ -1,4 +1,4 @@
-//! `rotini compile`: graphs to vmfb files, or into a cache directory that can be shipped.
+//! `rotini compile`: compiles graphs to vmfb files, or into a cache directory that can be shipped.
 
 use super::answer::Answer;
 use super::target_choice::chosen;
@@ -39,11 +39,11 @@ struct Compiled {
     dispatches: u32,
     workspace: u64,
     origin: Origin,
-    /// How long the compiler took, now or when the code came into the cache.
+    /// Compile time, of this run or of the run that stored the entry.
     compile_us: u64,
 }
 
-/// How one graph turned out for one target.
+/// The result of compiling one graph for one target.
 #[derive(Debug, Serialize)]
 struct GraphResult {
     graph: String,
@@ -111,14 +111,14 @@ fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
         .unwrap_or(NonZeroUsize::MIN)
 }
 
-/// What compiles, and where it keeps the results.
+/// Creates the runtime, with the cache in the directory of `--into`, if given.
 fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
     let mut config = Config::from_env();
     config.compile_workers = jobs.get();
     let mut runtime = Runtime::new(config)?;
     if let Some(directory) = &args.into {
-        // Complete without any other directory, however large, and for whoever runs the image that
-        // it becomes part of.
+        // The directory must be complete without other cache directories, unlimited in size, and
+        // readable by every user of the image that it becomes part of.
         let cache = CacheConfig {
             dir: Some(directory.clone()),
             system_dirs: Vec::new(),
@@ -134,7 +134,8 @@ fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
     Ok(runtime)
 }
 
-/// What to compile for: what was asked for, each once, or what the device in use needs.
+/// Returns the targets to compile for: the requested ones without duplicates, or that of the device
+/// in use.
 fn choices(runtime: &Runtime, targets: &[Target]) -> Result<Vec<CompiledFor<Target>>> {
     if targets.is_empty() {
         return Ok(vec![chosen(runtime, None)?]);
@@ -149,7 +150,7 @@ fn choices(runtime: &Runtime, targets: &[Target]) -> Result<Vec<CompiledFor<Targ
     Ok(choices)
 }
 
-/// The file to write for each graph.
+/// Returns the file to write for each graph.
 fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     if graphs.len() == 1 && !output.is_dir() {
         return Ok(vec![output.to_owned()]);
@@ -171,7 +172,7 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     graphs.iter().map(place).collect()
 }
 
-/// Compiles each graph for each target, some at a time. None keeps the others from being compiled.
+/// Compiles each graph for each target, `jobs` at a time. A failure does not stop the others.
 fn compile_all(
     runtime: &Runtime,
     choices: &[CompiledFor<Target>],
@@ -191,7 +192,7 @@ fn compile_all(
         .build()
         .context("no threads")?;
     let compile = |(graph, place, choice): &(&Source, Option<&Path>, &CompiledFor<Target>)| {
-        // Read when its turn comes: there may be more of them than fit into memory.
+        // Files are read only when their turn comes: all of them together may not fit into memory.
         let file = graph.read();
         progress.stage(format!("{} for {}", file.name, choice.target));
         let result = file
@@ -210,7 +211,7 @@ fn compile_all(
             error,
         }
     };
-    // One at a time from the list: how long each takes is not known before.
+    // Threads take single items, because compile times are not known in advance.
     Ok(pool.install(|| work.par_iter().with_max_len(1).map(compile).collect()))
 }
 
@@ -244,8 +245,8 @@ fn compile_one(
     })
 }
 
-/// Looks whether all that was compiled is in the directory. To a cache, not being able to write is
-/// no error; here it is.
+/// Checks that all compiled graphs are stored in the directory. For a cache a failed write is not
+/// an error; for this command it is.
 fn confirm(runtime: &Runtime, graphs: &mut [GraphResult]) -> Result<()> {
     let directory = runtime.cache.dir().context("there is no directory")?;
     let stored: HashSet<String> = admin::list(directory)?
@@ -332,7 +333,7 @@ fn tell(
     Ok(answer)
 }
 
-/// What became of all graphs, in one line.
+/// Returns the summary of all graphs in one line.
 fn summary(graphs: &[GraphResult], directory: &Path, elapsed: Duration) -> String {
     let count = |origin| {
         graphs

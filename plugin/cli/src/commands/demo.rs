@@ -1,4 +1,5 @@
-//! `rotini demo`: from graphs built in code to right results, with what happens on the way.
+//! `rotini demo`: builds graphs in code, executes them and shows each step on the way to correct
+//! results.
 
 use super::answer::Answer;
 use super::run;
@@ -59,7 +60,7 @@ fn read(paths: &[PathBuf]) -> Vec<GraphFile> {
     paths.iter().map(|path| GraphFile::read(path)).collect()
 }
 
-/// The lines before the table.
+/// Prints the steps that precede the table.
 struct Steps(Output);
 
 impl Steps {
@@ -73,14 +74,14 @@ impl Steps {
         self.step("engines", &engines.join(", "))
     }
 
-    /// Tells of one graph that was executed twice.
+    /// Reports the steps of a graph that was executed twice.
     fn follow(&self, first: &GraphOutcome, again: &GraphOutcome) -> Result<()> {
         self.step("graph", &first.name)?;
         let outcome = &first.outcome;
         if let (Some(engine), Some(asked), Some(asked_again)) =
             (&outcome.engine, outcome.applicable, again.outcome.applicable)
         {
-            // The first question of a process waits until the compiler has reported its version.
+            // The first query of a process waits until the compiler has reported its version.
             let times = format!("{}, asked again {}", time(asked), time(asked_again));
             self.step("applicable", &format!("yes, with {engine}: {times}"))?;
         }
@@ -123,7 +124,7 @@ impl Steps {
     }
 }
 
-/// How the code of a graph came to be there.
+/// Returns whether the code of a graph was compiled or cached, and the time that this took.
 fn created(outcome: &Outcome) -> Option<String> {
     let create = time(outcome.create?);
     let dispatches = outcome

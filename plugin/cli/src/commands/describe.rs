@@ -1,5 +1,4 @@
-//! `rotini completions` and `rotini man`: the command line, described to shells and readers of
-//! manuals.
+//! `rotini completions` and `rotini man`: shell completions and manual pages of the command line.
 
 use super::answer::Answer;
 use crate::args::{Args, Completions, Man};
@@ -11,14 +10,14 @@ use std::io::Write as _;
 const NAME: &str = "rotini";
 
 pub(super) fn completions(args: &Completions) -> Result<Answer> {
-    // Generated to memory first: the generator panics where stdout is closed.
+    // The script is generated in memory first, because the generator panics if stdout is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), NAME, &mut script);
     std::io::stdout().lock().write_all(&script)?;
     Ok(Answer::Yes)
 }
 
-/// One page for the command and one for each of its commands.
+/// Writes one manual page for the program and one for each of its commands.
 pub(super) fn man(args: &Man) -> Result<Answer> {
     let directory = &args.directory;
     fs::create_dir_all(directory)

@@ -1,5 +1,5 @@
-//! `rotini doctor`: what was found where, and for what is not as it should be, the one thing to do
-//! next.
+//! `rotini doctor`: reports plugin, compiler, devices, caches and settings, and for each problem
+//! the next step.
 
 use super::answer::Answer;
 use crate::args::Doctor;
@@ -23,24 +23,24 @@ use std::path::Path;
 use std::time::Instant;
 use std::{env, fs, thread};
 
-/// How something is.
+/// The state of a checked item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
     Ok,
     /// Graphs run, but not as well as they could.
     Warn,
-    /// Graphs do not run without it.
+    /// Graphs do not run at all.
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     item: &'static str,
     state: State,
     text: String,
-    /// What to do, if not all is as it should be.
+    /// The next step for the user, if there is a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -112,14 +112,14 @@ fn plugin(args: &Doctor, output: &Output) -> Finding {
     }
 }
 
-/// Compiles a function that does nothing: that shows whether the way of calling the compiler works
-/// here, or what took its place.
+/// Compiles an empty function, which shows whether the configured way of calling the compiler, or
+/// its fallback, works on this machine.
 fn compiler(runtime: &Runtime) -> Finding {
     const ITEM: &str = "IREE compiler";
     let install = format!("python3 -m pip install {PACKAGE}");
     let compiler = match (runtime.compiler(), runtime.builds()) {
         (Ok(compiler), _) => compiler,
-        // What is cached runs.
+        // Cached graphs still run.
         (Err(error), Ok(_)) => return warn(ITEM, format!("only graphs that are cached run: {error}"), install),
         (Err(error), Err(_)) => return missing(ITEM, &error, install),
     };
@@ -144,7 +144,8 @@ fn compiler(runtime: &Runtime) -> Finding {
     }
 }
 
-/// The program that the compiler runs in, unless another way of calling it was asked for.
+/// Checks the program that the compiler runs in, unless another way of calling the compiler is
+/// configured.
 fn worker(config: &Config) -> Finding {
     const ITEM: &str = "compile worker";
     match (find_worker(), config.compiler) {
@@ -170,7 +171,7 @@ fn worker(config: &Config) -> Finding {
 fn gpus(runtime: &Runtime) -> Finding {
     const ITEM: &str = "GPUs";
     let gpus = match (runtime.gpus(), runtime.config.device) {
-        // With `auto` the reason is only logged.
+        // With `auto`, the reason is only logged, so the error is asked for here.
         (Ok(None), DeviceChoice::Auto) => gpu::hip(&runtime.config, runtime.instance()).map(Some),
         (gpus, _) => gpus,
     };
@@ -181,7 +182,8 @@ fn gpus(runtime: &Runtime) -> Finding {
     }
 }
 
-/// Why AMD's driver cannot be used, or if it can, what of ROCm is missing.
+/// Returns the next step for a user without usable AMD GPUs: about the driver if it cannot be
+/// opened, else about the missing HIP runtime.
 fn gpus_next() -> &'static str {
     const DRIVER: &str = "/dev/kfd";
     match OpenOptions::new().read(true).write(true).open(DRIVER) {
@@ -195,7 +197,7 @@ fn gpus_next() -> &'static str {
 
 fn cpu() -> Finding {
     const ITEM: &str = "CPU";
-    // The sum of affinity mask and CPU quota, which is what thread pools are sized by.
+    // The smaller of the affinity mask and the CPU quota, by which thread pools are sized.
     let threads = thread::available_parallelism();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let online = match online.trim() {
@@ -231,12 +233,12 @@ fn device(runtime: &Runtime) -> Finding {
     }
 }
 
-/// The item of a directory that administrators fill.
+/// Name of the item for a directory that administrators fill.
 const SHIPPED: &str = "shipped cache";
-/// What helps a user whose own directory is not used.
+/// Advice to a user whose own cache directory is not used.
 const OWN_DIRECTORY: &str = "set ROTINI_CACHE_DIR to a directory that belongs to you and that nobody else can write";
 
-/// The directories that compiled graphs are looked for in, in this order.
+/// Checks the directories that are searched for compiled graphs, in the order of the search.
 fn caches(runtime: &Runtime) -> Vec<Finding> {
     let own = match (runtime.cache.disk_error(), runtime.cache.dir()) {
         (Some(error), _) => warn("cache", format!("in memory only: {}", chain(error)), OWN_DIRECTORY),
@@ -252,7 +254,7 @@ fn caches(runtime: &Runtime) -> Vec<Finding> {
     [own].into_iter().chain(shipped).collect()
 }
 
-/// What is in a directory, if code may be taken from it.
+/// Summarises a directory's contents, if its owner and permissions allow its code to be used.
 fn cache(item: &'static str, directory: &Path) -> Finding {
     match admin::stats(directory) {
         Ok(stats) => {
@@ -285,7 +287,7 @@ fn cache(item: &'static str, directory: &Path) -> Finding {
     }
 }
 
-/// A path as one word of a shell's command.
+/// Quotes a path for a shell.
 fn in_shell(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

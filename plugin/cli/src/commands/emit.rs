@@ -19,7 +19,7 @@ struct Document {
     ok: bool,
     graph: String,
     target: String,
-    /// The buffers of the exported function.
+    /// The arguments of the exported function.
     arguments: Vec<Slot>,
     mlir: String,
 }
@@ -30,7 +30,7 @@ struct Slot {
     tensor: String,
     role: &'static str,
     dtype: String,
-    /// In memory order.
+    /// Extents in memory order.
     shape: Vec<i64>,
 }
 
@@ -39,25 +39,25 @@ struct PlanDocument {
     ok: bool,
     graph: String,
     target: String,
-    /// In the order of their dispatches.
+    /// The kernels in the order of their dispatches.
     kernels: Vec<Kernel>,
-    /// At most this much.
+    /// Upper bound of the workspace in bytes.
     workspace_bytes: u64,
 }
 
 #[derive(Serialize)]
 struct Kernel {
-    /// `rotini` or `IREE`, which may fuse its kernels further.
+    /// `rotini`, or `IREE`, which may fuse its kernels further.
     written_by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// All operations of a kernel of IREE; for one of rotini those that are fused into it.
+    /// For IREE's kernels all operations; for rotini's kernels those that are fused into them.
     operations: Vec<String>,
     reads: Vec<String>,
     stores: Vec<String>,
 }
 
-/// Writes the kernels that a graph becomes.
+/// Writes the kernels that a graph is lowered to.
 fn write_plan(graph: String, target: &Target, plan: Plan, output: &Output) -> Result<Answer> {
     let kernels = plan.kernels.into_iter().map(|kernel| Kernel {
         written_by: if kernel.name.is_some() { "rotini" } else { "IREE" },

@@ -1,12 +1,11 @@
-//! `rotini inspect`: what a graph's kernels for an MI300 are made of, and what they are predicted
-//! to take there.
+//! `rotini inspect`: machine code, resources and predicted times of a graph's kernels on an MI300.
 //!
-//! | Module | What it owns |
+//! | Module | Contents |
 //! |---|---|
-//! | `document` | what is known of a graph's kernels, as it is written to JSON and read back |
-//! | `gather` | the compiler's dump, read |
+//! | `document` | the data about a graph's kernels, written to JSON and read back |
+//! | `gather` | collects that data from the compiler's dump and the emulator |
 //! | `emulation` | the process that executes the graph on the emulator |
-//! | `text`, `page`, `diff` | what people get to see |
+//! | `text`, `page`, `diff` | the output for users |
 
 mod diff;
 mod document;
@@ -45,10 +44,11 @@ pub(super) fn inspect(args: &Inspect, output: &Output) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// What an earlier `--json` wrote to a file, or what is to be said of the graph in it.
+/// Returns the document that an earlier `--json` wrote to a file, or inspects the graph in the
+/// file.
 fn either(path: &Path, args: &Inspect) -> Result<Document> {
     let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    // No graph has the key of the version that wrote a document.
+    // No graph has the key `rotini`, which holds the version that wrote a document.
     match serde_json::from_slice::<serde_json::Value>(&bytes) {
         Ok(value) if value.get("rotini").is_some() => serde_json::from_value(value)
             .with_context(|| format!("{} is not a document of this version of rotini", path.display())),

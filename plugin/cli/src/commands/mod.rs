@@ -22,11 +22,11 @@ pub(crate) use answer::Answer;
 use crate::args::Command;
 use crate::output::Output;
 
-/// Does what the command line asks for.
+/// Runs a command.
 ///
 /// # Errors
 ///
-/// Whatever kept the command from giving an answer.
+/// Returns whatever kept the command from giving an answer.
 pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answer> {
     match command {
         Command::Run(args) => run::run(&args, output),

@@ -1,4 +1,4 @@
-//! `rotini replay`: what the compiler says today to a module that it once failed on.
+//! `rotini replay`: compiles a module again on which the compiler once failed.
 
 use super::answer::Answer;
 use crate::args::Replay;
@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Serialize)]
 struct Document {
-    /// Whether it compiles now.
+    /// Whether the module compiles now.
     ok: bool,
     directory: String,
     target: String,
-    /// The compiler's build, and whether it is the one that failed.
+    /// The compiler's build.
     compiler: String,
     same_compiler: bool,
-    /// Whether the graph is lowered to the same module today; absent where there is no graph or it
-    /// is declined now.
+    /// Whether the graph is still lowered to the same module; absent if the graph is missing or is
+    /// declined now.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_module: Option<bool>,
-    /// The error that was recorded.
+    /// The recorded error.
     recorded: String,
-    /// The error of this time.
+    /// The error of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// All that the compiler says.
+    /// All diagnostics of the compiler.
     diagnostics: String,
-    /// Size of the vmfb.
+    /// Size of the vmfb in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     compile_us: u64,
@@ -50,7 +50,7 @@ pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
     let started = Instant::now();
     let result = compiler.compile(&CompileRequest {
         mlir: &reproducer.mlir,
-        // As the file is called there, so that the compiler's words name it.
+        // The name of the file in the directory, so that diagnostics refer to it.
         name: "rotini.mlir",
         flags: &reproducer.versions.flags,
         dump_executables: None,
@@ -80,7 +80,7 @@ pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
     )
 }
 
-/// What the graph is lowered to today.
+/// Returns the module that the graph is lowered to now.
 fn lowered(reproducer: &Reproducer) -> Option<String> {
     let target = Target::parse(&reproducer.versions.target)?;
     let plan = check(&reproducer.graph, &target).ok()?;

@@ -27,7 +27,7 @@ pub(super) fn options(args: &Execution) -> Options {
     }
 }
 
-/// Executes graphs one after the other.
+/// Executes graphs one after another.
 pub(super) fn execute_all(executor: &Executor, files: Vec<GraphFile>, output: &Output) -> Result<Vec<GraphOutcome>> {
     let progress = Progress::new(files.len(), output)?;
     let execute = |file: GraphFile| {
@@ -46,7 +46,7 @@ pub(super) fn execute_all(executor: &Executor, files: Vec<GraphFile>, output: &O
     Ok(files.into_iter().map(execute).collect())
 }
 
-/// Tells the outcomes.
+/// Reports the outcomes.
 pub(super) fn conclude(plugin: &Plugin, outcomes: &[GraphOutcome], output: &Output) -> Result<Answer> {
     let right = outcomes
         .iter()

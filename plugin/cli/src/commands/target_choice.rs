@@ -1,4 +1,4 @@
-//! What a command compiles for.
+//! The target that a command compiles for.
 
 use rotini_cache::CompiledFor;
 use rotini_emit::Target;
@@ -8,7 +8,7 @@ use rotini_plugin::runtime::Runtime;
 /// Returns the target that was asked for, or that of the device that the plugin would use.
 pub(super) fn chosen(runtime: &Runtime, asked: Option<&Target>) -> Result<CompiledFor<Target>, Error> {
     let device = match asked {
-        // All that is compiled for is named by the target.
+        // These targets name everything that the code depends on.
         Some(target @ (Target::X86(_) | Target::Rocm { .. } | Target::Cuda { .. })) => {
             return Ok(target.clone().into());
         }

@@ -1,4 +1,4 @@
-//! `rotini tune`: which form of each graph is the fastest on this device.
+//! `rotini tune`: finds the fastest form of each graph on this device.
 //!
 //! | Module | What it owns |
 //! |---|---|

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Reads all graphs; a name that comes twice gets a number.
+/// Reads all graphs. A repeated name gets a number appended.
 pub(super) fn workloads(args: &Workloads, output: &Output) -> Result<Vec<Workload>> {
     let mut workloads = Vec::new();
     for path in &args.graphs {
@@ -55,7 +55,8 @@ fn graph(path: &Path) -> Result<Workload> {
     })
 }
 
-/// The problems of a log, the most frequent first. Lines that are no graph are reported.
+/// Returns the problems of a log, the most frequent first, and reports the lines that are not
+/// understood.
 fn logged(path: &Path, output: &Output) -> Result<Vec<Workload>> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut contents = from_log(BufReader::new(file)).with_context(|| format!("cannot read {}", path.display()))?;

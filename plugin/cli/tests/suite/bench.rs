@@ -1,7 +1,7 @@
-//! What the suites share: a directory with graphs, the command run in it, and what it left behind.
+//! Common parts of the suites: a directory with graphs, the command run in it, and its output.
 //!
-//! What executes needs the compiler and the plugin's library. Where one of them is missing a test
-//! says so on stderr and ends, unless `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
+//! Executing graphs needs the compiler and the plugin's library. If one of them is missing, a test
+//! reports that on stderr and ends, unless `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
 
 use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
 use serde_json::Value;
@@ -41,14 +41,14 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// The command, on the CPU, with this bench's cache.
+    /// Returns the command, set to the CPU and to this directory's cache.
     pub(crate) fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rotini"));
         command
             .args(arguments)
             .env("ROTINI_DEVICE", "cpu")
             .env("ROTINI_CACHE_DIR", self.path("cache"));
-        // Cargo builds other packages' programs on demand alone.
+        // Cargo builds programs of other packages only on demand.
         if let Some(worker) = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER") {
             command.env("ROTINI_COMPILE_WORKER", worker);
         }
@@ -65,7 +65,7 @@ impl Bench {
     }
 }
 
-/// What a command left behind.
+/// The exit code and the output of a command.
 pub(crate) struct Finished {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -81,7 +81,7 @@ impl Finished {
         }
     }
 
-    /// The document, after the exit code was compared.
+    /// Returns the JSON document, after checking the exit code.
     pub(crate) fn json(&self, code: i32) -> Value {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         let document: Value =
@@ -91,7 +91,7 @@ impl Finished {
     }
 }
 
-/// 8 channels of 6x6 to 16 of the same size.
+/// Returns a convolution of 8 channels of 6x6 to 16 channels of the same size, with bias and ReLU.
 fn conv_bias_relu() -> rotini_graph::Graph {
     let mut graph = GraphBuilder::new("good");
     let x = graph.buffer("x", DataType::F32, &[1, 8, 6, 6]);
@@ -106,7 +106,7 @@ fn conv_bias_relu() -> rotini_graph::Graph {
     graph.build()
 }
 
-/// Well formed, with an operation of somebody else's plugin.
+/// Returns a well-formed graph with a custom operation of another plugin.
 fn custom_op() -> rotini_graph::Graph {
     let mut graph = GraphBuilder::new("declined");
     let x = graph.buffer("x", DataType::F32, &[4]);
@@ -121,8 +121,8 @@ fn custom_op() -> rotini_graph::Graph {
     graph.build()
 }
 
-/// What was built besides the command: what the variable names; beside the command; else what
-/// scripts/build leaves.
+/// Locates a file that was built besides the command: named by the variable, beside the command, or
+/// left by scripts/build.
 fn built(file: &str, variable: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_BIN_EXE_rotini")).with_file_name(file);
     let release = beside
@@ -137,7 +137,7 @@ fn built(file: &str, variable: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A shared library of this workspace, such as an engine of `benches/`.
+/// Locates a shared library of this workspace, such as an engine of `benches/`.
 pub(crate) fn built_library(file: &str) -> Option<PathBuf> {
     let found = built(file, "");
     if found.is_none() {
@@ -146,13 +146,13 @@ pub(crate) fn built_library(file: &str) -> Option<PathBuf> {
     found
 }
 
-/// Says that a test ends here; fails where nothing may be left out.
+/// Reports that a test is skipped; fails if `ROTINI_TEST_REQUIRE_ALL` is set.
 pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");
     eprintln!("skipped: {reason}");
 }
 
-/// Whether the compiler can run in a separate process.
+/// Returns true if the compiler can run in a separate process.
 pub(crate) fn has_worker(bench: &Bench) -> bool {
     let found = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER").is_some();
     if !found {
@@ -161,7 +161,7 @@ pub(crate) fn has_worker(bench: &Bench) -> bool {
     found && has_compiler(bench)
 }
 
-/// The plugin's library, if it was built and there is a compiler.
+/// Returns the plugin's library, if it was built and a compiler is available.
 pub(crate) fn plugin(bench: &Bench) -> Option<PathBuf> {
     let Some(plugin) = built("librotini_plugin.so", "ROTINI_PLUGIN") else {
         skip("librotini_plugin.so was not built (scripts/build)");

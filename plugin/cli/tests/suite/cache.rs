@@ -1,4 +1,4 @@
-//! Compiling ahead of time, and the directories that come of it.
+//! Ahead-of-time compilation, and the directories that it fills.
 
 use crate::bench::{Bench, ENVIRONMENT, Finished, OK, WRONG, has_compiler, plugin};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The entries' files in a directory, by key.
+/// Returns the files of a directory's entries, sorted by key.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -18,7 +18,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Changes one bit of a file's last byte, which is the payload's.
+/// Flips one bit of a file's last byte, which belongs to the payload.
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -62,7 +62,7 @@ fn a_directory_is_filled_resumed_and_repaired() {
         bench.run(&[&into[..], graphs].concat()).json(code)
     };
     let document = compile(&["declined.fb", "good.fb", "nowhere.fb"], WRONG);
-    // What fails keeps nothing else from being compiled.
+    // A graph that fails does not stop the others.
     assert_eq!(
         origins(&document),
         ["none", "none", "compiled", "compiled", "none", "none"]
@@ -82,7 +82,7 @@ fn a_directory_is_filled_resumed_and_repaired() {
             assert!(files.iter().any(|file| file.file_stem().unwrap() == key), "{key}");
         }
     }
-    // The user's own directory has no part in it, and whoever runs the image can read this one.
+    // The user's own directory is not used, and every user of the image can read this one.
     assert!(!bench.path("cache").exists() || entries(&bench.path("cache")).is_empty());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&bench.path("kernels")), 0o755);
@@ -126,7 +126,7 @@ fn a_shipped_directory_runs_without_a_compiler() {
     let document = run("kernels").json(OK);
     assert_eq!(document["graphs"][0]["verdict"], "right");
     assert_eq!(document["graphs"][0]["origin"], "cache");
-    // An archive says no less.
+    // An archive serves as well as the directory.
     for transport in [
         ["cache", "--dir", "kernels", "export", "kernels.tar"],
         ["cache", "--dir", "imported", "import", "kernels.tar"],
@@ -134,7 +134,7 @@ fn a_shipped_directory_runs_without_a_compiler() {
         assert_eq!(bench.run(&transport).code, OK);
     }
     assert_eq!(run("imported").json(OK)["graphs"][0]["origin"], "cache");
-    // That no compiler was there is what the same run without the directory says.
+    // The same run fails without the directory, which shows that no compiler was found.
     assert_ne!(run("elsewhere").code, OK);
 }
 
@@ -252,11 +252,11 @@ fn entries_travel_in_archives() {
     };
     assert_eq!(export(&["all.tar"], OK)["exported"], 2);
     assert_eq!(members("all.tar"), [name(&files[0]), name(&files[1])]);
-    // Others may read it as they may read any new file.
+    // The archive has the same permissions as any new file.
     fs::write(bench.path("plain"), "").unwrap();
     let mode = |name: &str| fs::metadata(bench.path(name)).unwrap().permissions().mode();
     assert_eq!(mode("all.tar"), mode("plain"));
-    // What is no file is written to.
+    // A pipe is written to, not replaced.
     assert!(
         Command::new("mkfifo")
             .arg(bench.path("pipe"))
@@ -295,7 +295,7 @@ fn entries_travel_in_archives() {
     };
     assert_eq!(read("other"), read("kernels"));
 
-    // One member is damaged, the other swapped for it, and neither gets in.
+    // One member is damaged and the other is stored under a wrong name; both are refused.
     let forged = bench.path("forged");
     fs::create_dir(&forged).unwrap();
     fs::copy(&files[0], forged.join(name(&files[0]))).unwrap();

@@ -1,4 +1,4 @@
-//! The command as scripts see it: exit codes and JSON, for graphs that are right, declined and
+//! The command as scripts use it: exit codes and JSON, for graphs that are right, declined and
 //! malformed.
 
 use crate::bench::{Bench, ENVIRONMENT, Finished, OK, USAGE, WRONG, has_compiler, plugin};
@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 #[test]
 fn check_tells_graphs_apart_and_names_the_node() {
     let bench = Bench::new();
-    // None of them is applicable, so no compiler is needed.
+    // None of these graphs is applicable, so no compiler is needed.
     let document = bench
         .run(&[
             "check",
@@ -79,8 +79,8 @@ fn emit_writes_mlir_and_its_arguments() {
     assert_eq!(declined.stderr.lines().count(), 1, "{}", declined.stderr);
 }
 
-/// The bias and the ReLU are fused into the convolution's kernel on a GPU. On a CPU the compiler
-/// writes the kernels.
+/// On a GPU, bias and ReLU are fused into the convolution's kernel. On a CPU the compiler writes
+/// the kernels.
 #[test]
 fn emit_lists_kernels() {
     let bench = Bench::new();
@@ -125,7 +125,7 @@ fn compile_writes_what_it_says() {
     assert_eq!(graph["dispatches"], 1);
     assert_eq!(graph["origin"], "compiled");
 
-    // Again into a directory, beside one that cannot be compiled.
+    // Once more, into a directory, next to a graph that cannot be compiled.
     let document = bench
         .run(&[&compile[..], &["declined.fb", "-o", "all"]].concat())
         .json(WRONG);
@@ -152,7 +152,7 @@ fn run_executes_through_the_library_and_judges() {
     assert_eq!(first["outputs"].as_array().unwrap().len(), 1);
     assert!(first["outputs"][0]["ratio"].as_f64().unwrap() <= 1.0);
 
-    // The second process finds the code, and knows the workspace before.
+    // The second process finds the code in the cache, and knows the exact workspace in advance.
     let graphs = ["good.fb", "declined.fb", "malformed.fb", "noise.fb", "nowhere.fb"];
     let document = bench
         .run(&[&["run", "--json", "--plugin", plugin][..], &graphs].concat())
@@ -198,7 +198,7 @@ fn what_is_missing_is_told_as_such() {
 #[test]
 fn a_library_that_is_no_plugin_is_refused() {
     let bench = Bench::new();
-    // Any library that is already there: the C library is loaded by this test too.
+    // Any library that exists will do: the C library is loaded by this test too.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let library = maps
         .lines()
@@ -280,8 +280,8 @@ fn doctor_says_for_each_finding_that_is_not_right_what_to_do() {
     );
     assert!(next("shipped cache").contains("directory"));
     assert!(next("setting").contains("variable"));
-    // The package that it names is the one that is built and tested with, that the wheel brings,
-    // and that the README says.
+    // The named package must be the one that scripts/setup installs, that the wheel depends on, and
+    // that the README names.
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (file, text) in [
         ("scripts/setup", "'iree-base-compiler==3.13.0 "),

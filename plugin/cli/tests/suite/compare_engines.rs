@@ -1,19 +1,19 @@
-//! `rotini bench`: engines side by side, of which some are slow, wrong, crash or hang.
+//! `rotini bench`: compares engines, some of which are slow, wrong, crash or hang.
 //!
-//! The engines are those of `benches/`: the plain one over the reference, and the one with faults.
+//! The engines are those of `benches/`: the reference engine, and the engine with faults.
 
 use super::bench::{Bench, OK, USAGE, WRONG, built_library};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The plugin with an engine, with settings behind it.
+/// Returns the argument of an engine: its library, followed by settings.
 fn engine(name: &str, settings: &str) -> Option<String> {
     let path = built_library(name)?;
     Some(format!("{}{settings}", path.display()))
 }
 
-/// A short run on these engines: the document and the exit code.
+/// Performs a short run on these engines. Returns the document and the exit code.
 fn run(bench: &Bench, engines: &[String], more: &[&str]) -> (Value, i32) {
     let mut arguments = vec![
         "--json", "bench", "--device", "cpu", "--visits", "6", "--rounds", "3", "--turn", "5",
@@ -70,7 +70,7 @@ fn a_bad_engine_is_told_and_spoils_nothing() {
             assert!(!measurement["reason"].as_str().unwrap().is_empty(), "{engine}");
         }
     }
-    // The others have no time to be compared with.
+    // The other engines have no time to compare.
     let comparisons = document["rows"][0]["comparisons"].as_array().unwrap();
     assert_eq!(comparisons.len(), 1, "{comparisons:?}");
 }
@@ -85,7 +85,7 @@ fn a_slow_engine_is_slower_and_an_equal_one_is_not() {
     let (document, code) = run(&bench, &engines, &[]);
     assert_eq!(code, OK);
     let comparison = &document["rows"][0]["comparisons"][0];
-    // It sleeps for 20 ms, and the other takes less than that.
+    // The slow engine sleeps for 20 ms, and the other one takes less than that.
     assert!(comparison["low"].as_f64().unwrap() > 1.0, "{comparison}");
     let hot = document["rows"][0]["measurements"][1]["hot"]["median"]
         .as_f64()
@@ -147,8 +147,8 @@ fn a_run_writes_its_files_and_two_runs_are_compared() {
         directory.join("results.json")
     };
     let [fast, slow] = [results("none", "a"), results("slow", "b")];
-    // The labels of the engines hold their settings: what is compared is one engine before and
-    // after.
+    // The labels of the engines contain their settings. They are made equal here, so that the
+    // comparison treats both as one engine, before and after.
     let text = std::fs::read_to_string(&slow)
         .unwrap()
         .replace("FAULTY_ENGINE=slow", "FAULTY_ENGINE=none");
@@ -181,7 +181,7 @@ fn what_makes_no_sense_is_a_mistake_of_the_command_line() {
     assert_eq!(code(&["bench", "--cores", "100000", "good.fb"]), USAGE);
 }
 
-/// Nothing of the processes that it started is left after the command was killed.
+/// No process of the command is left after the command was killed.
 #[test]
 fn engines_end_with_the_command() {
     let bench = Bench::new();
@@ -211,7 +211,7 @@ fn engines_end_with_the_command() {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
-    // In its execution, from which it never comes back.
+    // By then the engine hangs in its execution.
     std::thread::sleep(std::time::Duration::from_secs(2));
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! `rotini inspect`: what it counts is held against LLVM's disassembly of the same code objects,
+//! `rotini inspect`: its counts are compared with LLVM's disassembly of the same code objects,
 //! counted here by mnemonic.
 
 use crate::bench::{Bench, OK, USAGE, built_library, has_compiler, plugin};
@@ -7,7 +7,7 @@ use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, TensorKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A product whose kernel has matrix instructions, LDS and loops.
+/// Returns a matrix product whose kernel has matrix instructions, LDS and loops.
 fn product() -> Graph {
     let mut graph = GraphBuilder::new("product");
     let a = graph.buffer("a", DataType::F16, &[1, 256, 512]);
@@ -17,11 +17,11 @@ fn product() -> Graph {
     graph.build()
 }
 
-/// The class of an instruction by LLVM's name for it, as `inspect` writes it.
+/// Returns the class of an instruction, as `inspect` names it, from LLVM's mnemonic.
 fn class(text: &str) -> String {
     let name = text.split_whitespace().next().unwrap();
     let name = name.trim_end_matches("_e32").trim_end_matches("_e64");
-    // Bytes of a lane, by the end of a name.
+    // Bytes per lane, from the suffix of the mnemonic.
     let width = || {
         let pair = if name.contains("read2") || name.contains("write2") {
             2
@@ -85,7 +85,7 @@ fn class(text: &str) -> String {
     }
 }
 
-/// The code objects in a vmfb: ELF files for AMD's GPUs.
+/// Returns the code objects in a vmfb: ELF files for AMD GPUs.
 fn code_objects(vmfb: &[u8]) -> Vec<CodeObject> {
     let magic = b"\x7fELF\x02\x01\x01\x40";
     let begins = vmfb
@@ -93,7 +93,7 @@ fn code_objects(vmfb: &[u8]) -> Vec<CodeObject> {
         .enumerate()
         .filter(|(_, bytes)| bytes == magic);
     let object = |(at, _): (usize, &[u8])| {
-        // A copy, which is aligned.
+        // Copied, so that the bytes are aligned.
         let object = vmfb[at..].to_vec();
         CodeObject::parse(&object).unwrap()
     };
@@ -136,7 +136,7 @@ fn counts_are_those_of_llvms_disassembly() {
             let needs = &kernel["needs"];
             let needs = ["vector_registers", "scalar_registers", "lds_bytes"].map(|name| needs[name].as_u64().unwrap());
             assert_eq!(needs, registers.map(u64::from));
-            // Lanes that the compiler says it configured are those of the code object.
+            // The workgroup that the compiler reports as configured is that of the code object.
             let configured = &kernel["configuration"]["workgroup_size"];
             assert_eq!(configured, &kernel["needs"]["workgroup"], "{graph}");
             assert!(!kernel["configuration"]["pipeline"].as_str().unwrap().is_empty());
@@ -151,8 +151,8 @@ fn counts_are_those_of_llvms_disassembly() {
     );
 }
 
-/// With two buffers, loops move no copies between registers: a move waits for its load, and so
-/// nothing would be under way at a loop's end.
+/// With two buffers, loops contain no register copies: a copy would wait for its load, so that no
+/// load could be in flight at the end of an iteration.
 #[test]
 fn loops_with_two_buffers_move_nothing() {
     let bench = Bench::new();
@@ -172,7 +172,8 @@ fn loops_with_two_buffers_move_nothing() {
     };
     let hottest = &kernel["hottest_loop"]["instructions"];
     assert_eq!(hottest["barrier"], 2, "{hottest}");
-    // Nothing of this product is turned or compared either.
+    // Nothing of this product is transposed or compared, so no other vector instructions remain
+    // either.
     assert_eq!(hottest.get("valu"), None, "{hottest}");
 }
 
@@ -203,14 +204,14 @@ fn what_is_emulated_is_counted_and_predicted() {
         panic!("{document}");
     };
     assert_eq!(launch["kernel"], document["kernels"][0]["name"]);
-    // 256 × 128 × 512 multiply-adds, and nothing is padded.
+    // 256 × 128 × 512 multiply-adds, without padding.
     assert_eq!(launch["counts"]["mfma_operations"], 2 * 256 * 128 * 512);
     assert_eq!(launch["counts"]["bytes_written"], 2 * 256 * 128);
     assert_eq!(launch["counts"]["workgroups"], launch["workgroups"]);
     let time = launch["time"]["predicted_us"].as_f64().unwrap();
     assert!(time > document["least"]["least_us"].as_f64().unwrap(), "{time}");
 
-    // A device whose memory is a thousand times as slow, and one of another kind.
+    // A device with a thousandth of the memory bandwidth, and a device of another product.
     for (file, machine) in [("slow.json", "mi300x"), ("other.json", "mi325x")] {
         let calibration = serde_json::json!({
             "format": 1, "device": "a slow one", "machine": machine, "rotini": "0", "measured_unix": 0,
@@ -233,7 +234,7 @@ fn what_is_emulated_is_counted_and_predicted() {
     let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
     let text = run(&["--emulate=sample", "product.fb"]);
     assert_eq!(text.code, OK, "{}", text.stderr);
-    // Microseconds are predicted wherever they are written, but for the least.
+    // Every time in microseconds is labelled as predicted, except for the lower bound.
     for told in [&page, &text.stdout] {
         let mut times = 0;
         for (at, _) in told.match_indices(" µs") {
@@ -250,7 +251,7 @@ fn what_is_emulated_is_counted_and_predicted() {
         assert!(times >= 3, "{told}");
     }
 
-    // The differences to itself and to another graph.
+    // The differences to the document itself, and to another graph.
     std::fs::write(bench.path("before.json"), serde_json::to_vec(&document).unwrap()).unwrap();
     let same = run(&["--json", "--diff", "before.json", "before.json"]).json(OK);
     assert_eq!(same["differences"], Value::Array(Vec::new()));

@@ -1,4 +1,4 @@
-//! The command as people and scripts use it.
+//! The command as users and scripts run it.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! From a failed compilation to its reproducer, and back.
+//! A failed compilation leaves a reproducer, which is replayed.
 
 use crate::bench::{Bench, OK, WRONG, has_worker};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ fn a_failed_compilation_is_replayed() {
     if !has_worker(&bench) {
         return;
     }
-    // More than the worker's start needs, and less than a compilation.
+    // More than the worker needs to start, and less than a compilation needs.
     let limit = ("ROTINI_COMPILE_MEMORY", "16 MiB");
     let run = |arguments: &[&OsStr], limited: bool, code| {
         let mut command = bench.command(arguments);
@@ -39,7 +39,7 @@ fn a_failed_compilation_is_replayed() {
     assert_eq!(again["target"], "gfx942");
     assert_eq!(again["same_compiler"], true);
     assert_eq!(again["same_module"], true);
-    // In the words of whoever asked for too much first.
+    // Both name the worker's memory limit as the reason.
     for said in ["error", "recorded"] {
         let text = again[said].as_str().unwrap();
         assert!(
@@ -51,7 +51,7 @@ fn a_failed_compilation_is_replayed() {
     let now = run(&replay, false, OK);
     assert!(now["bytes"].as_u64().unwrap() > 0);
 
-    // What the compiler says about the module comes through.
+    // The compiler's diagnostics about the module are reported.
     fs::write(directory.join("rotini.mlir"), "module { \"no.such\"() : () -> () }").unwrap();
     let broken = run(&replay, false, WRONG);
     assert_eq!(broken["same_module"], false);

@@ -1,12 +1,12 @@
-//! `rotini selftest`: on the plugin, on engines that are wrong or crash, and cut off at several
-//! places.
+//! `rotini selftest`: on the plugin, on engines that are wrong or crash, and interrupted at several
+//! points.
 
 use super::bench::{Bench, ENVIRONMENT, OK, WRONG, built_library, has_worker, plugin};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How many things a test tries.
+/// Maximum number of items that a test tries.
 const MOST: usize = 24;
 
 fn arguments(plugin: &Path) -> Vec<String> {
@@ -53,7 +53,7 @@ fn the_plugin_is_right_however_often_the_run_is_cut_off() {
             .spawn()
             .unwrap();
         let started = Instant::now();
-        // Not more than what is there to try, for then it ends by itself.
+        // Waits for no more lines than there are items, because the run then ends by itself.
         while lines() < (before + 3).min(MOST) && started.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -69,7 +69,7 @@ fn the_plugin_is_right_however_often_the_run_is_cut_off() {
     assert_eq!(document["ok"], true);
     assert_eq!(document["tried"], MOST);
     assert_eq!(document["left"], 0);
-    // A header, and each thing once.
+    // The file has a header, and each item once.
     assert_eq!(lines(), MOST + 1);
     let page = std::fs::read_to_string(bench.path("out/index.html")).unwrap();
     assert!(page.contains("Right: nothing wrong in all 24"), "{page}");

@@ -1,11 +1,11 @@
-//! What people bring to `rotini bench`: rotini takes it, and its forms are read.
+//! Workloads that users bring to `rotini bench`: rotini supports them, and their formats are read.
 
 use crate::bench::{Bench, OK, built_library, has_compiler};
 use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
 use rotini_workloads::{Workload, from_miopen};
 use serde_json::Value;
 
-/// Suites are there to be measured: rotini runs all of their graphs on the CPU.
+/// Rotini supports all graphs of the suites on the CPU.
 #[test]
 fn suites_are_applicable() {
     let bench = Bench::new();
@@ -15,7 +15,8 @@ fn suites_are_applicable() {
     let mut workloads: Vec<Workload> = Vec::new();
     for (name, _) in SUITES {
         let all = suite(name, &SuiteOptions::default()).unwrap();
-        // The 400 of MIOpen's database are one operation in three directions.
+        // The 400 graphs of MIOpen's database are one operation in three directions, so a sample
+        // suffices.
         let step = all.len().div_ceil(40);
         workloads.extend(all.into_iter().step_by(step));
     }
@@ -48,7 +49,7 @@ fn suites_are_applicable() {
     assert!(declined.is_empty(), "{declined:#?}");
 }
 
-/// A graph as hipDNN's tools write it.
+/// A graph in JSON, as hipDNN's tools write it.
 const NEGATION: &str = r#"{
     "name": "negation", "compute_data_type": "float", "io_data_type": "float", "intermediate_data_type": "float",
     "tensors": [

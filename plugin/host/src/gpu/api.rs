@@ -1,11 +1,11 @@
-//! The functions of HIP's library and CUDA's, under one name each.
+//! The functions of HIP's and CUDA's libraries, each under one name for both.
 
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Whose library.
+/// The vendor's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// AMD: `libamdhip64.so`.
@@ -23,7 +23,7 @@ impl Api {
     }
 }
 
-/// What went wrong.
+/// An error of a GPU call.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -32,18 +32,18 @@ pub enum GpuError {
     Load {
         /// The library.
         path: PathBuf,
-        /// The loader's words.
+        /// The loader's error.
         source: libloading::Error,
     },
     /// A call failed.
     #[error("{function} failed with {name}")]
     Call {
-        /// What was called, by HIP's name.
+        /// The function, by HIP's name if HIP has it.
         function: &'static str,
-        /// The API's name of the error.
+        /// The API's name for the error.
         name: String,
     },
-    /// More bytes than the allocation has.
+    /// An access beyond the end of an allocation.
     #[error("bytes {start} to {end} of an allocation of {bytes}")]
     Range {
         /// The first byte.
@@ -66,11 +66,11 @@ macro_rules! functions {
         impl Functions {
             /// # Safety
             ///
-            /// The library is the API's.
+            /// The library must be the API's.
             pub(super) unsafe fn resolve(library: &Library, api: Api) -> Result<Self, libloading::Error> {
                 let name = |hip: &'static str, cuda: &'static str| match api { Api::Hip => hip, Api::Cuda => cuda };
-                // SAFETY: the types are those of the API's header, where pointers of the device are
-                // as wide as any.
+                // SAFETY: the library is the API's, by this function's contract; the types are
+                // those of its header, in which device pointers have the size of host pointers.
                 Ok(unsafe { Functions { $($field: *library.get(name($hip, $cuda))?,)* } })
             }
         }
@@ -104,7 +104,8 @@ functions! {
     graph_executable_destroy: "hipGraphExecDestroy" | "cuGraphExecDestroy" fn(Raw);
 }
 
-/// Where the APIs differ: whose device is current, and the names of errors.
+/// The functions that differ between the APIs: selecting the current device, and the names of
+/// errors.
 pub(super) enum Dialect {
     Hip {
         set_device: unsafe extern "C" fn(c_int) -> c_int,
@@ -120,9 +121,10 @@ pub(super) enum Dialect {
 impl Dialect {
     /// # Safety
     ///
-    /// The library is the API's.
+    /// The library must be the API's.
     pub(super) unsafe fn resolve(library: &Library, api: Api) -> Result<Self, libloading::Error> {
-        // SAFETY: the types are those of the API's header.
+        // SAFETY: the library is the API's, by this function's contract; the types are those of its
+        // header.
         unsafe {
             Ok(match api {
                 Api::Hip => Dialect::Hip {

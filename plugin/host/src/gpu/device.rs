@@ -1,4 +1,4 @@
-//! One GPU, and what is made on it: memory, streams, events and captured graphs.
+//! One GPU, and the objects created on it: memory, streams, events and captured graphs.
 
 use super::api::{Dialect, Functions, GpuError, Raw, Result};
 use super::driver::Driver;
@@ -9,11 +9,12 @@ use std::ffi::{CStr, c_int, c_uint, c_void};
 pub struct Gpu {
     driver: Driver,
     ordinal: c_int,
-    /// CUDA's primary context.
+    /// CUDA's primary context; null with HIP.
     context: Raw,
 }
 
-// SAFETY: a context is used from any thread, as is everything of HIP's.
+// SAFETY: both APIs allow any thread to use a context or a device; the raw pointer is CUDA's
+// context, which is never released.
 unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
@@ -35,7 +36,7 @@ impl Gpu {
     ///
     /// [`GpuError::Call`].
     pub fn select(&self) -> Result<()> {
-        // SAFETY: the device exists, the context is alive.
+        // SAFETY: the device exists, and the context is never released.
         let code = unsafe {
             match self.driver.dialect() {
                 Dialect::Hip { set_device, .. } => set_device(self.ordinal),
@@ -45,23 +46,23 @@ impl Gpu {
         self.driver.check("hipSetDevice", code)
     }
 
-    /// The API.
+    /// Returns the API through which the GPU is used.
     #[must_use]
     pub fn driver(&self) -> &Driver {
         &self.driver
     }
 
-    /// The product's name.
+    /// Returns the product's name.
     ///
     /// # Errors
     ///
     /// [`GpuError::Call`].
     pub fn name(&self) -> Result<String> {
         const SIZE: u8 = 255;
-        // One byte more than the driver is given, so that there is always a terminator.
+        // One byte more than the size passed to the driver, so that a terminator always remains.
         let mut name = [0_u8; SIZE as usize + 1];
         let buffer = name.as_mut_ptr().cast();
-        // SAFETY: the buffer has more bytes than the given size; the device exists.
+        // SAFETY: the buffer is larger than the size passed; the device exists.
         self.call("hipDeviceGetName", |f| unsafe {
             (f.device_name)(buffer, c_int::from(SIZE), self.ordinal)
         })?;
@@ -75,7 +76,7 @@ impl Gpu {
         self.driver.check(function, call(self.driver.functions()))
     }
 
-    /// Makes something on this GPU that `destroy` gives back.
+    /// Creates an object on this GPU that `destroy` releases.
     fn create(
         &self,
         function: &'static str,
@@ -91,11 +92,11 @@ impl Gpu {
         })
     }
 
-    /// Device memory, at least one byte.
+    /// Allocates device memory, at least one byte.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`] without enough of it.
+    /// [`GpuError::Call`] if there is not enough memory.
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
         // SAFETY: the pointer is valid for a write.
         let allocate = |f: &Functions, out| unsafe { (f.allocate)(out, bytes.max(1)) };
@@ -103,17 +104,17 @@ impl Gpu {
         Ok(Allocation { memory, bytes })
     }
 
-    /// Waits for all work of this GPU.
+    /// Waits until all work on this GPU is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`], also for work that failed.
+    /// [`GpuError::Call`] if the call or earlier asynchronous work failed.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         self.call("hipDeviceSynchronize", |f| unsafe { (f.synchronize)() })
     }
 
-    /// A stream that does not wait for the null stream.
+    /// Creates a stream that does not synchronise with the null stream.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl Gpu {
             .map(Stream)
     }
 
-    /// An event, with a time unless it is only for order.
+    /// Creates an event; if not `timed`, it serves only to order work.
     ///
     /// # Errors
     ///
@@ -141,17 +142,17 @@ impl Gpu {
     }
 }
 
-/// Gives back something of the API's.
+/// A function that releases an object of the API.
 type Destroy = unsafe extern "C" fn(Raw) -> c_int;
 
-/// Something of the API's that is given back when it is dropped.
+/// An object of the API that is released on drop.
 struct Owned {
     gpu: Gpu,
     raw: Raw,
     destroy: Destroy,
 }
 
-// SAFETY: the pointer is a number here; what is behind it is reached through calls that any thread
+// SAFETY: the pointer is never dereferenced here; it is only passed to API calls, which any thread
 // may make.
 unsafe impl Send for Owned {}
 // SAFETY: as above.
@@ -159,10 +160,10 @@ unsafe impl Sync for Owned {}
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // A device that has failed has nothing to say that matters now.
+        // Errors are ignored: if the device has failed, releasing its objects is pointless.
         if self.gpu.select().is_ok() {
-            // SAFETY: made by `Gpu::create`, given back here alone; work that uses a stream, an
-            // event or a graph goes on to its end.
+            // SAFETY: created by `Gpu::create` and released only here; the API completes pending
+            // work that uses a stream, an event or a graph.
             unsafe { (self.destroy)(self.raw) };
         }
     }
@@ -175,13 +176,13 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Its address on the device.
+    /// Returns the address in device memory.
     #[must_use]
     pub fn pointer(&self) -> *mut c_void {
         self.memory.raw
     }
 
-    /// Its size.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -199,33 +200,37 @@ impl Allocation {
         Ok(self.memory.raw.wrapping_byte_add(start))
     }
 
-    /// Copies bytes here and returns when they are there.
+    /// Copies bytes to the allocation from `start` on, and returns when the copy is complete.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Range`]; [`GpuError::Call`].
+    /// [`GpuError::Range`] if the range ends beyond the allocation; [`GpuError::Call`] if the copy
+    /// fails.
     pub fn write(&self, start: usize, bytes: &[u8]) -> Result<()> {
         let to = self.range(start, bytes.len())?;
-        // SAFETY: both are valid for the length: checked, and borrowed.
+        // SAFETY: both sides are valid for the length: the device range was checked, the host slice
+        // is borrowed.
         self.memory.gpu.call("hipMemcpyHtoD", |f| unsafe {
             (f.upload)(to, bytes.as_ptr().cast(), bytes.len())
         })?;
-        // CUDA returns once pageable memory is staged, and streams of this crate do not wait for
-        // the null stream: without this wait, late bytes overwrite results.
-        // SAFETY: the null stream is always there.
+        // CUDA's copy returns once pageable memory is staged, and the streams of this crate do not
+        // wait for the null stream: without this wait, a late copy could overwrite results.
+        // SAFETY: the null stream always exists.
         self.memory.gpu.call("hipStreamSynchronize", |f| unsafe {
             (f.stream_synchronize)(std::ptr::null_mut())
         })
     }
 
-    /// Copies bytes from here, when the work of the null stream is done.
+    /// Copies bytes from the allocation, beginning at `start`, after the work of the null stream.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Range`]; [`GpuError::Call`].
+    /// [`GpuError::Range`] if the range ends beyond the allocation; [`GpuError::Call`] if the copy
+    /// fails.
     pub fn read(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
         let from = self.range(start, bytes.len())?;
-        // SAFETY: both are valid for the length: checked, and borrowed.
+        // SAFETY: both sides are valid for the length: the device range was checked, the host slice
+        // is borrowed.
         self.memory.gpu.call("hipMemcpyDtoH", |f| unsafe {
             (f.download)(bytes.as_mut_ptr().cast(), from, bytes.len())
         })
@@ -236,17 +241,17 @@ impl Allocation {
 pub struct Stream(Owned);
 
 impl Stream {
-    /// The API's stream.
+    /// Returns the API's stream pointer.
     #[must_use]
     pub fn raw(&self) -> *mut c_void {
         self.0.raw
     }
 
-    /// Waits for its work.
+    /// Waits until the work of the stream is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`], also for work that failed.
+    /// [`GpuError::Call`] if the call or earlier asynchronous work failed.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream is alive, here and in the calls that follow.
         self.0.gpu.call("hipStreamSynchronize", |f| unsafe {
@@ -254,24 +259,26 @@ impl Stream {
         })
     }
 
-    /// Enqueues a copy of the first `bytes` bytes.
+    /// Enqueues a copy of the first `bytes` bytes of an allocation to another.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Range`]; [`GpuError::Call`].
+    /// [`GpuError::Range`] if the range ends beyond the allocation; [`GpuError::Call`] if the copy
+    /// fails.
     ///
     /// # Safety
     ///
-    /// Both live until the copy is done.
+    /// Both allocations must live until the copy is done.
     pub unsafe fn copy(&self, to: &Allocation, from: &Allocation, bytes: usize) -> Result<()> {
         let (to, from) = (to.range(0, bytes)?, from.range(0, bytes)?);
-        // SAFETY: both are valid for the length, and by this function's contract for long enough.
+        // SAFETY: both ranges were checked, and by this function's contract both allocations live
+        // until the copy is done.
         self.0.gpu.call("hipMemcpyDtoDAsync", |f| unsafe {
             (f.copy)(to, from, bytes, self.0.raw)
         })
     }
 
-    /// Lets what follows wait for an event.
+    /// Makes work that is enqueued later wait for an event.
     ///
     /// # Errors
     ///
@@ -283,11 +290,11 @@ impl Stream {
         })
     }
 
-    /// Records what `work` enqueues on this stream instead of running it.
+    /// Captures the operations that `work` enqueues on this stream, instead of running them.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`] if something cannot be captured; the error of `work`.
+    /// [`GpuError::Call`] if an operation cannot be captured; the error of `work`.
     pub fn capture<E: From<GpuError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         const THREAD_LOCAL: c_uint = 1;
         let gpu = &self.0.gpu;
@@ -301,8 +308,8 @@ impl Stream {
         let graph = gpu.create("hipStreamEndCapture", end, |f| f.graph_destroy);
         done?;
         let graph = graph?;
-        // SAFETY: the graph is alive, the pointer valid for a write. What is instantiated does not
-        // need the graph any more.
+        // SAFETY: the graph is alive, the pointer valid for a write. The executable graph does not
+        // need the captured one any more.
         let instantiate = |f: &Functions, out| unsafe { (f.graph_instantiate)(out, graph.raw, 0) };
         let executable = gpu.create("hipGraphInstantiateWithFlags", instantiate, |f| {
             f.graph_executable_destroy
@@ -315,7 +322,7 @@ impl Stream {
 pub struct Event(Owned);
 
 impl Event {
-    /// Puts it after what is on the stream now.
+    /// Records the event after the work that is on the stream now.
     ///
     /// # Errors
     ///
@@ -327,7 +334,7 @@ impl Event {
         })
     }
 
-    /// Waits until it is reached.
+    /// Waits until the event is reached.
     ///
     /// # Errors
     ///
@@ -339,11 +346,11 @@ impl Event {
             .call("hipEventSynchronize", |f| unsafe { (f.event_synchronize)(self.0.raw) })
     }
 
-    /// Milliseconds from another event to this one.
+    /// Returns the milliseconds from another event to this one.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`] if one of them is not timed or not reached.
+    /// [`GpuError::Call`] if one of the events is not timed or not reached.
     pub fn milliseconds_since(&self, start: &Event) -> Result<f32> {
         let mut milliseconds = 0.0;
         // SAFETY: both are alive, the pointer is valid for a write.
@@ -366,8 +373,8 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// The memory and the code that the captured work uses live until it is done. No two threads
-    /// launch it at the same time.
+    /// The memory and the code that the captured work uses must live until the work is done. No two
+    /// threads may launch the graph at the same time.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive; the rest by this function's contract.
         self.0.gpu.call("hipGraphLaunch", |f| unsafe {

@@ -1,4 +1,4 @@
-//! A loaded library of HIP's or CUDA's.
+//! A loaded library of HIP or CUDA.
 
 use super::api::{Api, Dialect, Functions, GpuError, Result};
 use super::device::Gpu;
@@ -7,7 +7,7 @@ use std::ffi::{CStr, OsStr, c_int};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A loaded API.
+/// A loaded GPU API. Clones share the library.
 #[derive(Clone)]
 pub struct Driver(Arc<DriverInner>);
 
@@ -15,29 +15,30 @@ struct DriverInner {
     api: Api,
     functions: Functions,
     dialect: Dialect,
-    // Never closed: its threads outlive any object here.
+    // Never unloaded, because the library's threads outlive all objects of this crate.
     library: std::mem::ManuallyDrop<Library>,
 }
 
 impl Driver {
-    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also
-    /// what IREE finds later in this process, for the loader knows a library by its name.
+    /// Loads an API from a file, or from the loader's search path. IREE later uses the same library
+    /// in this process, because the loader identifies a library by its name.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Load`]; [`GpuError::Call`] without a GPU.
+    /// [`GpuError::Load`] if the library cannot be loaded or lacks a symbol; [`GpuError::Call`] if
+    /// initialisation fails, as without a GPU.
     ///
     /// # Safety
     ///
-    /// The file is the API's library: its code runs with all rights of this process.
+    /// The file must be the API's library: its code runs with all rights of this process.
     pub unsafe fn load(api: Api, path: Option<&OsStr>) -> Result<Self> {
         let path = path.unwrap_or(OsStr::new(api.library()));
         let failed = |source| GpuError::Load {
             path: PathBuf::from(path),
             source,
         };
-        // An emulator that replaces HIP brings its own LLVM, whose symbols must not clash with
-        // another's.
+        // An emulator in place of HIP links its own LLVM, whose symbols must not clash with those
+        // of another LLVM in the process.
         let visibility = match api {
             Api::Hip => RTLD_LOCAL,
             Api::Cuda => RTLD_GLOBAL,
@@ -55,33 +56,35 @@ impl Driver {
             dialect,
             library: std::mem::ManuallyDrop::new(library),
         }));
-        // SAFETY: takes flags, of which there are none.
+        // SAFETY: the function takes only flags, and 0 sets none.
         driver.check("hipInit", unsafe { (driver.functions().init)(0) })?;
         Ok(driver)
     }
 
-    /// Whose library it is.
+    /// Returns the API of the library.
     #[must_use]
     pub fn api(&self) -> Api {
         self.0.api
     }
 
-    /// Whether the library emulates GPUs: only the emulator of this project has the function.
+    /// Returns true if the library emulates GPUs: only this project's emulator exports
+    /// `hipemu_set`.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
-        // SAFETY: the function is looked for and not called.
+        // SAFETY: the symbol is looked up but never called.
         unsafe { self.function::<*const ()>("hipemu_set") }.is_ok()
     }
 
-    /// A function of the library that this module does not know, such as the emulator's own.
+    /// Returns a function of the library that this module does not declare, such as one of the
+    /// emulator's own.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Load`] if there is none of the name.
+    /// [`GpuError::Load`] if the library has no function of this name.
     ///
     /// # Safety
     ///
-    /// `T` is the function's type.
+    /// `T` must be the function's type.
     pub unsafe fn function<T: Copy>(&self, name: &str) -> Result<T> {
         // SAFETY: by this function's contract.
         unsafe { self.0.library.get::<T>(name) }
@@ -92,7 +95,7 @@ impl Driver {
             })
     }
 
-    /// How many GPUs there are.
+    /// Returns the number of GPUs.
     ///
     /// # Errors
     ///
@@ -106,16 +109,17 @@ impl Driver {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// A GPU.
+    /// Returns the GPU with this ordinal.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Call`] if there is none of the ordinal.
+    /// [`GpuError::Call`] if no GPU has this ordinal.
     pub fn gpu(&self, ordinal: usize) -> Result<Gpu> {
         let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
         let mut context = std::ptr::null_mut();
         if let Dialect::Cuda { retain, .. } = &self.0.dialect {
-            // SAFETY: the pointer is valid for a write. The context is kept until the process ends.
+            // SAFETY: the pointer is valid for a write. The context is never released, so it lives
+            // until the process ends.
             self.check("cuDevicePrimaryCtxRetain", unsafe { retain(&mut context, ordinal) })?;
         }
         Gpu::new(self.clone(), ordinal, context)
@@ -130,7 +134,8 @@ impl Driver {
             return Ok(());
         }
         let mut name = std::ptr::null();
-        // SAFETY: both take any number; the text is static.
+        // SAFETY: both functions take any number, and the text that they return is static; `name`
+        // is valid for a write.
         unsafe {
             match &self.0.dialect {
                 Dialect::Hip { error_name, .. } => name = error_name(code),
@@ -142,7 +147,7 @@ impl Driver {
         let name = if name.is_null() {
             format!("error {code}")
         } else {
-            // SAFETY: a text with a terminator, by the API.
+            // SAFETY: the API returns null or a terminated text, and it is not null.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         };
         Err(GpuError::Call { function, name })

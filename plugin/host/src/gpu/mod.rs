@@ -1,9 +1,9 @@
 //! A GPU as a host of the plugin uses it: memory, streams, events and captured graphs, through
-//! HIP's library or CUDA's.
+//! HIP's or CUDA's library.
 //!
-//! The two APIs have the same functions under other names, and what is used here has the same
-//! arguments: one table serves both. Objects own what they hold and give it back when they are
-//! dropped. Every call first makes its device the current one of the calling thread.
+//! The two APIs have the same functions under different names, and the functions used here take the
+//! same arguments, so one table serves both. Each object owns its resource of the API and releases
+//! it on drop. Every call first makes its device the current one of the calling thread.
 
 mod api;
 mod device;

@@ -9,12 +9,12 @@ use crate::value::Value;
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{SdpaBackward, TensorId};
 
-/// With P = exp(scores - stats), D = sum of do o along a row and dS = P (do v^T - D): dv = P^T do,
-/// dq = scale dS k, dk = scale dS^T q, dbias = dS summed up to the dims of the mask. Heads that
-/// share keys or values add up.
+/// Computes the gradients. With P = exp(scores - stats), D = sum of do o along a row and dS = P (do
+/// v^T - D): dv = P^T do, dq = scale dS k, dk = scale dS^T q, dbias = dS summed to the dims of the
+/// mask. Gradients of heads that share keys or values are added.
 ///
-/// P is 0 wherever the score is -infinity, also in a row that has no other scores; hipDNN's
-/// reference makes NaN of such rows if it is the additive mask that hides them.
+/// P is 0 wherever the score is -infinity, even in a row that has no other scores; hipDNN's
+/// reference returns NaN for such rows if the additive mask hides them.
 pub(crate) fn sdpa_backward(
     context: &Context<'_>,
     op: &SdpaBackward,
@@ -33,8 +33,8 @@ pub(crate) fn sdpa_backward(
     let Attention {
         extents, arithmetic, ..
     } = &attention;
-    // Matrix instructions take both factors in one type: probabilities are rounded to that of do,
-    // gradients of scores to that of q and k.
+    // Matrix instructions take both operands in one type: probabilities are rounded to the type of
+    // do, gradients of scores to the type of q and k.
     let (narrow, narrow_ds) = (context.narrow(op.d_o)?, context.narrow(op.q)?);
     let narrowed = |real: Real, codec: Option<Codec>| codec.map_or(real, |codec| arithmetic.narrowed(real, codec));
     let (o, d_o, stats) = (context.reals(op.o)?, context.reals(op.d_o)?, context.reals(op.stats)?);
@@ -45,7 +45,7 @@ pub(crate) fn sdpa_backward(
         let statistic = at(&stats, extents.position(row));
         for (key, score) in attention.scores(row).into_iter().enumerate() {
             let Some(score) = score else {
-                // What a row does not see adds nothing, whatever it is.
+                // Keys that a row does not see contribute nothing, even if their elements are NaN.
                 p.push(Real::default());
                 ds.push(Real::default());
                 factors.push(Real::default());
@@ -81,12 +81,13 @@ pub(crate) fn sdpa_backward(
     Ok(results)
 }
 
-/// The gradients from the probabilities and from those of the scores, row after row.
+/// The probabilities and the gradients of the scores, row by row, from which the results are
+/// computed.
 struct Gradients<'a> {
     attention: &'a Attention,
     p: Vec<Real>,
     ds: Vec<Real>,
-    /// The latter as factors.
+    /// `ds` as operands of products: possibly rounded to the type of q and k.
     factors: Vec<Real>,
 }
 
@@ -161,8 +162,8 @@ impl Gradients<'_> {
         Ok(terms.iter().map(|terms| self.attention.arithmetic.sum(terms)).collect())
     }
 
-    /// For each element of a tensor of `heads` heads and `columns` columns, the factors of all rows
-    /// that see it.
+    /// Returns, for each element of a key or value tensor of `heads` heads and `columns` columns,
+    /// the factors of all rows that see its key.
     fn by_key(
         &self,
         heads: usize,
@@ -193,7 +194,8 @@ impl Gradients<'_> {
         all
     }
 
-    /// The scale times a sum of products: it may be applied to each factor as well.
+    /// Returns the scale times a sum of products. The bound also allows a kernel that applies the
+    /// scale to each factor.
     fn scaled(&self, a: &[Real], b: &[Real]) -> Real {
         let Attention { arithmetic, scale, .. } = self.attention;
         let each: Vec<Real> = a.iter().map(|&a| arithmetic.mul(a, *scale)).collect();

@@ -1,4 +1,5 @@
-//! Attention forward: the softmax of each row of scores, and the average of the values by it.
+//! Attention forward: the softmax of each row of scores, and the average of the values weighted by
+//! it.
 
 use super::scores::{Attention, at, options};
 use crate::ReferenceError;
@@ -8,8 +9,8 @@ use crate::real::{Arithmetic, Real};
 use crate::value::Value;
 use rotini_graph::{Sdpa, TensorId};
 
-/// o = softmax(scale q k^T + mask) v; a row without any visible key is zeros, and its statistic
-/// -infinity.
+/// Computes o = softmax(scale q k^T + mask) v. A row without any visible key has an output of zeros
+/// and a statistic of -infinity.
 pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let elsewhere = [
         (
@@ -51,8 +52,8 @@ pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Result<Vec<(TensorId, Va
     let Attention {
         extents, arithmetic, ..
     } = &attention;
-    // Matrix instructions take both factors in one type: flash attention rounds the weights to that
-    // of v.
+    // Matrix instructions take both operands in one type: flash attention rounds the weights to the
+    // type of v.
     let narrow = context.codec(op.v)?;
     let sinks = op.sink_token.map(|sink| context.reals(sink)).transpose()?;
     let (mut o, mut stats, mut max, mut sum_exp) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -81,7 +82,7 @@ pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Result<Vec<(TensorId, Va
     Ok(results)
 }
 
-/// A row of weights that are not divided by their sum yet.
+/// A row of softmax weights that are not yet divided by their sum.
 struct Softmax {
     weights: Vec<Real>,
     max: Real,
@@ -89,11 +90,13 @@ struct Softmax {
 }
 
 impl Softmax {
-    /// The sink is a score without a key: it takes part in the sum and in nothing else.
+    /// Computes the weights of a row. The sink is a score without a key: it contributes to the sum
+    /// only.
     ///
-    /// Weights are relative to a maximum. A kernel's may be off without harm, because it cancels;
-    /// but it may also not know the maximum when it begins and scale what it has each time it finds
-    /// a larger one, which rounds as often as there are keys.
+    /// Weights are relative to a maximum. An error in a kernel's maximum does no harm, because it
+    /// cancels in the quotient. But a kernel that does not know the maximum at the start (online
+    /// softmax) rescales its accumulators each time it finds a larger score, which rounds up to
+    /// once per key.
     fn new(arithmetic: &Arithmetic, scores: &[Option<Real>], sink: Option<Real>) -> Self {
         let all = || scores.iter().copied().flatten().chain(sink);
         let max = Real {
@@ -124,8 +127,8 @@ impl Softmax {
         self.max.value == f64::NEG_INFINITY && !self.sum.value.is_nan()
     }
 
-    /// The values' average by weights that may be rounded to a narrower type, which the sum is not
-    /// made of.
+    /// Returns the average of the values by the weights. A kernel may round the weights to a
+    /// narrower type for this product, but sums them unrounded.
     fn average(&self, arithmetic: &Arithmetic, values: &[Real], narrow: Codec) -> Real {
         if self.is_empty() {
             return Real::default();

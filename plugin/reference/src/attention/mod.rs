@@ -1,6 +1,7 @@
-//! Scaled dot-product attention, forward and backward, one row of scores after the other.
+//! Scaled dot-product attention, forward and backward, computed one row of scores at a time.
 //!
-//! Where nothing else is said, hipDNN's reference (`CpuFpReferenceSdpa.hpp`) says what is computed.
+//! Unless stated otherwise, the semantics are those of hipDNN's reference
+//! (`CpuFpReferenceSdpa.hpp`).
 
 mod backward;
 mod forward;

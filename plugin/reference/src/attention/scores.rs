@@ -1,5 +1,5 @@
-//! The scores of attention: what makes them of queries and keys, in either direction, and which
-//! keys a row sees.
+//! The scores of attention, forward and backward: how they are computed from queries and keys, and
+//! which keys a row sees.
 
 use crate::ReferenceError;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::tensors::{Buffers, tensor_of};
 use crate::walk::{Offsets, broadcast_strides, extents};
 use rotini_graph::{DiagonalAlignment, Graph, Op, TensorId, TensorKind};
 
-/// The options of either operation, whose structs share the names of fields.
+/// Builds [`Options`] from the struct of either operation, whose field names are the same.
 macro_rules! options {
     ($op:ident) => {
         $crate::attention::scores::Options {
@@ -33,7 +33,7 @@ macro_rules! options {
 }
 pub(super) use options;
 
-/// What makes scores of q and k, in either direction.
+/// The attributes and operands that determine the scores, common to forward and backward.
 pub(super) struct Options {
     pub(super) q: TensorId,
     pub(super) k: TensorId,
@@ -64,7 +64,7 @@ pub(super) struct Extents {
     pub(super) dv: usize,
 }
 
-/// A row of scores.
+/// The position of a row of scores.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) batch: usize,
@@ -82,38 +82,40 @@ impl Extents {
         })
     }
 
-    /// The row among all rows, which are those of q too.
+    /// Returns the number of the row among all rows of scores, which is also its row in q.
     pub(super) fn position(&self, row: Row) -> usize {
         (row.batch * self.heads + row.head) * self.queries + row.query
     }
 
-    /// The row of k with a key.
+    /// Returns the row of k that holds a key.
     pub(super) fn key(&self, row: Row, key: usize) -> usize {
         (row.batch * self.key_heads + row.head / (self.heads / self.key_heads)) * self.keys + key
     }
 
-    /// The row of v with a key's value.
+    /// Returns the row of v that holds a key's value.
     pub(super) fn value(&self, row: Row, key: usize) -> usize {
         (row.batch * self.value_heads + row.head / (self.heads / self.value_heads)) * self.keys + key
     }
 }
 
-/// Which keys a query sees.
+/// The keys that each query sees by sequence lengths, causal masks and windows.
 pub(crate) struct Sight {
     pub(crate) batch: usize,
     pub(crate) heads: usize,
     pub(crate) queries: usize,
     pub(crate) keys: usize,
-    /// For each batch: queries, keys.
+    /// The numbers of valid queries and keys of each batch.
     lengths: Option<Vec<(usize, usize)>>,
-    /// Keys before and after the diagonal, and what has to be added to a query for its diagonal.
+    /// Maximum numbers of keys before and after the diagonal, and the offset that is added to a
+    /// query's position to get its diagonal key.
     left: Option<i64>,
     right: Option<i64>,
     offset: i64,
 }
 
 impl Sight {
-    /// For queries and keys with these extents. Lengths count with a padding mask only.
+    /// Returns the visibility for queries and keys with these extents. Lengths are used with a
+    /// padding mask only.
     fn new(op: &Options, [batch, heads, queries, keys]: [usize; 4], lengths: Option<Vec<(usize, usize)>>) -> Self {
         let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
         let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
@@ -148,7 +150,7 @@ impl Sight {
         is_asked && (self.left.is_some() || self.right.is_some())
     }
 
-    /// Whether lengths, causal masks and windows let a query see a key.
+    /// Returns true if lengths, causal masks and windows let a query see a key.
     pub(crate) fn sees(&self, batch: usize, query: usize, key: usize) -> bool {
         let is_padding = self.lengths.as_ref().is_some_and(|lengths| {
             let (queries, keys) = lengths.get(batch).copied().unwrap_or_default();
@@ -164,8 +166,8 @@ impl Sight {
     }
 }
 
-/// Which keys queries see in an attention, whose lengths are in these buffers; `None` for other
-/// operations, for those that are not supported, and where lengths are not in buffers.
+/// Returns the keys that queries see in an attention, whose lengths are read from `buffers`; `None`
+/// for other operations, for unsupported extents, and if the lengths are not in buffers.
 pub(crate) fn sight(graph: &Graph, op: &Op, buffers: &Buffers) -> Result<Option<Sight>, ReferenceError> {
     let op = match op {
         Op::Sdpa(op) => options!(op),
@@ -203,11 +205,11 @@ pub(super) struct Attention {
     pub(super) k: Vec<Real>,
     pub(super) v: Vec<Real>,
     pub(super) scale: Real,
-    /// For each score, what is added to it.
+    /// The additive mask, broadcast to one element per score.
     pub(super) mask: Option<Vec<Real>>,
-    /// For each score, whether a mask of truth values lets it stay.
+    /// The boolean mask, broadcast to one element per score: true keeps the score.
     pub(super) stays: Option<Vec<bool>>,
-    /// For each head.
+    /// The ALiBi slope of each head.
     pub(super) slopes: Option<Vec<Real>>,
     pub(super) sight: Sight,
 }
@@ -251,8 +253,8 @@ impl Attention {
         let sight = Sight::new(op, [batch, heads, queries, keys], lengths);
         let is_bottom_right = sight.is_bottom_right(op);
         if op.padding && is_bottom_right {
-            // hipDNN has no reference that says whether the diagonal ends at the sequences' ends or
-            // at the tensors'.
+            // hipDNN has no reference that defines whether the diagonal ends at the ends of the
+            // sequences or of the tensors.
             return Err(context.unsupported("a diagonal from the bottom right of padded sequences"));
         }
         if !op.padding && (op.seq_len_q.is_some() || op.seq_len_kv.is_some()) {
@@ -265,7 +267,7 @@ impl Attention {
         let scale = match (op.scale, op.scale_value) {
             (Some(scale), _) => context.real(scale)?,
             (None, Some(value)) => Real::exactly(value.into()),
-            // hipDNN's `PlanUtils.hpp` (foldSdpaScale) has 1 in its newest version; older ones
+            // hipDNN's `PlanUtils.hpp` (foldSdpaScale) uses 1 in its newest version; older ones
             // divided by the root of D.
             (None, None) => Real::exactly(1.0),
         };
@@ -273,7 +275,7 @@ impl Attention {
             .mask
             .map(|id| broadcast(&context.reals(id)?, &context.dims(id)?, &[batch, heads, queries, keys]))
             .transpose()?;
-        // True keeps a key, as in PyTorch, whose masks hipDNN gets.
+        // True keeps a key, as in PyTorch, whose masks reach hipDNN unchanged.
         let is_truth = match op.mask {
             Some(id) => context.codec(id)? == Codec::Bool,
             None => false,
@@ -299,7 +301,8 @@ impl Attention {
         })
     }
 
-    /// The scores of a row after all masks but those that hide a key: `None` there.
+    /// Returns the scores of a row, with the additive mask and biases applied; `None` for keys that
+    /// the row does not see.
     pub(super) fn scores(&self, row: Row) -> Vec<Option<Real>> {
         (0..self.extents.keys)
             .map(|key| self.sees(row, key).then(|| self.score(row, key)))
@@ -312,7 +315,7 @@ impl Attention {
         } = self;
         let q = rows(&self.q, extents.d, extents.position(row));
         let k = rows(&self.k, extents.d, extents.key(row, key));
-        // The scale may be applied to q or k instead, which rounds each of them.
+        // A kernel may apply the scale to q or k instead, which rounds each of their elements.
         let scaled: Vec<Real> = q.iter().map(|&q| arithmetic.mul(q, self.scale)).collect();
         let product = arithmetic.mul(arithmetic.dot(&q, &k), self.scale);
         let mut score = Real {
@@ -329,14 +332,15 @@ impl Attention {
         score
     }
 
-    /// Whether a row has a score with a key. What it does not see is not read, whatever it is.
+    /// Returns true if a row sees a key. Elements of hidden keys are never read, so their values do
+    /// not matter.
     pub(super) fn sees(&self, row: Row, key: usize) -> bool {
         let score = self.extents.position(row) * self.extents.keys + key;
         let is_masked = self.stays.as_ref().is_some_and(|stays| stays.get(score) != Some(&true));
         !is_masked && self.sight.sees(row.batch, row.query, key)
     }
 
-    /// A column of the values that a row sees, with zeros for others.
+    /// Returns a column of the values, with zeros for keys that the row does not see.
     pub(super) fn value_column(&self, row: Row, column: usize) -> Vec<Real> {
         (0..self.extents.keys)
             .map(|key| {
@@ -351,10 +355,10 @@ impl Attention {
     }
 }
 
-/// The slopes of attention with linear biases by Press, Smith and Lewis (2022), section 3 and its
-/// released code: for a power of two n of heads 2^(-8 / n) to the powers 1 to n, and for other
-/// numbers of heads those of the power of two below, followed by every second one of the power of
-/// two above. hipDNN has no reference of its own.
+/// Returns the slopes of attention with linear biases by Press, Smith and Lewis (2022), section 3
+/// and its released code: for n heads, n a power of two, 2^(-8 / n) to the powers 1 to n; for other
+/// numbers of heads the slopes of the power of two below, followed by every second slope of the
+/// power of two above. hipDNN has no reference for ALiBi.
 fn slopes(heads: usize) -> Vec<f64> {
     let below = if heads.is_power_of_two() {
         heads
@@ -369,7 +373,7 @@ fn slopes(heads: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Factors of scores, which may be rounded to their type.
+/// Returns the elements of q or k, which a kernel may round to the tensor's 16-bit type.
 fn factors(context: &Context<'_>, arithmetic: &Arithmetic, id: TensorId) -> Result<Vec<Real>, ReferenceError> {
     let (reals, narrow) = (context.reals(id)?, context.narrow(id)?);
     Ok(match narrow {
@@ -378,19 +382,19 @@ fn factors(context: &Context<'_>, arithmetic: &Arithmetic, id: TensorId) -> Resu
     })
 }
 
-/// Lengths of sequences; negative ones are empty.
+/// Returns the sequence lengths; negative ones count as 0.
 fn lengths(context: &Context<'_>, id: TensorId) -> Result<Vec<usize>, ReferenceError> {
     let lengths = context.reals(id)?;
     Ok(lengths.iter().map(|length| length.value as usize).collect())
 }
 
-/// The elements of a packed tensor for each element of larger dims.
+/// Returns the elements of a packed tensor broadcast to larger dims.
 fn broadcast(elements: &[Real], from: &[usize], to: &[usize]) -> Result<Vec<Real>, ReferenceError> {
     let offsets = Offsets::new(to, &broadcast_strides(from, to)?);
     Ok(offsets.map(|offset| at(elements, offset)).collect())
 }
 
-/// A row of a matrix.
+/// Returns a row of a matrix.
 pub(super) fn rows(elements: &[Real], columns: usize, row: usize) -> Vec<Real> {
     elements.iter().skip(row * columns).take(columns).copied().collect()
 }

@@ -19,8 +19,8 @@ struct Attention {
     stats: TensorId,
 }
 
-/// Attention with statistics: extents B, H, Hk, Hv, Sq, Skv, D, Dv; `set` sets whatever else there
-/// is.
+/// Returns an attention graph with statistics. Extents are B, H, Hk, Hv, Sq, Skv, D, Dv; `set` sets
+/// further attributes.
 fn attention(
     dtype: DataType,
     [b, h, hk, hv, sq, skv, d, dv]: [i64; 8],
@@ -54,15 +54,15 @@ fn close(got: &[f64], want: &[f64]) {
     }
 }
 
-/// The identity as values: o is the matrix of probabilities then.
+/// Returns the identity matrix as values: with it, o is the matrix of probabilities.
 fn identity(keys: usize) -> Vec<f64> {
     (0..keys * keys)
         .map(|i| f64::from(u8::from(i / keys == i % keys)))
         .collect()
 }
 
-/// The probabilities of one head whose visible keys all have the same score, as strings of which
-/// keys these are.
+/// Returns, for each query of one head, a string that marks its visible keys. All keys have the
+/// same score, so the probabilities of the visible keys must be equal.
 fn visible(queries: i64, keys: i64, set: impl FnOnce(&mut GraphBuilder, &mut Sdpa)) -> Vec<String> {
     let attention = attention(F64, [1, 1, 1, 1, queries, keys, 1, keys], set);
     let columns = usize::try_from(keys).unwrap();
@@ -100,7 +100,7 @@ fn by_hand() {
     close(&run(&three.graph, &inputs, three.o), &[7.0, 10.0]);
     close(&run(&three.graph, &inputs, three.stats), &[4.0_f64.ln()]);
 
-    // No scale is a scale of 1; a tensor may hold it too.
+    // Without a scale, the scale is 1. A tensor may hold the scale too.
     let plain = attention(F64, [1, 1, 1, 1, 1, 2, 1, 2], |_, _| {});
     let inputs: [(TensorId, &[f64]); 3] = [
         (plain.q, &[1.0]),
@@ -163,7 +163,8 @@ fn additive_masks_broadcast_from_the_right() {
 
 #[test]
 fn heads_share_keys_and_values() {
-    // Four heads, two of keys, one of values: the score is the key of the head's group.
+    // Four heads of queries, two of keys, one of values: each head's score comes from the key head
+    // of its group.
     let attention = attention(F64, [1, 4, 2, 1, 1, 2, 1, 2], |_, _| {});
     let inputs: [(TensorId, &[f64]); 3] = [
         (attention.q, &[1.0; 4]),
@@ -296,7 +297,8 @@ fn gradients_are_derivatives() {
     }
 }
 
-/// A gradient with q, k, v, o, do, stats, dq, dk, dv as its first tensors.
+/// Returns a graph of attention backward whose first tensors are q, k, v, o, do, stats, dq, dk and
+/// dv.
 fn backward([b, h, hk, hv, sq, skv, d, dv]: [i64; 8], set: impl FnOnce(&mut GraphBuilder, &mut SdpaBackward)) -> Graph {
     let mut builder = GraphBuilder::new("");
     let (q_dims, k_dims, v_dims, o_dims) = ([b, h, sq, d], [b, hk, skv, d], [b, hv, skv, dv], [b, h, sq, dv]);
@@ -339,8 +341,9 @@ fn hidden_rows_have_no_gradient() {
     }
 }
 
-/// o of one head in binary32 with a maximum, a sum and an average that are corrected after each
-/// block of keys, as kernels for long sequences do it; `store` for the weights.
+/// Returns o of one head in binary32, computed by online softmax: maximum, sum and average are
+/// corrected after each block of keys, as in kernels for long sequences. `store` rounds the
+/// weights.
 fn online(
     q: &[f32],
     k: &[f32],

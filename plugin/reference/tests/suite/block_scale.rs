@@ -1,4 +1,4 @@
-//! Scales of blocks and elements of few bits, by hand.
+//! Block scales and elements of few bits, with results computed by hand.
 
 use crate::{bytes, elements, validated};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, GraphBuilder, PointwiseMode};
@@ -9,7 +9,7 @@ const E4M3: DataType = DataType::F8E4M3;
 const E8M0: DataType = DataType::F8E8M0;
 const E2M1: DataType = DataType::F4E2M1;
 
-/// The bytes of y and of scale for x in blocks along an axis.
+/// Returns the bytes of y and of scale for x in blocks along an axis.
 fn quantized(x: &[f64], dims: &[i64], block_size: i32, axis: Option<i64>, [y, scale]: [DataType; 2]) -> [Vec<u8>; 2] {
     let mut b = GraphBuilder::new("");
     let along = usize::try_from(axis.unwrap_or(dims.len() as i64 - 1)).unwrap();
@@ -36,7 +36,7 @@ fn quantized(x: &[f64], dims: &[i64], block_size: i32, axis: Option<i64>, [y, sc
 
 #[test]
 fn blocks_are_divided_by_their_scale() {
-    // Largest magnitudes 448, none, 896 (NaN has none), and 1 in an incomplete block.
+    // Largest magnitudes of the blocks: 448, 0, 896 (NaN is ignored), and 1 in an incomplete block.
     let x = [
         1.0,
         -3.0,
@@ -63,18 +63,18 @@ fn blocks_are_divided_by_their_scale() {
 
 #[test]
 fn scales_are_rounded_up() {
-    // 449 / 448 needs 2; nothing needs the least scale there is, 2^-127.
+    // 449 / 448 needs the scale 2; a block of zeros needs the least scale, 2^-127.
     let [y, scale] = quantized(&[449.0, 1.0, 0.0, 0.0, 7.0, -3.5], &[6], 2, None, [E4M3, E8M0]);
     // 7 / 448 is 2^-6.
     assert_eq!(scale, [128, 0, 121]);
     assert_eq!(y, [0x76, 0x30, 0, 0, 0x7E, 0xF6]);
-    // 1 / 448 is 1170.3 of f16's units at 2^-9, which are 2^-19.
+    // 1 / 448 is 1170.3 units of f16, which at 2^-9 are 2^-19.
     let [_, scale] = quantized(&[1.0], &[1], 1, None, [E4M3, DataType::F16]);
     assert_eq!(elements(DataType::F16, &scale), [1171.0 * 2.0_f64.powi(-19)]);
-    // And 146.3 of bf16's, which are 2^-16.
+    // And 146.3 units of bf16, which are 2^-16.
     let [_, scale] = quantized(&[1.0], &[1], 1, None, [E4M3, DataType::Bf16]);
     assert_eq!(elements(DataType::Bf16, &scale), [147.0 * 2.0_f64.powi(-16)]);
-    // What is already of the type stays.
+    // A scale that the type represents is not rounded up.
     let [_, scale] = quantized(&[448.0], &[1], 1, None, [E4M3, DataType::Bf16]);
     assert_eq!(elements(DataType::Bf16, &scale), [1.0]);
 }
@@ -110,7 +110,7 @@ fn nibbles_are_scaled_back() {
     };
     b.node("dequantize", F32, op);
     let graph = validated(b);
-    // 6, 0.5, -1 with 2 and 1/2; 3, -0.5, 4 with 1 and 4.
+    // Row 6, 0.5, -1 with scales 2 and 1/2; row 3, -0.5, 4 with scales 1 and 4.
     let mut buffers: Buffers = [
         (1, vec![0x17, 0x5A, 0x69]),
         (2, vec![128, 126, 127, 129]),
@@ -121,7 +121,7 @@ fn nibbles_are_scaled_back() {
     assert_eq!(elements(F32, &buffers[&3]), [12.0, 1.0, -0.5, 3.0, -0.5, 16.0]);
 }
 
-/// A tensor of few bits in between rounds, as one in a buffer does.
+/// A virtual tensor of few bits rounds its elements, as one in a buffer does.
 #[test]
 fn intermediates_of_few_bits_are_rounded() {
     let mut b = GraphBuilder::new("");
@@ -133,6 +133,6 @@ fn intermediates_of_few_bits_are_rounded() {
     let graph = validated(b);
     let mut buffers: Buffers = [(1, bytes(F32, &[1.06, 1.07, 1000.0, -0.001])), (3, vec![0; 16])].into();
     execute(&graph, &mut buffers).unwrap();
-    // The least number is 2^-9, of which 0.001 is a little more than a half.
+    // The least positive number is 2^-9, and 0.001 is slightly more than half of it.
     assert_eq!(elements(F32, &buffers[&3]), [-1.0, -1.125, -448.0, 2.0_f64.powi(-9)]);
 }

@@ -109,7 +109,7 @@ fn by_hand_with_groups() {
     assert_eq!(got, [21.0, 42.0, 43.0, 86.0]);
 }
 
-/// The definition with one loop per index, over logical positions.
+/// Computes the convolution by its definition, with one loop per index, over logical positions.
 fn definition(
     x_dims: &[i64],
     x: &[f64],
@@ -238,7 +238,7 @@ fn layouts_do_not_change_the_result() {
     };
     let spread = |dims: [i64; 4], strides: &[i64], packed: &[f64]| -> Vec<f64> {
         let length = logical(dims).map(|index| flat(&index, strides)).max().unwrap() + 1;
-        // Whoever reads a gap gets NaN.
+        // Gaps hold NaN, so that reading one shows.
         let mut spread = vec![f64::NAN; length];
         logical(dims)
             .zip(packed)

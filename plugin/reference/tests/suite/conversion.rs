@@ -1,4 +1,4 @@
-//! What happens to values between nodes, on their way out, and in tensors that are not buffers.
+//! Conversions of values between nodes, on storing, and in tensors that are not buffers.
 
 use crate::{buffers, elements, run, validated};
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode as Mode, Scalar, TensorKind};
@@ -6,7 +6,7 @@ use rotini_reference::{Options, UNTOUCHED, execute, execute_with};
 
 #[test]
 fn floats_are_not_rounded_between_nodes_and_integers_are() {
-    // x / 3 * 3 through an intermediate of each type, and x / 3 stored as well.
+    // x / 3 * 3, with x / 3 in a virtual tensor or a buffer of each type.
     for (between, want) in [
         (DataType::F16, 10.0),
         (DataType::Bf16, 10.0),
@@ -47,7 +47,7 @@ fn the_mutant_rounds_its_intermediates() {
         ..Options::default()
     };
     execute_with(&graph, &mut buffers, &mutant).unwrap();
-    // Between 2048 and 4096, binary16 has steps of 2; up to 8192, of 4: 4098 is a tie.
+    // binary16 has steps of 2 between 2048 and 4096, and of 4 up to 8192, so 4098 is a tie.
     assert_eq!(elements(DataType::F32, &buffers[&3]), [-4096.0]);
     assert_eq!(
         elements(DataType::F32, &buffers[&4]),
@@ -90,10 +90,10 @@ fn gaps_stay_untouched() {
     execute(&graph, &mut buffers).unwrap();
     let expected: [i8; 10] = [-1, -4, -1, -1, -2, -5, -1, -1, -3, -128];
     assert_eq!(elements(DataType::I8, &buffers[&2]), expected.map(f64::from));
-    // -1 is what an untouched byte reads as: the four gaps and the first element.
+    // An untouched byte reads as -1: the four gaps and the first element.
     assert_eq!(buffers[&2].iter().filter(|&&byte| byte == UNTOUCHED).count(), 5);
 
-    // Bytes behind the tensor are nobody's either.
+    // Bytes behind the tensor stay unchanged too.
     buffers.get_mut(&2).unwrap().extend([1, 2, 3]);
     execute(&graph, &mut buffers).unwrap();
     assert_eq!(buffers[&2][10..], [1, 2, 3]);

@@ -4,7 +4,8 @@ use crate::{elements, validated};
 use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode as Mode, TensorId, TensorKind};
 use rotini_reference::{Profile, UNTOUCHED, fill, fill_all, fill_with, profile};
 
-/// x · w + bias, of which the root is taken after division.
+/// Returns a graph of a convolution of x and w, a division of its result, and a selection by a
+/// mask.
 fn graph(dtype: DataType) -> (Graph, [TensorId; 5]) {
     let mut builder = GraphBuilder::new("");
     let x = builder.buffer("x", dtype, &[1, 4, 8, 8]);
@@ -36,8 +37,8 @@ fn profiles_follow_the_consumers() {
 #[test]
 fn the_same_on_every_machine() {
     let (graph, [x, w, ..]) = graph(DataType::F32);
-    // Written down from the first run: a change of generator, range or order changes every test's
-    // data and has to be meant.
+    // Recorded from the first run: a change of generator, range or order changes every test's data
+    // and has to be deliberate.
     let first = |id, seed| elements(DataType::F32, &fill(&graph, id, seed).unwrap()[..16]).map_to_steps();
     assert_eq!(first(x, 1), [405.0, -799.0, 3970.0, -3438.0]);
     assert_eq!(first(w, 1), [4096.0, 3072.0, 4096.0, -4096.0]);
@@ -45,7 +46,7 @@ fn the_same_on_every_machine() {
     assert_ne!(fill(&graph, x, 1).unwrap()[..64], fill(&graph, w, 1).unwrap()[..64]);
 }
 
-/// Elements in the steps of binary32, which are whole numbers.
+/// Conversion of elements to multiples of binary32's step, which are whole numbers.
 trait Steps {
     fn map_to_steps(self) -> Vec<f64>;
 }

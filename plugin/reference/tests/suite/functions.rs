@@ -1,10 +1,10 @@
-//! Functions, one node each: what their bounds let pass, and what they catch.
+//! Error bounds of single functions: kernels that must pass, and faults that must be caught.
 
 use crate::{bytes, elements, result, tensor, validated};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode as Mode, Reduction, ReductionMode, TensorId};
 use rotini_reference::{Buffers, Mismatch, Options, evaluate, fill_all};
 
-/// A graph with one function, its inputs, and what a right kernel makes of them.
+/// Returns a graph with one function, its output, its buffers, and the results of a correct kernel.
 fn function(mode: Mode, dtype: DataType, arguments: &[f64]) -> (Graph, TensorId, Buffers, Vec<f64>) {
     let mut builder = GraphBuilder::new("function");
     let extent = i64::try_from(arguments.len()).unwrap();
@@ -18,7 +18,8 @@ fn function(mode: Mode, dtype: DataType, arguments: &[f64]) -> (Graph, TensorId,
     (graph, y, buffers, right)
 }
 
-/// The mutant computes in f32 and converts, or is one unit of f32 off.
+/// The mutant's results are off by one unit of f32, as those of a kernel that computes in f32 and
+/// converts are.
 #[test]
 fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
     let arguments: Vec<f64> = [1e-30, 1e-8, 0.3, 1.7, 20.0, 600.0]
@@ -61,7 +62,7 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
     }
 }
 
-/// However small they are: what an absolute tolerance would let pass.
+/// Tiny results need a relative bound: an absolute tolerance would accept any of these wrong ones.
 #[test]
 fn functions_of_f32_are_held_to_their_last_digits() {
     for (mode, argument) in [
@@ -101,7 +102,7 @@ fn a_zero_of_the_other_sign_is_caught() {
             assert!(error.is_err(), "{mode:?} in {dtype}, {mutant:?}");
         }
     }
-    // Where sums start from is open.
+    // A sum may start from a zero of either sign.
     let mut builder = GraphBuilder::new("sum");
     let x = builder.buffer("x", DataType::F32, &[2]);
     let y = builder.buffer("y", DataType::F32, &[1]);
@@ -122,7 +123,7 @@ fn a_zero_of_the_other_sign_is_caught() {
     }
 }
 
-/// A device may round `x + y * y` once or twice, and nothing else may be right.
+/// A device may round `x + y * y` once or twice; every other result is wrong.
 #[test]
 fn fused_steps_in_f64_are_allowed() {
     let mut builder = GraphBuilder::new("fused");

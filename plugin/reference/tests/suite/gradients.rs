@@ -1,4 +1,5 @@
-//! The gradients of convolutions: by hand, and as the transposes of the forward convolution.
+//! The gradients of convolutions, against results computed by hand and against the transpose of the
+//! forward convolution.
 
 use crate::{Numbers, buffers, run, validated};
 use rotini_graph::{
@@ -94,7 +95,7 @@ fn by_hand_in_one_dimension() {
     assert_eq!(padded.dgrad(&dy, &w), [2.0, 13.0, 20.0, 130.0, 200.0]);
     assert_eq!(padded.wgrad(&x, &dy), [420.0, 531.0, 42.0]);
 
-    // A stride of 3 leaves the last two inputs out: nothing flows back to them.
+    // With stride 3, no window covers the last two inputs: their gradient is zero.
     let mut geometry = ConvGeometry::same(1, 0);
     geometry.stride = vec![3];
     let skipping = Conv::new(&[1, 1, 5], &[1, 1, 3], geometry);
@@ -193,7 +194,8 @@ fn integers_wrap_in_the_compute_type() {
 
 #[test]
 fn bounds_grow_with_the_number_of_products_that_reach_an_element() {
-    // One third is on no coarse grid, so each sum is off by its number of terms times u at most.
+    // One third is no multiple of a coarse power of two, so each sum is off by at most its number
+    // of terms times u.
     let conv = Conv::new(&[1, 1, 2], &[3, 1, 1], ConvGeometry::same(1, 0));
     let (graph, [dy, w, dx]) = conv.dgrad_graph(DataType::F32, DataType::F32, DataType::F32);
     let third = f64::from(1.0_f32 / 3.0);

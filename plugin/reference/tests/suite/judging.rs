@@ -1,4 +1,4 @@
-//! Comparisons: each has to let right results pass and to catch a wrong one.
+//! Comparisons, each of which has to accept correct results and to catch a wrong one.
 
 use crate::{bytes, elements, result, tensor, validated};
 use half::f16;
@@ -7,7 +7,7 @@ use rotini_graph::{
 };
 use rotini_reference::{Buffers, Mismatch, Options, Precision, compare, evaluate, fill_all, tolerance};
 
-/// conv + bias + relu with f32 intermediates.
+/// Returns a graph of convolution, bias and ReLU with f32 intermediates.
 pub(crate) fn conv_bias_relu(dtype: DataType, channels: i64) -> (Graph, [TensorId; 4]) {
     let mut builder = GraphBuilder::new("conv_bias_relu");
     let dims = [1, 16, 6, 6];
@@ -50,13 +50,13 @@ fn a_bias_added_after_rounding_to_f16_is_caught() {
         };
         assert!(report.wrong > 20, "{dtype} with {channels} channels: {error}");
 
-        // The table cannot tell them apart, which is why there is a judge.
+        // The tolerance table accepts the mutant too, which is why `judge` exists.
         let want = result(&graph, &buffers, &Options::default(), y);
         compare(tensor(&graph, y), &wrong, &want, tolerance(&graph, y).unwrap()).unwrap();
     }
 }
 
-/// Values with all bits of binary32, on no coarse grid.
+/// Returns values that use all bits of binary32 and are multiples of no coarse power of two.
 fn irregular(count: usize, seed: f64) -> Vec<f64> {
     (0..count)
         .map(|i| f64::from(((i as f64 + seed) * 12.9898).sin() as f32))
@@ -121,7 +121,8 @@ fn filled_inputs_leave_one_right_result() {
 
 #[test]
 fn subnormals_may_be_flushed_to_zero_and_nothing_else_may() {
-    // Stored type, a subnormal of the compute type f32, the least that is none of its subnormals.
+    // Stored type, a subnormal of the compute type f32, the least value of the stored type that is
+    // normal in f32.
     for (dtype, subnormal, normal) in [
         (DataType::F32, 2.0_f64.powi(-130), 2.0_f64.powi(-126)),
         (DataType::Bf16, 2.0_f64.powi(-130), 2.0_f64.powi(-126)),
@@ -144,12 +145,12 @@ fn subnormals_may_be_flushed_to_zero_and_nothing_else_may() {
     }
 }
 
-/// In the tails of gradients a factor is subnormal, and its product with dy is not: without the
-/// factor the product is 0.
+/// In the tails of gradients, a factor is subnormal while its product with dy is not: if a device
+/// flushes the factor, the product is 0.
 #[test]
 fn products_of_subnormal_factors_may_be_zero_and_no_others() {
     let dy = 1024.0;
-    // At -13, where the distribution is subnormal.
+    // The density at -13, where the distribution function is subnormal.
     let density = (-84.5_f64).exp() / (2.0 * std::f64::consts::PI).sqrt();
     for (mode, x, got, is_right) in [
         (Mode::EluBwd, -88.0, 0.0, true),
@@ -193,8 +194,8 @@ fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
     ]);
     let evaluation = evaluate(&graph, &buffers).unwrap();
     let judge = |got: [u8; 3]| evaluation.judge(out, &got, &[7; 3]);
-    // In f64 the first is 1, in f32 it is 0; the second is clear; the third is an exact sum, not
-    // above its equal.
+    // The first result is 1 in f64 and 0 in f32; the second is unambiguous; the third compares an
+    // exact sum with an equal number, so it is 0.
     judge([1, 1, 0]).unwrap();
     judge([0, 1, 0]).unwrap();
     judge([1, 0, 0]).unwrap_err();
@@ -334,7 +335,7 @@ fn every_mode_accepts_its_own_f32_arithmetic() {
             .judge(out, &result(&graph, &buffers, &in_f32, out), &before)
             .unwrap_or_else(|error| panic!("{}: {error}", mode.name()));
         assert_eq!((report.elements, report.unbounded), (64, 0), "{}", mode.name());
-        // Half a percent of a result is seen in every mode.
+        // An error of half a percent is caught in every mode.
         let mut moved = elements(DataType::F32, &result(&graph, &buffers, &in_f32, out));
         moved.iter_mut().for_each(|value| *value = *value * 1.005 + 0.001);
         evaluation
@@ -358,7 +359,7 @@ fn an_f32_overflow_is_not_held_against_a_kernel() {
         .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.0]), &[0; 8])
         .unwrap();
     assert_eq!((report.unbounded, report.wrong), (1, 0));
-    // Nor what it makes of the infinity later.
+    // Nor is the result that it computes from the infinity.
     evaluation
         .judge(y, &bytes(DataType::F32, &[f64::NAN, 1.0]), &[0; 8])
         .unwrap();
@@ -367,8 +368,8 @@ fn an_f32_overflow_is_not_held_against_a_kernel() {
         .unwrap_err();
 }
 
-/// What is subnormal may be taken for zero, of which an infinity makes NaN; of anything else it
-/// makes an infinity for certain.
+/// A subnormal factor may be flushed to zero, and then its product with an infinity is NaN; the
+/// product of any other factor with an infinity is certainly an infinity.
 #[test]
 fn an_infinite_product_of_a_subnormal_may_be_anything() {
     let mut builder = GraphBuilder::new("");

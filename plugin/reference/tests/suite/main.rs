@@ -1,5 +1,5 @@
-//! The reference against values worked out by hand, definitions written down a second time, and
-//! derivatives taken numerically.
+//! Tests the reference against values computed by hand, independent implementations of the
+//! definitions, and numerical derivatives.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,14 +28,14 @@ use half::{bf16, f16};
 use rotini_graph::{DataType, Graph, GraphBuilder, Tensor, TensorId};
 use rotini_reference::{Buffers, Options, UNTOUCHED, execute, execute_with, span_bytes};
 
-/// The graph of a builder, which has to be valid.
+/// Returns the graph of a builder, which has to be valid.
 fn validated(builder: GraphBuilder) -> Graph {
     let mut graph = builder.build();
     graph.validate().expect("the test's graph is valid");
     graph
 }
 
-/// Packed bytes of elements.
+/// Returns the packed bytes of elements.
 fn bytes(dtype: DataType, elements: &[f64]) -> Vec<u8> {
     elements
         .iter()
@@ -53,7 +53,7 @@ fn bytes(dtype: DataType, elements: &[f64]) -> Vec<u8> {
         .collect()
 }
 
-/// The elements of packed bytes.
+/// Returns the elements of packed bytes.
 fn elements(dtype: DataType, bytes: &[u8]) -> Vec<f64> {
     let size = usize::try_from(dtype.bytes().expect("whole bytes")).expect("small");
     bytes
@@ -72,7 +72,8 @@ fn elements(dtype: DataType, bytes: &[u8]) -> Vec<f64> {
         .collect()
 }
 
-/// Buffers with these inputs as packed elements in memory order; everything else untouched.
+/// Returns buffers with these inputs as packed elements in memory order; all other buffers are
+/// filled with [`UNTOUCHED`].
 fn buffers(graph: &Graph, inputs: &[(TensorId, &[f64])]) -> Buffers {
     let mut buffers: Buffers = graph
         .tensors
@@ -88,7 +89,7 @@ fn buffers(graph: &Graph, inputs: &[(TensorId, &[f64])]) -> Buffers {
     buffers
 }
 
-/// Executes and gives one tensor's elements in memory order.
+/// Executes the graph and returns one tensor's elements in memory order.
 fn run(graph: &Graph, inputs: &[(TensorId, &[f64])], output: TensorId) -> Vec<f64> {
     let mut buffers = buffers(graph, inputs);
     execute(graph, &mut buffers).expect("the reference computes it");
@@ -96,24 +97,24 @@ fn run(graph: &Graph, inputs: &[(TensorId, &[f64])], output: TensorId) -> Vec<f6
     elements(tensor.dtype, &buffers[&tensor.uid])
 }
 
-/// A tensor of a graph.
+/// Returns a tensor of a graph.
 fn tensor(graph: &Graph, id: TensorId) -> &Tensor {
     graph.tensor(id).unwrap()
 }
 
-/// The bytes of `id` after execution with `options`.
+/// Returns the bytes of `id` after execution with `options`.
 fn result(graph: &Graph, buffers: &Buffers, options: &Options, id: TensorId) -> Vec<u8> {
     let mut buffers = buffers.clone();
     execute_with(graph, &mut buffers, options).unwrap();
     buffers.remove(&tensor(graph, id).uid).unwrap()
 }
 
-/// Values on no grid.
+/// Returns values that are multiples of no coarse power of two.
 fn irregular(count: usize, seed: f64) -> Vec<f64> {
     (0..count).map(|i| ((i as f64 + seed) * 12.9898).sin()).collect()
 }
 
-/// A small generator of whole numbers from -8 to 8, so that every sum in a test is exact.
+/// A pseudorandom generator of whole numbers from -8 to 8, so that every sum in a test is exact.
 struct Numbers(u64);
 
 impl Numbers {

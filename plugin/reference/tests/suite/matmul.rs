@@ -49,13 +49,13 @@ fn a_transpose_is_only_a_matter_of_strides() {
 
 #[test]
 fn batches_repeat_in_runs_and_do_not_cycle() {
-    // Four outputs from two matrices of a: 0, 0, 1, 1. b has one for each.
+    // Four output matrices; a has two, used in the order 0, 0, 1, 1. b has four.
     let (graph, [a, b, c]) = matmul(F32, &[2, 1, 1], &[4, 1, 1], &[4, 1, 1]);
     assert_eq!(
         run(&graph, &[(a, &[1.0, 2.0]), (b, &[1.0, 10.0, 100.0, 1000.0])], c),
         [1.0, 10.0, 200.0, 2000.0]
     );
-    // Over two batch axes, each operand repeats along another one.
+    // With two batch axes, a repeats along both and b along neither.
     let (graph, [a, b, c]) = matmul(F32, &[1, 2, 1, 1], &[2, 4, 1, 1], &[2, 4, 1, 1]);
     let got = run(
         &graph,

@@ -1,4 +1,4 @@
-//! Grouped matmuls, and scales of blocks.
+//! Grouped matmuls and block scales.
 
 use crate::{Numbers, buffers, run, validated};
 use rotini_graph::{
@@ -59,7 +59,7 @@ fn every_mode_by_hand() {
     ];
     assert_eq!(run(&graph, &inputs, output), [4.0, 400.0, 100.0]);
 
-    // Rows before the first offset belong to no one, so their destinations are zero.
+    // Rows before the first offset belong to no expert, so their destinations are zero.
     let (graph, [token, weight, offset, index, ks, output]) = grouped(4, [3, 1, 1], 4, MoeMode::Scatter, 2);
     let inputs: [(TensorId, &[f64]); 5] = [
         (token, &tokens),

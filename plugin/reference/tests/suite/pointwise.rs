@@ -4,7 +4,7 @@ use crate::{buffers, elements, run, validated};
 use rotini_graph::{DataType, Graph, GraphBuilder, Pointwise, PointwiseMode as Mode, TensorId, TensorKind};
 use rotini_reference::{Options, Precision, ReferenceError, execute, execute_with};
 
-/// Parameters that are not the defaults, for the modes that take them.
+/// Sets parameters other than the defaults, for the modes that have them.
 fn with_parameters(mut op: Pointwise) -> Pointwise {
     match op.mode {
         Mode::ReluFwd | Mode::ReluBwd => {
@@ -21,7 +21,7 @@ fn with_parameters(mut op: Pointwise) -> Pointwise {
     op
 }
 
-/// A graph of one node over vectors.
+/// Returns a graph of one node over vectors.
 fn graph(
     types: [DataType; 3],
     mode: Mode,
@@ -51,7 +51,7 @@ fn apply(dtype: DataType, mode: Mode, operands: &[&[f64]], change: impl Fn(Point
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 
-/// Equal up to some units in the last place; all NaN are equal.
+/// Asserts that numbers are equal up to a few units in the last place; all NaN are equal.
 fn assert_near(got: &[f64], want: &[f64], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (got, want) in got.iter().zip(want) {
@@ -245,7 +245,7 @@ fn gradients_are_the_derivatives_of_their_functions() {
     ];
     let backward = Mode::ALL.iter().filter(|mode| mode.name().ends_with("_BWD")).count();
     assert_eq!(backward, pairs.len(), "every gradient has a pair");
-    // None of them at a kink.
+    // None of these is at a kink.
     let x = [-3.0, -1.2, -0.4, 0.3, 0.9, 1.4, 2.0, 3.5];
     let dy = [2.0, -1.0, 0.5, 3.0, -2.0, 1.0, -0.25, 4.0];
     let step = 1e-5;
@@ -385,7 +385,7 @@ fn operands_broadcast_to_the_declared_result() {
     let row = builder.buffer("row", DataType::F32, &[3]);
     let sum = builder.virtual_tensor("sum", DataType::F32, &[2, 2, 1, 3]);
     let y = builder.buffer("y", DataType::F32, &[2, 2, 1, 3]);
-    // Larger than its operand, which is only one element.
+    // The result is larger than its operand, which has only one element.
     let all = builder.buffer("all", DataType::F32, &[2, 2]);
     let one = builder.buffer("one", DataType::F32, &[1, 1]);
     // The same element along the second axis.
@@ -430,7 +430,8 @@ fn gen_index_counts_along_its_axis() {
 #[test]
 fn compute_precision_is_that_of_the_type() {
     let (graph, ids) = graph([DataType::F32; 3], Mode::Add, 1, |op| op);
-    // In binary32, 2^24 + 1 is a tie that goes to 2^24; stored as f64 it would show.
+    // In binary32, 2^24 + 1 is a tie that rounds to 2^24; stored as f64, a sum that was not rounded
+    // would show.
     let mut graph = graph;
     graph.tensors[2].dtype = DataType::F64;
     let inputs: [(TensorId, &[f64]); 2] = [(ids[0], &[16_777_216.0]), (ids[1], &[1.0])];

@@ -118,7 +118,7 @@ fn integers() {
     }
 }
 
-/// What a kernel in f32 makes of the values, in the order given.
+/// Returns the result of a kernel in f32, reducing the values in the order given.
 fn in_f32(mode: Mode, values: impl Iterator<Item = f32>, count: f32) -> f32 {
     let fold = |start: f32, step: fn(f32, f32) -> f32| values.fold(start, step);
     match mode {
@@ -134,7 +134,7 @@ fn in_f32(mode: Mode, values: impl Iterator<Item = f32>, count: f32) -> f32 {
     }
 }
 
-/// Judges one f32 result of reducing `values`.
+/// Judges one f32 result of reducing `values`; `Ok(false)` if its error has no bound.
 fn judge(mode: Mode, values: &[f32], got: f32) -> Result<bool, rotini_reference::Mismatch> {
     let count = i64::try_from(values.len()).unwrap();
     let (graph, _, output) = reduction(DataType::F32, mode, &[count], &[1]);
@@ -160,7 +160,7 @@ fn kernels_in_f32_pass_in_any_order_and_wrong_ones_do_not() {
         assert!(judge(mode, &values, forward * 0.9999).is_err(), "{mode:?}");
         assert!(judge(mode, &values, f32::NAN).is_err(), "{mode:?}");
     }
-    // Whole numbers leave no room at all where nothing is divided.
+    // With whole numbers, every result but the average has exactly one right value.
     let whole = [3.0, -4.0, 12.0];
     let exact = [11.0, -144.0, -4.0, 12.0, 12.0, 11.0 / 3.0, 19.0, 13.0, -144.0];
     for (mode, exact) in ALL.into_iter().zip(exact) {
@@ -173,14 +173,15 @@ fn kernels_in_f32_pass_in_any_order_and_wrong_ones_do_not() {
 #[test]
 fn nothing_is_known_of_what_overflows_or_underflows_on_its_way() {
     let big = 1e25_f32;
-    // 1e50 on the way to 1: a kernel in f32 has an infinity there, depending on its order.
+    // The product passes 1e50 on the way to 1: depending on its order, a kernel in f32 overflows to
+    // infinity there.
     assert_eq!(judge(Mode::Mul, &[big, big, 1e-25, 1e-25], f32::INFINITY), Ok(false));
     assert_eq!(judge(Mode::Norm2, &[big, 0.0], f32::INFINITY), Ok(false));
     assert_eq!(
         judge(Mode::Add, &[f32::MAX, f32::MAX, -f32::MAX], f32::INFINITY),
         Ok(false)
     );
-    // Squares that are flushed to zero.
+    // Squares and products that a device may flush to zero.
     judge(Mode::Norm2, &[1e-25, 0.0], 0.0).unwrap();
     judge(Mode::Norm2, &[1e-15, 0.0], 0.0).unwrap_err();
     judge(Mode::Mul, &[1e-30, 1e-30, 1e20], 0.0).unwrap();

@@ -113,7 +113,7 @@ fn the_largest_element_and_where_it_is() {
     assert_eq!(pool.run(&NINE), [5.0, 6.0, 8.0, 9.0]);
     assert_eq!(pool.index(&NINE), [4.0, 5.0, 7.0, 8.0]);
     assert_eq!(pool.index(&[7.0; 9]), [0.0, 1.0, 3.0, 4.0], "the first of equal ones");
-    // Two channels of one image: positions start again.
+    // Two channels of one image: positions count from 0 in each channel.
     let pool = Pool::new(
         &[1, 2, 1, 3],
         NONE,
@@ -244,7 +244,8 @@ fn the_gradient_of_a_maximum_goes_where_the_index_says() {
     );
 }
 
-/// Averages are linear, so the gradient is the transpose: row i of it is what a unit at i becomes.
+/// Averages are linear, so the gradient is the transpose of the forward map: element i of dx is the
+/// dot product of dy with the averages of a unit at i.
 #[test]
 fn the_gradient_of_an_average_is_its_transpose() {
     /// Dims of x, padding, stride, window.

@@ -27,7 +27,8 @@ fn the_table_is_chosen_by_operation_and_coarsest_type() {
     };
     use DataType::{Bf16, F8E4M3, F16, F32, F64, I8};
     assert_eq!(pointwise(F32, F32, F32, F32).absolute, 1e-5);
-    // One step of what is converted to eight bits, on the way too, but not of what was before.
+    // One step of a type of eight bits to which a value is converted, even in an intermediate, but
+    // not of an input of such a type.
     assert_eq!(pointwise(F32, F32, F32, F8E4M3).relative, 0.125);
     assert_eq!(pointwise(F32, F8E4M3, F32, F32).relative, 0.125);
     assert_eq!(pointwise(F8E4M3, F32, F32, F32).relative, 1e-5);

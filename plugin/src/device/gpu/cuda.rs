@@ -1,6 +1,6 @@
-//! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary
-//! context of a GPU, and so do programs on CUDA's runtime API, which is where the caller's streams
-//! and pointers come from.
+//! NVIDIA GPUs: the functions of `libcuda.so` that are used here. IREE works in the primary context
+//! of a GPU, and so do programs that use CUDA's runtime API, which the caller's streams and
+//! pointers come from.
 
 use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
 use super::driver_error::DriverError;
@@ -12,7 +12,7 @@ use rotini_emit::Target;
 use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-/// The one name that IREE knows too, and the one that the driver always has.
+/// The name that IREE also uses, then the one that every driver installs.
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
@@ -39,12 +39,12 @@ const IS_MANAGED: c_int = 8;
 /// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
 const DEVICE_ORDINAL: c_int = 9;
 
-/// `CU_MEMORYTYPE_DEVICE`: a GPU's memory, its own or managed.
+/// `CU_MEMORYTYPE_DEVICE`: GPU memory, either a GPU's own or managed.
 const ON_GPU: c_uint = 2;
 
 type CuContext = *mut c_void;
 
-/// The table of functions: the names in the library carry the version of the signature.
+/// The table of functions. A symbol's name includes the version of its signature.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*);)+) => {
         #[allow(non_snake_case, reason = "CUDA's names")]
@@ -106,7 +106,7 @@ pub(super) struct Cuda {
     gpus: Vec<Primary>,
 }
 
-// SAFETY: contexts are handles of the driver's, which may be used from any thread.
+// SAFETY: contexts are handles of the driver, which may be used from any thread.
 unsafe impl Send for Cuda {}
 // SAFETY: as above.
 unsafe impl Sync for Cuda {}
@@ -116,11 +116,11 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`]: there is no driver, or it finds no GPU.
+    /// [`Error::NoDevice`] if there is no driver or it finds no GPU.
     pub(super) fn new() -> Result<Self, Error> {
         let mut tried = Vec::new();
         let library = NAMES.into_iter().find_map(|name| {
-            // SAFETY: initialising a driver runs its code, which is what using a GPU means.
+            // SAFETY: loading a driver runs its initialisers, which using a GPU requires.
             unsafe { Library::new(name) }
                 .map_err(|error| tried.push(loader_words(&error)))
                 .map(|library| (library, name))
@@ -128,13 +128,14 @@ impl Cuda {
         });
         let (library, name) =
             library.ok_or_else(|| Error::NoDevice(format!("no CUDA driver: {}", tried.join("; "))))?;
-        // SAFETY: a library of this name is a CUDA driver, or lacks the functions; it is never
-        // closed after this.
+        // SAFETY: a library of this name is a CUDA driver, or lacks the functions. It is never
+        // closed once the functions are resolved.
         let (functions, calls) = unsafe {
             let functions = Functions::resolve(&library)?;
             (functions, Calls::resolve(&library, Vendor::Cuda).map_err(missing)?)
         };
-        // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
+        // Never closed: the library's threads and exit handlers outlive everything here, and the
+        // host uses the library anyway.
         std::mem::forget(library);
         let mut cuda = Cuda {
             functions,
@@ -152,7 +153,7 @@ impl Cuda {
 
     fn retain_contexts(&mut self) -> Result<(), DriverError> {
         let mut count = 0;
-        // SAFETY: the arguments are as CUDA's header asks for.
+        // SAFETY: the arguments are those that CUDA's header declares.
         unsafe {
             self.check("cuInit", (self.functions.cuInit)(0))?;
             self.check("cuDeviceGetCount", (self.functions.cuDeviceGetCount)(&mut count))?;
@@ -200,7 +201,7 @@ impl Cuda {
 impl Drop for Cuda {
     fn drop(&mut self) {
         for gpu in &self.gpus {
-            // SAFETY: retained once by `new`.
+            // SAFETY: each context was retained once, in `retain_contexts`.
             let status = unsafe { (self.functions.cuDevicePrimaryCtxRelease)(gpu.device) };
             if let Err(error) = self.check("cuDevicePrimaryCtxRelease", status) {
                 tracing::info!("{error}");
@@ -209,13 +210,13 @@ impl Drop for Cuda {
     }
 }
 
-/// Goes back to the context that was current before.
+/// Restores the previously current context when it is dropped.
 pub(super) struct Current<'a>(&'a Cuda);
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         let mut popped = std::ptr::null_mut();
-        // SAFETY: the place is valid for the call; `enter` has pushed.
+        // SAFETY: the place is valid for the call; `enter` has pushed a context.
         let status = unsafe { (self.0.functions.cuCtxPopCurrent)(&mut popped) };
         if let Err(error) = self.0.check("cuCtxPopCurrent", status) {
             tracing::error!("the current context cannot be restored: {error}");
@@ -242,7 +243,8 @@ impl Driver for Cuda {
     fn error(&self, function: &'static str, status: Status) -> DriverError {
         let text = |get: unsafe extern "C" fn(Status, *mut *const c_char) -> Status| {
             let mut text = std::ptr::null();
-            // SAFETY: takes any number, and leaves or nulls the place when it knows none.
+            // SAFETY: the functions accept any number. For an unknown one they leave the place
+            // unchanged or write null.
             let known = unsafe { get(status, &mut text) } == 0;
             if !known || text.is_null() {
                 return format!("error {status}");
@@ -269,7 +271,7 @@ impl Driver for Cuda {
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError> {
         let device = self.primary(ordinal)?.device;
         let mut name: [c_char; 256] = [0; 256];
-        // SAFETY: the array is as long as is said.
+        // SAFETY: the array has the length that is passed.
         let status = unsafe { (self.functions.cuDeviceGetName)(name.as_mut_ptr(), 256, device) };
         self.check("cuDeviceGetName", status)?;
         let capability = [CAPABILITY_MAJOR, CAPABILITY_MINOR].map(|attribute| self.attribute(attribute, device));
@@ -285,7 +287,8 @@ impl Driver for Cuda {
         let mut version = 0;
         // SAFETY: the place is valid for the call.
         let status = unsafe { (self.functions.cuDriverGetVersion)(&mut version) };
-        // A version that cannot be told is one of its own.
+        // If the version cannot be found out, -1 stands for it, so that measurements are not mixed
+        // with those of a known version.
         format!("CUDA {}", if status == 0 { version } else { -1 })
     }
 
@@ -305,15 +308,15 @@ impl Driver for Cuda {
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError> {
         let attribute = |attribute| {
             let mut value: c_uint = 0;
-            // SAFETY: the attributes are numbers of this size, or a byte; the pointer is only
+            // SAFETY: the attributes are numbers of this size, or one byte; the pointer is only
             // looked up.
             let status = unsafe {
                 (self.functions.cuPointerGetAttribute)((&raw mut value).cast(), attribute, pointer.addr() as u64)
             };
             (status == 0).then_some(value)
         };
-        // What CUDA does not know is an invalid value. All else but a GPU's own memory has one
-        // address for host and GPUs.
+        // For memory that it does not know, CUDA reports an invalid value. All known memory except
+        // a GPU's own has the same address on the host and on the GPUs.
         match attribute(MEMORY_TYPE) {
             Some(ON_GPU) if attribute(IS_MANAGED) == Some(0) => return Ok(attribute(DEVICE_ORDINAL) == Some(ordinal)),
             Some(_) => return Ok(true),
@@ -336,7 +339,7 @@ impl Driver for Cuda {
             })?;
             context
         };
-        // A thread without a context would use the first GPU.
+        // A thread without a current context would use the first GPU.
         if context.is_null() {
             return Ok(0);
         }
@@ -361,7 +364,7 @@ impl Driver for Cuda {
     }
 
     fn enter_for(&self, stream: Stream) -> Result<Option<Current<'_>>, DriverError> {
-        // A launch takes place in the current context, and a thread may have none.
+        // A launch happens in the current context, and a thread may have none.
         if self.current()? == self.primary(stream.ordinal)?.context {
             return Ok(None);
         }

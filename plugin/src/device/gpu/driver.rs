@@ -1,9 +1,9 @@
-//! What this project needs of a GPU vendor's driver library, as one trait, so that everything above
-//! is written once.
+//! The functions of a GPU vendor's driver library that rotini needs, as one trait, so that
+//! everything above is written once.
 //!
-//! HIP and CUDA differ in how a GPU becomes the current one and in what they tell about it. The
-//! functions that do the work ([`Calls`]) have the same arguments under other names, and so have
-//! one caller.
+//! HIP and CUDA differ in how a GPU becomes the current one and in how a GPU is described. The
+//! functions that do the work ([`Calls`]) have the same arguments under other names, so one
+//! implementation calls both.
 
 use super::driver_error::DriverError;
 use crate::device::Stream;
@@ -12,7 +12,7 @@ use rotini_emit::Target;
 use rotini_iree::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use std::ffi::{c_char, c_int, c_uint, c_ushort, c_void};
 
-/// What every function of both vendors returns; 0 is success.
+/// The status that every function of both vendors returns; 0 is success.
 pub(super) type Status = c_int;
 
 /// `hipStreamCaptureModeRelaxed`, `CU_STREAM_CAPTURE_MODE_RELAXED`.
@@ -24,7 +24,7 @@ const NOT_CAPTURED: c_int = 0;
 /// `hipEventDisableTiming`, `CU_EVENT_DISABLE_TIMING`.
 const WITHOUT_TIME: c_uint = 2;
 
-/// Whose library.
+/// The vendor of a library.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Vendor {
     /// `libamdhip64.so`.
@@ -37,19 +37,19 @@ pub(super) enum Vendor {
 /// The table of functions that both vendors have, each with its name.
 macro_rules! calls {
     ($($field:ident: $hip:literal | $cuda:literal fn($($argument:ty),*);)+) => {
-        /// Functions of a driver library with their names. An address of device memory is a pointer
-        /// to HIP and an integer to CUDA, and passed the same way.
+        /// Functions of a driver library, with their names. HIP types an address of device memory
+        /// as a pointer and CUDA as an integer; both are passed the same way.
         pub(super) struct Calls {
             $($field: (&'static str, unsafe extern "C" fn($($argument),*) -> Status),)+
         }
 
         impl Calls {
-            /// Finds them all; the name of the first that is missing if there is one.
+            /// Resolves all functions. The error is the name of the first that is missing.
             ///
             /// # Safety
             ///
-            /// The library is the vendor's, or lacks the functions. It stays open as long as they
-            /// are called.
+            /// If the library has these functions, it is the vendor's. It stays open as long as
+            /// they are called.
             pub(super) unsafe fn resolve(library: &Library, vendor: Vendor) -> Result<Self, &'static str> {
                 Ok(Calls {
                     $($field: {
@@ -94,58 +94,58 @@ calls! {
 ///
 /// Ordinals count the GPUs that the process sees, from 0.
 pub(super) trait Driver: Send + Sync + Sized + 'static {
-    /// Makes a device current on the calling thread until it is dropped, if it was not.
+    /// Keeps a GPU current on the calling thread, and restores the previous one when it is dropped.
     type Current<'a>;
 
-    /// The number of GPUs, at least 1.
+    /// Returns the number of GPUs, at least 1.
     fn count(&self) -> u32;
 
-    /// The library, by the name or path under which the loader finds it again.
+    /// Returns the name or path under which the loader finds the library again.
     fn library(&self) -> &str;
 
-    /// The functions that do the work.
+    /// Returns the functions that do the work.
     fn calls(&self) -> &Calls;
 
-    /// What a function's status means, which is not success.
+    /// Converts a function's status, which is not success, to an error.
     fn error(&self, function: &'static str, status: Status) -> DriverError;
 
-    /// IREE's own device of a GPU.
+    /// Creates IREE's device for a GPU.
     fn device(&self, instance: &Instance, ordinal: u32) -> Result<HalDevice, RuntimeError>;
 
-    /// What the driver says of a GPU.
+    /// Returns the driver's description of a GPU.
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError>;
 
-    /// The driver and its version, for people and for keys.
+    /// Returns the driver and its version, for people and for keys.
     fn version(&self) -> String;
 
-    /// What to compile for; the reason if it is nothing that is known.
+    /// Returns the target to compile for, or the reason why none is known.
     fn target(&self, description: &Description) -> Result<Target, String>;
 
-    /// Whether code that was compiled for `target` is this vendor's.
+    /// Returns true if code for `target` runs on this vendor's GPUs.
     fn is_target(target: &Target) -> bool;
 
-    /// The GPU that a stream is on; for the null stream the calling thread's current one.
+    /// Returns the GPU that a stream is on; for the null stream, the calling thread's current GPU.
     fn stream_ordinal(&self, stream: *mut c_void) -> Result<u32, DriverError>;
 
-    /// Makes a GPU the calling thread's current one.
+    /// Makes a GPU current on the calling thread.
     fn enter(&self, ordinal: u32) -> Result<Self::Current<'_>, DriverError>;
 
-    /// Makes a GPU current if launching on the stream needs it.
+    /// Makes the stream's GPU current if launches on the stream need that.
     fn enter_for(&self, stream: Stream) -> Result<Option<Self::Current<'_>>, DriverError>;
 
-    /// Makes a GPU current for loading and unloading, which allocates and frees: other threads'
-    /// captures would not stand it otherwise.
+    /// Makes a GPU current for loading and unloading. Both allocate and free memory, which would
+    /// break other threads' captures, so the capture mode is relaxed too.
     fn enter_to_load(&self, ordinal: u32) -> Result<Entered<'_, Self>, DriverError> {
         let current = self.enter(ordinal)?;
         Ok((self.relax_capture(), current))
     }
 
-    /// Whether kernels on a GPU can work on what a pointer points to: its own memory, or the host's
-    /// where it sees that. Another GPU's memory does not count, because nobody can tell whether it
-    /// is mapped here.
+    /// Returns true if kernels on a GPU can access the memory at a pointer: the GPU's own memory,
+    /// or host memory that the GPU can see. Another GPU's memory does not count, because whether it
+    /// is mapped here cannot be found out.
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError>;
 
-    /// A status as a result.
+    /// Converts a status to a result.
     #[inline]
     fn check(&self, function: &'static str, status: Status) -> Result<(), DriverError> {
         if status == 0 {
@@ -155,7 +155,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         }
     }
 
-    /// Sets the calling thread's capture mode; gives the one before.
+    /// Sets the calling thread's capture mode, and returns the previous one.
     fn exchange_capture_mode(&self, mut mode: c_int) -> Result<c_int, DriverError> {
         let (name, function) = self.calls().exchange_capture_mode;
         // SAFETY: the place is valid for the call.
@@ -163,7 +163,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         Ok(mode)
     }
 
-    /// Relaxes the calling thread's capture mode.
+    /// Relaxes the calling thread's capture mode until the result is dropped.
     fn relax_capture(&self) -> Relaxed<'_, Self> {
         match self.exchange_capture_mode(CAPTURE_RELAXED) {
             Ok(before) => Relaxed(Some((self, before))),
@@ -177,7 +177,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     /// Waits for all work of the current GPU.
     fn synchronize(&self) -> Result<(), DriverError> {
         let (name, function) = self.calls().synchronize;
-        // SAFETY: no arguments.
+        // SAFETY: the function takes no arguments.
         self.check(name, unsafe { function() })
     }
 
@@ -185,8 +185,8 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     ///
     /// # Safety
     ///
-    /// The kernel is loaded; `parameters` has a pointer to each of its parameters' values, and they
-    /// are what it expects.
+    /// The kernel is loaded, and `parameters` has a pointer to the value of each parameter that it
+    /// expects.
     #[inline]
     unsafe fn launch(
         &self,
@@ -215,7 +215,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         self.check(name, status)
     }
 
-    /// Writes an element of 1, 2 or 4 bytes `count` times.
+    /// Fills memory with `count` copies of a pattern of 1, 2 or 4 bytes.
     ///
     /// # Safety
     ///
@@ -260,7 +260,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         self.check(name, unsafe { function(target, source, bytes, stream) })
     }
 
-    /// Memory of the current GPU.
+    /// Allocates memory of the current GPU.
     fn allocate(&self, bytes: usize) -> Result<*mut c_void, DriverError> {
         let ((name, function), mut pointer) = (self.calls().allocate, std::ptr::null_mut());
         // SAFETY: the place is valid for the call.
@@ -268,11 +268,11 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         Ok(pointer)
     }
 
-    /// Frees memory; nothing if it is null.
+    /// Frees memory. Does nothing if the pointer is null.
     ///
     /// # Safety
     ///
-    /// It is from [`allocate`](Self::allocate), and nothing uses it any more.
+    /// The pointer is from [`allocate`](Self::allocate), and nothing uses the memory any more.
     unsafe fn free(&self, pointer: *mut c_void) -> Result<(), DriverError> {
         let (name, function) = self.calls().free;
         if pointer.is_null() {
@@ -282,7 +282,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         self.check(name, unsafe { function(pointer) })
     }
 
-    /// An event of the current GPU, for order alone.
+    /// Creates an event of the current GPU, for ordering only.
     fn event(&self) -> Result<*mut c_void, DriverError> {
         let ((name, function), mut event) = (self.calls().event_create, std::ptr::null_mut());
         // SAFETY: the place is valid for the call.
@@ -290,11 +290,11 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         Ok(event)
     }
 
-    /// Destroys an event; nothing if it is null.
+    /// Destroys an event. Does nothing if it is null.
     ///
     /// # Safety
     ///
-    /// It is from [`event`](Self::event), and is not used any more.
+    /// The event is from [`event`](Self::event), and is not used any more.
     unsafe fn destroy_event(&self, event: *mut c_void) -> Result<(), DriverError> {
         let (name, function) = self.calls().event_destroy;
         if event.is_null() {
@@ -304,32 +304,33 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         self.check(name, unsafe { function(event) })
     }
 
-    /// Whether all that an event was recorded behind is done. What cannot be said is not.
+    /// Returns true if all work that an event was recorded behind is done. A failed query counts as
+    /// not done.
     fn is_done(&self, event: *mut c_void) -> bool {
         let (_, function) = self.calls().event_query;
-        // SAFETY: an event of ours.
+        // SAFETY: the event is from `event`.
         unsafe { function(event) == 0 }
     }
 
-    /// Records an event behind all that is enqueued on a stream.
+    /// Records an event behind all work that is enqueued on a stream.
     fn record(&self, event: *mut c_void, stream: *mut c_void) -> Result<(), DriverError> {
         let (name, function) = self.calls().event_record;
-        // SAFETY: an event of ours; the stream is the caller's.
+        // SAFETY: the event is from `event`; the stream is the caller's.
         self.check(name, unsafe { function(event, stream) })
     }
 
-    /// Makes what is enqueued on a stream from now on wait for an event.
+    /// Makes all work that is enqueued on a stream from now on wait for an event.
     fn wait(&self, stream: *mut c_void, event: *mut c_void) -> Result<(), DriverError> {
         let (name, function) = self.calls().stream_wait;
         // SAFETY: as above; there are no flags.
         self.check(name, unsafe { function(stream, event, 0) })
     }
 
-    /// The id of the capture that a stream takes part in.
+    /// Returns the id of the capture that a stream takes part in, if any.
     fn capture(&self, stream: *mut c_void) -> Result<Option<u64>, DriverError> {
         let ((name, function), mut status, mut id) = (self.calls().capture_info, NOT_CAPTURED, 0);
         let none = std::ptr::null_mut();
-        // SAFETY: the places are valid for the call, and what is null is not asked for.
+        // SAFETY: the places are valid for the call; null results are not written.
         self.check(name, unsafe {
             function(stream, &mut status, &mut id, none, none, none)
         })?;
@@ -337,11 +338,11 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     }
 }
 
-/// What [`Driver::enter_to_load`] has changed on the calling thread.
+/// The guards of [`Driver::enter_to_load`], which restore the calling thread's state.
 pub(super) type Entered<'a, D> = (Relaxed<'a, D>, <D as Driver>::Current<'a>);
 
-/// Lets the calling thread load code while streams are being captured; goes back to the capture
-/// mode that was before when it is dropped.
+/// Lets the calling thread load code while streams are being captured. Restores the previous
+/// capture mode when it is dropped.
 pub(super) struct Relaxed<'a, D: Driver>(Option<(&'a D, c_int)>);
 
 impl<D: Driver> Drop for Relaxed<'_, D> {
@@ -354,16 +355,16 @@ impl<D: Driver> Drop for Relaxed<'_, D> {
     }
 }
 
-/// A kernel and its grid.
+/// A kernel and its launch dimensions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
-    /// The driver's handle of it.
+    /// The driver's handle of the kernel.
     pub(super) function: Function,
-    /// Workgroups.
+    /// Workgroups in x, y and z.
     pub(super) grid: [u32; 3],
-    /// Threads per workgroup.
+    /// Threads per workgroup in x, y and z.
     pub(super) block: [u32; 3],
-    /// Dynamic shared memory.
+    /// Bytes of dynamic shared memory.
     pub(super) shared_bytes: u32,
 }
 
@@ -378,18 +379,19 @@ impl From<&Launch> for Kernel {
     }
 }
 
-/// What a driver says of a GPU.
+/// A driver's description of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description {
     /// The product's name.
     pub(super) name: String,
     /// The architecture, as the vendor spells it.
     pub(super) arch: String,
-    /// Compute units or multiprocessors.
+    /// Number of compute units or multiprocessors.
     pub(super) compute_units: u32,
 }
 
-/// Why a library that is there cannot be used. That there is no memory passes.
+/// Converts an error during the set-up of a driver library. Out of memory is temporary; any other
+/// error means that the library can never be used.
 pub(super) fn refusal(error: DriverError) -> crate::error::Error {
     if error.out_of_memory {
         crate::error::Error::Driver(error)
@@ -398,12 +400,12 @@ pub(super) fn refusal(error: DriverError) -> crate::error::Error {
     }
 }
 
-/// What the system's loader says, which libloading has as the source.
+/// Returns the message of the system's loader, which libloading keeps as the source.
 pub(super) fn loader_words(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The text in an array that a zero ends.
+/// Returns the text of a zero-terminated array.
 pub(super) fn text_in(characters: &[c_char]) -> String {
     let bytes: Vec<u8> = characters
         .iter()

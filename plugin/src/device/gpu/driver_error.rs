@@ -1,16 +1,16 @@
-//! What a driver library says of a call that failed.
+//! Errors of driver libraries.
 
 use thiserror::Error;
 
-/// A failed call into a driver library, with the vendor's name for what happened.
+/// A failed call of a driver library.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{function} failed: {name} ({text})")]
 pub struct DriverError {
-    /// The function.
+    /// Name of the function that failed.
     pub function: &'static str,
-    /// The vendor's name of the code: `hipErrorInvalidValue`.
+    /// The vendor's name of the error code, such as `hipErrorInvalidValue`.
     pub name: String,
-    /// The vendor's text.
+    /// The vendor's description of the error code.
     pub text: String,
     /// Whether memory ran out.
     pub out_of_memory: bool,

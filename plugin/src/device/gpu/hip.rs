@@ -1,9 +1,9 @@
-//! AMD GPUs: the functions of `libamdhip64.so` that are called here, resolved when a device is
-//! first asked for.
+//! AMD GPUs: the functions of `libamdhip64.so` that are used here, resolved when a device is first
+//! requested.
 //!
-//! The library has to be the one that the caller's streams and pointers are of. A library that is
-//! loaded already is taken first, whatever its version, then `libamdhip64.so` as the system finds
-//! it. IREE's driver gets the same name.
+//! The library has to be the one that the caller's streams and pointers come from. A library that
+//! is loaded already is preferred, whatever its version; otherwise `libamdhip64.so` is opened as
+//! the system finds it. IREE's driver gets the same name.
 
 use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
 use super::driver_error::DriverError;
@@ -16,26 +16,27 @@ use rotini_iree::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instanc
 use rotini_iree::sys::hip::hipDeviceProp_tR0600;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-/// Names under which a HIP runtime of a version that fits may be loaded.
+/// Names under which a supported version of the HIP runtime may be loaded.
 const NAMES: [&str; 3] = ["libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"];
 
-/// `RTLD_NOLOAD`: only if it is loaded already.
+/// `RTLD_NOLOAD`: opens a library only if it is loaded already.
 const NO_LOAD: c_int = 4;
 
 /// `hipErrorOutOfMemory`.
 const OUT_OF_MEMORY: c_int = 2;
 
-/// The last of the handles that stand for a stream of the calling thread's current device: null and
-/// `hipStreamLegacy` for its default stream, `hipStreamPerThread` for the thread's own.
+/// The last of the special stream handles, which stand for a stream of the calling thread's current
+/// device: null and `hipStreamLegacy` for its default stream, `hipStreamPerThread` for the thread's
+/// own stream.
 const LAST_IMPLICIT: usize = 2;
 
-/// `hipMemoryTypeUnregistered`: memory that HIP knows nothing of.
+/// `hipMemoryTypeUnregistered`: memory that HIP does not know.
 const UNREGISTERED: c_int = 0;
 
-/// `hipMemoryTypeDevice`: a GPU's own memory.
+/// `hipMemoryTypeDevice`: the memory of a GPU.
 const ON_GPU: c_int = 2;
 
-/// `hipMemoryTypeHost`: pinned memory, or the host's own that was registered.
+/// `hipMemoryTypeHost`: pinned memory, or host memory that was registered.
 const ON_HOST: c_int = 1;
 
 /// `hipPointerAttribute_t`, since HIP 6.
@@ -100,7 +101,7 @@ pub(super) struct Hip {
     /// The name under which IREE opens the same library.
     name: String,
     count: u32,
-    /// Whether the library is the emulator of this project, whose times say nothing.
+    /// Whether the library is this project's emulator, whose run times mean nothing.
     is_emulated: bool,
 }
 
@@ -109,19 +110,20 @@ impl Hip {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`]: there is no library, it is too old or something else, or it finds no
-    /// GPU.
+    /// [`Error::NoDevice`] if there is no library, if it is too old or not a HIP runtime, or if it
+    /// finds no GPU.
     pub(super) fn new(library: Option<&str>) -> Result<Self, Error> {
         let (library, name) = open(library)?;
-        // SAFETY: a library of this name is a HIP runtime, or lacks the functions; it is never
-        // closed after this.
+        // SAFETY: a library of this name is a HIP runtime, or lacks the functions. It is never
+        // closed once the functions are resolved.
         let (functions, calls) = unsafe {
             let functions = Functions::resolve(&library)?;
             (functions, Calls::resolve(&library, Vendor::Hip).map_err(missing)?)
         };
-        // SAFETY: the symbol is looked for and not used.
+        // SAFETY: the symbol is only looked up, not used.
         let is_emulated = unsafe { library.get::<*const ()>(b"hipemu_set") }.is_ok();
-        // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
+        // Never closed: the library's threads and exit handlers outlive everything here, and the
+        // host uses the library anyway.
         std::mem::forget(library);
         let mut hip = Hip {
             functions,
@@ -131,7 +133,7 @@ impl Hip {
             is_emulated,
         };
         let mut count = 0;
-        // SAFETY: the arguments are as HIP's header asks for.
+        // SAFETY: the arguments are those that HIP's header declares.
         let counted = unsafe {
             hip.check("hipInit", (hip.functions.hipInit)(0))
                 .and_then(|()| hip.check("hipGetDeviceCount", (hip.functions.hipGetDeviceCount)(&mut count)))
@@ -153,21 +155,21 @@ impl Hip {
 
     fn properties(&self, ordinal: u32) -> Result<Box<hipDeviceProp_tR0600>, DriverError> {
         let mut properties = Box::<hipDeviceProp_tR0600>::default();
-        // SAFETY: the function of this name writes the structure of this name.
+        // SAFETY: this version of the function writes this version of the structure.
         let status = unsafe { (self.functions.hipGetDevicePropertiesR0600)(&mut *properties, ordinal as c_int) };
         self.check("hipGetDeviceProperties", status)?;
         Ok(properties)
     }
 
     fn set_current(&self, ordinal: c_int) -> Result<(), DriverError> {
-        // SAFETY: takes any number.
+        // SAFETY: the function accepts any number.
         self.check("hipSetDevice", unsafe { (self.functions.hipSetDevice)(ordinal) })
     }
 }
 
-/// Opens the library that was asked for, or finds it; with the name that opens it again.
+/// Opens the requested library, or searches for one. Returns it with the name that opens it again.
 fn open(wanted: Option<&str>) -> Result<(Library, String), Error> {
-    // SAFETY: initialising a HIP runtime runs its code, which is what using a GPU means.
+    // SAFETY: loading a HIP runtime runs its initialisers, which using a GPU requires.
     let open = |name: &str, flags| unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL | flags) };
     if let Some(name) = wanted {
         return match open(name, 0) {
@@ -191,7 +193,7 @@ fn open(wanted: Option<&str>) -> Result<(Library, String), Error> {
     Err(Error::NoDevice(format!("no HIP library: {}", tried.join("; "))))
 }
 
-/// Goes back to the device that was current before.
+/// Restores the previously current device when it is dropped.
 pub(super) struct Current<'a>(Option<(&'a Hip, c_int)>);
 
 impl Drop for Current<'_> {
@@ -228,7 +230,7 @@ impl Driver for Hip {
             // SAFETY: not null, and HIP's texts are static.
             unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
         };
-        // SAFETY: both take any number.
+        // SAFETY: both functions accept any number.
         let (name, description) = unsafe {
             (
                 (self.functions.hipGetErrorName)(status),
@@ -264,7 +266,8 @@ impl Driver for Hip {
         let mut version = 0;
         // SAFETY: the place is valid for the call.
         let status = unsafe { (self.functions.hipRuntimeGetVersion)(&mut version) };
-        // A version that cannot be told is one of its own.
+        // If the version cannot be found out, -1 stands for it, so that measurements are not mixed
+        // with those of a known version.
         let version = if status == 0 { version } else { -1 };
         let emulated = if self.is_emulated { ", emulated" } else { "" };
         format!("HIP {version}{emulated}")
@@ -289,8 +292,8 @@ impl Driver for Hip {
         };
         // SAFETY: the place is valid for the call; the pointer is only looked up.
         let status = unsafe { (self.functions.hipPointerGetAttributes)(&mut attributes, pointer) };
-        // HIP 6 says of what it does not know that it is unregistered, and others that the value is
-        // invalid.
+        // For memory that it does not know, HIP 6 reports `hipMemoryTypeUnregistered`, and other
+        // versions report an invalid value.
         let is_known = status == 0 && attributes.kind != UNREGISTERED;
         if is_known && attributes.kind == ON_GPU {
             return Ok(u32::try_from(attributes.device) == Ok(ordinal));
@@ -298,7 +301,7 @@ impl Driver for Hip {
         if is_known && (attributes.kind != ON_HOST || attributes.device_pointer == pointer) {
             return Ok(true);
         }
-        // Some GPUs see all memory of the process.
+        // Some GPUs can access all memory of the process.
         Ok(self.properties(ordinal)?.pageableMemoryAccess != 0)
     }
 
@@ -315,7 +318,7 @@ impl Driver for Hip {
             self.check("hipStreamGetDevice", status)?;
             ordinal
         };
-        // HIP counts from 0.
+        // HIP's ordinals are not negative.
         Ok(u32::try_from(ordinal).unwrap_or(0))
     }
 
@@ -324,7 +327,8 @@ impl Driver for Hip {
             return Ok(Current(None));
         }
         let (before, wanted) = (self.current()?, ordinal as c_int);
-        // Restored even if it is the same: what runs meanwhile may change it.
+        // The guard restores the device even if it is current already, because code that runs
+        // meanwhile may change it.
         if before != wanted {
             self.set_current(wanted)?;
         }
@@ -332,7 +336,7 @@ impl Driver for Hip {
     }
 
     fn enter_for(&self, stream: Stream) -> Result<Option<Current<'_>>, DriverError> {
-        // Every other stream knows its device.
+        // Any other stream determines its device.
         if self.count == 1 || !is_implicit(stream.pointer) || self.current()? == stream.ordinal as c_int {
             return Ok(None);
         }
@@ -340,7 +344,7 @@ impl Driver for Hip {
     }
 }
 
-/// Whether the current device decides which stream a handle is.
+/// Returns true if the current device determines which stream a handle stands for.
 fn is_implicit(stream: *mut c_void) -> bool {
     stream.addr() <= LAST_IMPLICIT
 }

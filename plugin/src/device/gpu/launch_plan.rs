@@ -1,5 +1,5 @@
-//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and
-//! allocates nothing.
+//! Launch plans: recordings in the form in which they are replayed. A replay allocates nothing and
+//! needs no lookups.
 
 use super::driver::{Driver, Kernel};
 use super::driver_error::DriverError;
@@ -9,10 +9,10 @@ use rotini_graph::SlotRole;
 use rotini_iree::runtime::{Address, Command, KernelArgument, Word as Number};
 use std::ffi::c_void;
 
-/// Parameters that a kernel can have: IREE's drivers allow 16 pointers and 64 constants.
+/// Maximum number of parameters of a kernel: IREE's drivers allow 16 pointers and 64 constants.
 const MAX_PARAMETERS: usize = 80;
 
-/// What one execution does, in order.
+/// The steps of one execution, in order.
 #[derive(Debug)]
 pub(super) struct LaunchPlan {
     steps: Box<[Step]>,
@@ -37,29 +37,30 @@ enum Step {
     },
 }
 
-/// Eight bytes that a command is given.
+/// An eight-byte operand of a command.
 #[derive(Clone, Copy, Debug)]
 enum Word {
-    /// The caller's pointer with this index, and bytes to add.
+    /// A byte offset from the caller's pointer with this index.
     Argument(usize, u64),
-    /// The caller's workspace, and bytes to add.
+    /// A byte offset from the caller's workspace.
     Workspace(u64),
-    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only
-    /// the four low bytes of a number, which come first.
+    /// Half of the caller's scalar with this index: its bits from the given bit on. A kernel reads
+    /// only the four low bytes of a number, which come first in memory.
     Scalar(usize, u32),
     /// An address or a constant.
     Fixed(u64),
 }
 
-// Numbers are read through a pointer to the whole word.
+// The driver reads a four-byte number through a pointer to the whole word.
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl LaunchPlan {
-    /// Prepares commands for a function of these arguments, after which comes the workspace.
+    /// Converts the commands of a function with these arguments, which are followed by the
+    /// workspace.
     ///
     /// # Errors
     ///
-    /// What cannot be replayed.
+    /// A description of the first command that cannot be replayed.
     pub(super) fn new(commands: &[Command], signature: &Signature) -> Result<Self, String> {
         let arguments = signature.arguments.len();
         let is_scalar = |index: &usize| {
@@ -125,7 +126,7 @@ impl LaunchPlan {
         })
     }
 
-    /// Kernels that one execution launches.
+    /// Returns the number of kernels that one execution launches.
     pub(super) fn launches(&self) -> usize {
         self.steps
             .iter()
@@ -133,17 +134,17 @@ impl LaunchPlan {
             .count()
     }
 
-    /// Enqueues everything.
+    /// Enqueues all steps on a stream.
     ///
     /// # Errors
     ///
-    /// The first call that the driver refuses; what was enqueued before it stays.
+    /// The error of the first call that the driver refuses; the steps before it stay enqueued.
     ///
     /// # Safety
     ///
-    /// The recording that the plan was made from is alive; there are as many pointers and scalars
-    /// as the plan has, and the pointers and the workspace are valid for the sizes that were
-    /// recorded until the work is done. The stream's device is the code's.
+    /// The recording that the plan was made from is alive. There are as many pointers and scalars
+    /// as the plan uses, and the pointers and the workspace are valid for the recorded sizes until
+    /// the work is done. The stream's device is the one that the code is loaded on.
     pub(super) unsafe fn replay<D: Driver>(
         &self,
         driver: &D,
@@ -151,13 +152,13 @@ impl LaunchPlan {
         buffers: &Buffers<'_>,
     ) -> Result<(), DriverError> {
         let resolve = |word: Word| match word {
-            // There are enough pointers by this function's contract.
+            // In bounds by this function's contract.
             Word::Argument(index, offset) => {
                 let pointer = buffers.pointers[index].addr() as u64;
                 pointer.wrapping_add(offset)
             }
             Word::Workspace(offset) => (buffers.workspace.addr() as u64).wrapping_add(offset),
-            // There are enough scalars by this function's contract.
+            // In bounds by this function's contract.
             Word::Scalar(index, shift) => buffers.scalars[index] >> shift,
             Word::Fixed(value) => value,
         };
@@ -170,8 +171,8 @@ impl LaunchPlan {
                         *value = resolve(word);
                         *pointer = (&raw mut *value).cast();
                     }
-                    // SAFETY: the parameters are those of the recording of this kernel; the driver
-                    // copies their values during the call.
+                    // SAFETY: the parameters are those that were recorded for this kernel; the
+                    // driver copies their values during the call.
                     unsafe { driver.launch(kernel, stream, pointers.as_mut_ptr())? };
                 }
                 &Step::Fill {

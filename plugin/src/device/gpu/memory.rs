@@ -1,52 +1,55 @@
-//! The plugin's own device memory: for executions that are given no workspace, and for outputs that
+//! The plugin's own device memory, for executions that are given no workspace, and for outputs that
 //! overlap inputs.
 //!
-//! | Execution | Whose block it is |
-//! |---|---|
-//! | enqueued | taken from the GPU's pool, given back when all is enqueued. Whoever has it next first makes its stream wait for the event behind the work: whichever stream that is, and whatever became of the stream before |
-//! | captured | the capture's and the stream's, for as long as the code is loaded: nobody knows when the graph is launched, and beside what |
+//! A block of memory has one owner at a time:
 //!
-//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is
-//! held for a search in a list: no call of the driver happens under it. In the long run nothing is
-//! allocated, and nothing is freed that may still be in use. Idle blocks are freed when an
-//! allocation fails, and when code is retired and they are more than is worth keeping.
+//! - An enqueued execution takes it from the GPU's pool, and gives it back when everything is
+//!   enqueued. The next user first makes its stream wait for the event behind that work. This holds
+//!   for any stream, whatever has become of the previous one.
+//! - A captured execution gets a block for its capture and stream, which is kept for as long as the
+//!   code is loaded: the host may launch the graph at any time, alongside any other work.
 //!
-//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a
+//! A stream preferably gets the block that it used last, so that it waits only for itself. The
+//! pool's lock is held while a list is searched; no driver call happens under it. In the long run
+//! nothing is allocated, and memory that may still be in use is never freed. Idle blocks are freed
+//! when an allocation fails, and, beyond a limit, when code is retired.
+//!
+//! User objects that the captured graph retains (`hipGraphRetainUserObject`) cannot tell when a
 //! block is free: `hipGraphExecUpdate` of ROCm's clr copies the parameters of a graph's nodes into
-//! an executable graph and leaves its user objects behind. So they are released with the graph
-//! while the executable one still launches its kernels on the block.
+//! an executable graph, but not its user objects. So these are released with the graph, while the
+//! executable graph still launches its kernels on the block.
 
 use super::driver::Driver;
 use super::driver_error::DriverError;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The smallest block.
+/// Size of the smallest block, in bytes.
 const SMALLEST: usize = 4 << 10;
-/// From here on sizes are multiples of this, below it powers of two.
+/// From this size on, sizes are multiples of it; below it, they are powers of two.
 const STEP: usize = 2 << 20;
-/// The maximum size of a block, as a multiple of the size that is needed.
+/// Maximum size of a block, as a multiple of the size that is needed.
 const WASTE: usize = 4;
-/// The bytes of idle blocks that the pool may keep when code is retired.
+/// Bytes of idle blocks that the pool may keep when code is retired.
 pub(super) const KEPT: usize = 64 << 20;
-/// The number of bytes from which on the log warns that captures of a graph keep memory.
+/// Bytes from which on the log warns that the captures of a graph keep memory.
 const MUCH: usize = 256 << 20;
 
-/// A block, and the event after the work that used it last.
+/// A block of device memory, with an event behind the work that used it last.
 pub(super) struct Block<D: Driver> {
     driver: Arc<D>,
     pointer: *mut c_void,
     bytes: usize,
     event: *mut c_void,
-    /// The stream of that work; `None` if there was none yet.
+    /// The stream of that work; `None` if the block was not used yet.
     stream: Option<*mut c_void>,
 }
 
-// SAFETY: the pointers are handles of the driver's, which takes them from any thread.
+// SAFETY: the pointers are handles of the driver, which accepts them from any thread.
 unsafe impl<D: Driver> Send for Block<D> {}
 
 impl<D: Driver> Block<D> {
-    /// Allocates one. The GPU is the current one, and the thread's capture mode relaxed.
+    /// Allocates a block. The GPU must be current, and the thread's capture mode relaxed.
     fn new(driver: &Arc<D>, bytes: usize) -> Result<Self, DriverError> {
         let mut block = Block {
             driver: Arc::clone(driver),
@@ -55,7 +58,7 @@ impl<D: Driver> Block<D> {
             event: std::ptr::null_mut(),
             stream: None,
         };
-        // What there is of it is given back if the other fails.
+        // If one of the calls fails, dropping the block frees what the other allocated.
         block.pointer = driver.allocate(bytes)?;
         block.event = driver.event()?;
         Ok(block)
@@ -68,20 +71,22 @@ impl<D: Driver> Block<D> {
     /// Makes a stream wait for the work that used the block last.
     pub(super) fn wait(&self, stream: *mut c_void) -> Result<(), DriverError> {
         match self.stream {
-            // Also for its own: a stream that is destroyed leaves its handle to the next.
+            // Also if it is the same handle: a destroyed stream's handle may be reused by a new
+            // stream.
             Some(_) => self.driver.wait(stream, self.event),
             None => Ok(()),
         }
     }
 
-    /// Marks the end of what a stream does with the block, having waited for it.
+    /// Marks the end of a stream's work on the block. The stream must have waited for the previous
+    /// work.
     pub(super) fn mark(&mut self, stream: *mut c_void) -> Result<(), DriverError> {
         self.driver.record(self.event, stream)?;
         self.stream = Some(stream);
         Ok(())
     }
 
-    /// Whether nothing uses it any more.
+    /// Returns true if no work uses the block any more.
     fn is_done(&self) -> bool {
         self.stream.is_none() || self.driver.is_done(self.event)
     }
@@ -93,8 +98,8 @@ impl<D: Driver> Block<D> {
 
 impl<D: Driver> Drop for Block<D> {
     fn drop(&mut self) {
-        // SAFETY: made by this driver, given back once, and only where the GPU has finished with
-        // it.
+        // SAFETY: this driver made both, they are released once, and blocks are only dropped when
+        // the GPU has finished with them.
         let results = unsafe { [self.driver.destroy_event(self.event), self.driver.free(self.pointer)] };
         for error in results.into_iter().filter_map(Result::err) {
             tracing::info!("memory of a GPU is lost: {error}");
@@ -110,9 +115,8 @@ fn rounded(bytes: usize) -> usize {
     }
 }
 
-/// The blocks of a GPU that no thread is enqueueing work on.
-///
-/// In the order in which they were given back.
+/// A GPU's pool of blocks, without those that a thread is enqueueing work on. Blocks are in the
+/// order in which they were given back.
 pub(super) struct Pool<D: Driver>(Mutex<Vec<Block<D>>>);
 
 impl<D: Driver> Pool<D> {
@@ -124,7 +128,7 @@ impl<D: Driver> Pool<D> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the smallest block that fits and that `is_wanted`.
+    /// Takes the smallest block that fits and that satisfies `is_wanted`.
     fn find(&self, bytes: usize, is_wanted: impl Fn(&Block<D>) -> bool) -> Option<Block<D>> {
         let mut blocks = self.blocks();
         let fitting = blocks
@@ -135,8 +139,9 @@ impl<D: Driver> Pool<D> {
         Some(blocks.remove(index))
     }
 
-    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had
-    /// last, else one whose work is done, else a new one; where there is no memory, any.
+    /// Takes a block for work on a stream, which must [`wait`](Block::wait) for it. In order of
+    /// preference: the block that the stream used last; the smallest other that fits, if its work
+    /// is done; a new block; and, if memory has run out, that smallest other while it is in use.
     ///
     /// # Errors
     ///
@@ -151,7 +156,8 @@ impl<D: Driver> Pool<D> {
         if let Some(own) = self.find(bytes, |block| block.stream == Some(stream)) {
             return Ok(own);
         }
-        // Captures of other threads do not stand a query either.
+        // The query below would also break captures of other threads, so the capture mode is
+        // relaxed.
         let _entered = driver.enter_to_load(ordinal)?;
         match self.find(bytes, |_| true) {
             Some(block) if block.is_done() => Ok(block),
@@ -166,11 +172,11 @@ impl<D: Driver> Pool<D> {
         }
     }
 
-    /// A new block. Where there is no memory, what lies idle here is freed first.
+    /// Allocates a block. If memory has run out, frees the pool's idle blocks and tries again.
     ///
     /// # Errors
     ///
-    /// The driver's, if there is no memory even then.
+    /// The driver's, if there is not enough memory even then.
     fn allocate(&self, driver: &Arc<D>, bytes: usize) -> Result<Block<D>, DriverError> {
         let bytes = rounded(bytes);
         Block::new(driver, bytes).or_else(|error| {
@@ -182,22 +188,22 @@ impl<D: Driver> Pool<D> {
         })
     }
 
-    /// Gives a block back that was not used, or whose end is [marked](Block::mark).
+    /// Gives back a block that was not used, or whose end of work is [marked](Block::mark).
     pub(super) fn put(&self, block: Block<D>) {
         self.blocks().push(block);
     }
 
-    /// Everything.
+    /// Takes all blocks.
     pub(super) fn drain(&self) -> Vec<Block<D>> {
         std::mem::take(&mut *self.blocks())
     }
 
-    /// Whether there is more than is worth keeping.
+    /// Returns true if the pool has more bytes than are worth keeping.
     pub(super) fn is_excess(&self) -> bool {
         self.blocks().iter().map(|block| block.bytes).sum::<usize>() > KEPT
     }
 
-    /// Takes blocks whose work is done, those first that were used longest ago, until no more than
+    /// Takes blocks whose work is done, in the order in which they were given back, until at most
     /// `kept` bytes are left.
     pub(super) fn idle(&self, kept: usize) -> Vec<Block<D>> {
         let mut idle = Vec::new();
@@ -213,8 +219,8 @@ impl<D: Driver> Pool<D> {
                 let mut blocks = self.blocks();
                 (!blocks.is_empty()).then(|| blocks.remove(0))
             };
-            // One by one, so that executions find the others meanwhile, and the driver is not
-            // called under the lock.
+            // Taken one by one, so that executions find the other blocks meanwhile, and the driver
+            // is not called under the lock.
             match oldest {
                 Some(block) if block.is_done() => {
                     bytes = bytes.saturating_sub(block.bytes);
@@ -228,19 +234,19 @@ impl<D: Driver> Pool<D> {
     }
 }
 
-/// The blocks of captured executions of some code, and those whose end could not be marked. They go
-/// when the code is unloaded.
+/// The blocks of a program's captured executions, and blocks whose end of work could not be marked.
+/// They are freed when the code is unloaded.
 pub(super) struct Captured<D: Driver>(Mutex<Vec<(Option<Owner>, Block<D>)>>);
 
-/// Who has a block: work that is captured in one stream in one capture is done in order, each part
-/// of it after the one before.
+/// The owner of a block. A block can be shared by the executions that one capture records on one
+/// stream, because these run one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The capture's id.
     pub(super) capture: u64,
     /// The stream's address.
     pub(super) stream: usize,
-    /// Which of the blocks of one execution it is.
+    /// Index among the blocks of one execution.
     pub(super) index: usize,
 }
 
@@ -253,7 +259,7 @@ impl<D: Driver> Captured<D> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The memory of a captured execution.
+    /// Returns memory for a captured execution: the owner's block, or a new one.
     ///
     /// # Errors
     ///
@@ -292,12 +298,13 @@ impl<D: Driver> Captured<D> {
         self.blocks().push((None, block));
     }
 
-    /// Their bytes.
+    /// Returns the total size of the blocks, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.blocks().iter().map(|(_, block)| block.bytes).sum()
     }
 
-    /// The same blocks without owners: the contexts that they were captured with are gone.
+    /// Returns the same blocks without owners, because the contexts that they were captured with
+    /// are gone.
     pub(super) fn disowned(self) -> Self {
         let mut blocks = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         blocks.iter_mut().for_each(|(owner, _)| *owner = None);

@@ -1,19 +1,20 @@
-//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on
+//! GPUs. Code is loaded once per GPU and its launches are recorded. An execution replays them on
 //! the caller's stream.
 //!
 //! ```text
-//! Gpus ── one per GPU ──> Gpu ── load ──> Loaded ── execute: pointers into the plan ──> one driver call per step
+//! Gpus ── one per GPU ──> Gpu ── load ──> Loaded ── execute: pointers ──> one driver call per step
 //!                          └── retired programs <── last context gone
 //! ```
 //!
 //! An execution runs on the caller's thread and returns when everything is enqueued. It allocates
-//! nothing, on the host or the GPU, takes no lock and waits for nothing. All that is shared between
-//! threads is only read. Where it needs the plugin's own memory (`memory`), that is allocated when
-//! it is needed for the first time, and a lock is held for as long as a search in a list takes.
+//! nothing, neither on the host nor on the GPU, takes no lock and waits for nothing. Threads share
+//! no state that an execution modifies, except a short list of workspaces that were checked. If the
+//! execution needs the plugin's own memory (`memory`), that is allocated on first use, and a lock
+//! is held while a list is searched.
 //!
-//! A program is unloaded when the GPU is known to have finished with it, and not when its last
-//! context goes: see `Idle`. A separate thread does that, so contexts and code can be dropped
-//! anywhere: nobody waits.
+//! A program is not unloaded when its last context goes, but when the GPU is known to have finished
+//! with it: see `Idle`. A separate thread unloads it, so contexts and code can be dropped anywhere
+//! without waiting.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -42,7 +43,7 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The AMD GPUs of this process.
+/// Returns the AMD GPUs of this process.
 ///
 /// # Errors
 ///
@@ -52,7 +53,7 @@ pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error>
     Ok(Arc::new(All::new(driver, config, instance)))
 }
 
-/// The NVIDIA GPUs of this process.
+/// Returns the NVIDIA GPUs of this process.
 ///
 /// # Errors
 ///
@@ -63,20 +64,20 @@ pub fn cuda(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error
     Ok(Arc::new(All::new(driver, config, instance)))
 }
 
-/// The GPUs of one driver library, each set up when it is first asked for.
+/// The GPUs of one driver library, each of which is set up on first use.
 struct All<D> {
     driver: Arc<D>,
     instance: Instance,
-    /// What to compile for instead of what a GPU says it is.
+    /// The target to compile for, if not the one that a GPU reports.
     target: Option<Target>,
-    /// Whether all schedules are the compiler's own choice.
+    /// Whether all schedules are left to the compiler.
     unscheduled: bool,
-    /// The most bytes of workspace that an execution may take from the plugin's own memory.
+    /// Maximum bytes of workspace that an execution takes from the plugin's own memory.
     own_workspace: u64,
     gpus: Box<[Slot]>,
 }
 
-/// A GPU, or the reason why it can never be used; `None` until the GPU is first asked for.
+/// A GPU, or the reason why it can never be used. Unset until the GPU's first use.
 type Slot = Settled<Arc<dyn Device>>;
 
 impl<D: Driver> All<D> {
@@ -121,13 +122,13 @@ impl<D: Driver> Gpus for All<D> {
     }
 }
 
-/// Programs that stay loaded on a GPU after their last context.
+/// Maximum number of programs that stay loaded on a GPU after their last context.
 const MAX_RETIRED: usize = 64;
 
 /// A GPU.
 struct Gpu<D: Driver>(Arc<Shared<D>>);
 
-/// What a GPU and the programs that are loaded on it share.
+/// The state that a GPU shares with the programs that are loaded on it.
 struct Shared<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
@@ -135,23 +136,23 @@ struct Shared<D: Driver> {
     measured_on: String,
     compiled_for: CompiledFor<Target>,
     idle: Arc<Idle<D>>,
-    /// The thread that shrinks `idle`.
+    /// The thread on which `idle` is shrunk.
     background: Background,
-    /// The most bytes of workspace that an execution may take from the plugin's own memory.
+    /// Maximum bytes of workspace that an execution takes from the plugin's own memory.
     own_workspace: usize,
     instance: Instance,
-    /// IREE's device, given back in `drop` and nowhere else.
+    /// IREE's device, which only `drop` releases.
     device: ManuallyDrop<HalDevice>,
 }
 
-/// What a GPU keeps for later contexts and executions.
+/// The programs and memory that a GPU keeps for later contexts and executions.
 struct Idle<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
-    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may
-    /// come again.
+    /// Programs whose last context is gone. Their kernels may still be running, and the same graphs
+    /// may be used again.
     retired: Mutex<Retired<Unit<D>>>,
-    /// The plugin's own memory.
+    /// The pool of the plugin's own device memory.
     pool: Pool<D>,
 }
 
@@ -198,7 +199,7 @@ impl<D: Driver> Gpu<D> {
                 description.compute_units,
                 driver.version()
             ),
-            // All that is compiled for is named by the target.
+            // The target names everything that is compiled for, so there are no further features.
             compiled_for: target.into(),
             idle: Arc::new(Idle {
                 driver: Arc::clone(driver),
@@ -219,9 +220,9 @@ impl<D: Driver> Idle<D> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Unloads the older half of the programs if there are many, having waited for the GPU once,
-    /// and frees idle memory if it is much. If that fails, for instance because a stream is being
-    /// captured, all stays.
+    /// Unloads the older half of the retired programs if there are too many, after waiting once for
+    /// the GPU, and frees idle memory beyond the limit. If the GPU cannot be waited for, for
+    /// instance because a stream is being captured, everything is kept.
     fn shrink(&self) {
         let batch = self.retired().excess();
         let settled = if batch.is_empty() {
@@ -242,8 +243,8 @@ impl<D: Driver> Idle<D> {
 }
 
 impl<D: Driver> Shared<D> {
-    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context
-    /// goes.
+    /// Keeps a program whose last context is gone. Never waits, so that a context can be dropped
+    /// anywhere.
     fn retire(&self, key: Key, unit: Unit<D>) {
         let is_excess = {
             let mut retired = self.idle.retired();
@@ -258,7 +259,7 @@ impl<D: Driver> Shared<D> {
     }
 }
 
-/// Waits until a GPU has finished everything, and makes it current, so that code can be unloaded.
+/// Waits until a GPU has finished all work, and makes it current, so that code can be unloaded.
 fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<Entered<'_, D>, DriverError> {
     let entered = driver.enter_to_load(ordinal)?;
     driver.synchronize()?;
@@ -269,7 +270,8 @@ impl<D: Driver> Drop for Shared<D> {
     fn drop(&mut self) {
         self.background.wait();
         let (programs, blocks) = (self.idle.retired().drain(), self.idle.pool.drain());
-        // Without programs no kernel of the plugin can be running, and IREE waits for its own work.
+        // If there are no programs, no kernel of the plugin can be running. IREE waits for its own
+        // work.
         let settled = if programs.is_empty() {
             self.driver.enter_to_load(self.ordinal)
         } else {
@@ -278,12 +280,12 @@ impl<D: Driver> Drop for Shared<D> {
         match settled {
             Ok(_entered) => {
                 drop((programs, blocks));
-                // SAFETY: nobody can use the field after this. In the GPU's context, where its
-                // streams and events were made.
+                // SAFETY: the field is not used after this. The GPU is current, as it was when the
+                // device's streams and events were made.
                 unsafe { ManuallyDrop::drop(&mut self.device) };
             }
             Err(error) => {
-                // Unloading code that runs is worse than keeping it.
+                // Leaking code is better than unloading code that may be running.
                 tracing::error!("GPU {} is never given back: {error}", self.ordinal);
                 std::mem::forget((programs, blocks));
             }
@@ -305,7 +307,7 @@ impl<D: Driver> Device for Gpu<D> {
     }
 
     fn can_be_captured(&self) -> bool {
-        // Launches, fills and copies on the caller's stream: nothing else ever happens.
+        // An execution consists of nothing but launches, fills and copies on the caller's stream.
         true
     }
 

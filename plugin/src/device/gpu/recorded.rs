@@ -1,5 +1,4 @@
-//! Recorded code: loaded code with its launch plan, and what is checked before the plan is
-//! replayed.
+//! Recorded code: loaded code with its launch plan, and the checks that precede a replay.
 
 use super::Shared;
 use super::driver::Driver;
@@ -23,43 +22,43 @@ pub(super) struct RecordedCode {
     plan: LaunchPlan,
     arguments: Box<[ArgumentMemory]>,
     workspace_bytes: usize,
-    /// Bytes that it takes, roughly.
+    /// Approximate size of the loaded code, in bytes.
     pub(super) code_bytes: usize,
-    /// Keeps alive what the plan refers to.
+    /// Keeps alive the objects that the plan refers to.
     _recording: Recording,
 }
 
-/// What has to be known of an argument to check its pointer.
+/// The properties of an argument that are needed to check its pointer.
 struct ArgumentMemory {
-    /// None for a scalar.
+    /// Span in bytes; 0 for a scalar.
     bytes: usize,
     role: SlotRole,
-    /// Whether its elements fill it; else what is between them stays as it is.
+    /// Whether the elements fill the span. If not, the gaps between them must stay unchanged.
     packed: bool,
 }
 
-/// What an execution needs of the plugin's own memory.
+/// The parts of an execution that need the plugin's own memory.
 struct Needs {
     workspace: bool,
-    /// Outputs that overlap inputs: written to the plugin's own memory, and copied when nothing
-    /// reads the inputs any more. A kernel may write an output before it, or another thread of it,
-    /// has read all of an input.
+    /// Outputs that overlap inputs. They are written to the plugin's own memory, and copied to the
+    /// caller's when nothing reads the inputs any more: a kernel may write an output before it, or
+    /// another of its threads, has read all of an input.
     outputs: SmallVec<[usize; 2]>,
 }
 
 impl RecordedCode {
-    /// Loads code and records what it launches.
+    /// Loads code and records its launches.
     ///
     /// # Errors
     ///
-    /// What the GPU refuses, or what cannot be recorded.
+    /// If the GPU refuses the code, or its launches cannot be recorded.
     ///
     /// # Safety
     ///
     /// As [`Device::load`](crate::device::Device::load).
     pub(super) unsafe fn load<D: Driver>(gpu: &Shared<D>, code: &[u8], signature: &Signature) -> Result<Self, Error> {
         let _entered = gpu.driver.enter_to_load(gpu.ordinal)?;
-        // SAFETY: passed on to the caller.
+        // SAFETY: by this function's contract.
         let module = unsafe { Module::load(&gpu.instance, Arc::from(code)) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
         let wrong = || Error::runtime("the compiled graph's signature is wrong");
@@ -97,8 +96,8 @@ impl RecordedCode {
         })
     }
 
-    /// Checks the caller's memory. Pointers that are less aligned than hipDNN promises are an
-    /// error, and outputs over each other or over the workspace.
+    /// Checks the caller's memory. It is an error if a pointer has less alignment than hipDNN
+    /// promises, or if an output overlaps another output or the workspace.
     fn check(&self, buffers: &Buffers<'_>, own_workspace: usize) -> Result<Needs, ExecuteError> {
         let pointers = buffers.pointers;
         let mut needs = Needs {
@@ -168,8 +167,8 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Workspaces that are remembered as memory that the GPU reaches. More than that are asked for
-/// anew, which costs little.
+/// Number of workspaces that are remembered as accessible to the GPU. Beyond that, the driver is
+/// asked again, which costs little.
 const REMEMBERED: usize = 8;
 
 /// Code with the memory of its captured executions.
@@ -178,15 +177,15 @@ pub(super) struct Unit<D: Driver> {
     pub(super) captured: Captured<D>,
 }
 
-/// Code in use: every context of its graph on its GPU has it.
+/// Code in use, shared by every context of its graph on its GPU.
 pub(super) struct Loaded<D: Driver> {
     gpu: Arc<Shared<D>>,
     key: Key,
-    /// Taken out in `drop`, and nowhere else.
+    /// The code, which only `drop` takes out.
     unit: ManuallyDrop<Unit<D>>,
-    /// Addresses of workspaces that the GPU reaches.
+    /// Addresses of workspaces that the GPU can access.
     workspaces: [AtomicUsize; REMEMBERED],
-    /// Where the next of them goes.
+    /// Number of addresses stored so far; selects the next slot.
     next: AtomicUsize,
 }
 
@@ -201,9 +200,9 @@ impl<D: Driver> Loaded<D> {
         }
     }
 
-    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory
-    /// ends the process. This is for hosts that always pass the wrong kind: an address is asked for
-    /// once, and what it may become later goes unseen.
+    /// Checks whether the GPU can access the caller's workspace: a kernel that is given host memory
+    /// ends the process. The check is meant for hosts that always pass the wrong kind of memory. It
+    /// asks the driver once per address, so it misses an address whose memory changes later.
     fn check_workspace(&self, workspace: *mut c_void) -> Result<(), ExecuteError> {
         let address = workspace.addr();
         if workspace.is_null()
@@ -222,11 +221,11 @@ impl<D: Driver> Loaded<D> {
         Ok(())
     }
 
-    /// Executes with a workspace or with outputs in the plugin's own memory.
+    /// Executes with the workspace, or some outputs, in the plugin's own memory.
     ///
     /// # Safety
     ///
-    /// As [`Executable::execute`], for checked buffers.
+    /// As [`Executable::execute`]. The buffers were checked.
     unsafe fn execute_in_own(
         &self,
         stream: *mut c_void,
@@ -249,8 +248,8 @@ impl<D: Driver> Loaded<D> {
             }
             None => {
                 let block = gpu.idle.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
-                // Before anything may fail: the mark below takes the place of the one that is
-                // waited for.
+                // Wait before anything else may fail: the block's event is recorded again below,
+                // which replaces the recording that must be waited for.
                 if let Err(error) = block.wait(stream) {
                     gpu.idle.pool.put(block);
                     return Err(error);
@@ -284,8 +283,8 @@ impl<D: Driver> Loaded<D> {
                 });
                 all.filter(|(argument, ..)| argument.bytes > 0)
             };
-            // SAFETY: the memory is as large as the arguments, and apart from all of the caller's;
-            // the rest by this function's contract.
+            // SAFETY: the plugin's memory is as large as the arguments and overlaps nothing of the
+            // caller's. The rest holds by this function's contract.
             unsafe {
                 for (argument, theirs, own) in copied().filter(|(argument, ..)| !argument.packed) {
                     gpu.driver.copy(theirs, own, argument.bytes, stream)?;
@@ -302,7 +301,7 @@ impl<D: Driver> Loaded<D> {
             }
             Ok(())
         });
-        // After a failure too: some of the work may have been enqueued.
+        // Marked after a failure too, because some of the work may have been enqueued.
         for mut block in blocks {
             match block.mark(stream) {
                 Ok(()) => gpu.idle.pool.put(block),
@@ -318,7 +317,7 @@ impl<D: Driver> Loaded<D> {
 
 impl<D: Driver> Drop for Loaded<D> {
     fn drop(&mut self) {
-        // SAFETY: nobody can use the field after this.
+        // SAFETY: the field is not used after this.
         let unit = unsafe { ManuallyDrop::take(&mut self.unit) };
         let captured = unit.captured.disowned();
         self.gpu.retire(self.key, Unit { captured, ..unit });
@@ -350,8 +349,8 @@ impl<D: Driver> Executable for Loaded<D> {
         self.check_workspace(buffers.workspace)?;
         let _current = gpu.driver.enter_for(stream)?;
         // SAFETY: the code keeps its recording alive, and is itself kept until the GPU has finished
-        // with it; the pointers are as many as it has arguments, and valid by this function's
-        // contract; the stream is on this GPU.
+        // with it. There are as many pointers as arguments, and they are valid by this function's
+        // contract. The stream is on this GPU.
         unsafe {
             if needs.workspace || !needs.outputs.is_empty() {
                 self.execute_in_own(stream.pointer, buffers, &needs)

@@ -1,16 +1,17 @@
-//! From a driver's description of a GPU to the compiler's target.
+//! The compiler's target for a GPU, derived from the driver's description.
 
 use rotini_emit::Target;
 
-/// Architectures that rotini compiles for by default. Others may work: `ROTINI_TARGET` names them.
+/// Architectures that rotini compiles for by default. Others may work: `ROTINI_TARGET` selects
+/// them.
 const ROCM_ARCHITECTURES: [&str; 1] = ["gfx942"];
 
-/// Features that an architecture's name can have. Code is compiled without a word on them, so it
+/// Features that may follow an architecture's name. Code is compiled without specifying them, so it
 /// runs with either value.
 const ROCM_FEATURES: [&str; 2] = ["sramecc", "xnack"];
 
-/// Products that the compiler knows by name, with the number of compute units that it will assume:
-/// the part of the device's name, the compiler's name, the architecture, the compute units.
+/// Products that the compiler knows by name: a substring of the device's name, the compiler's name,
+/// the architecture, and the number of compute units that the compiler assumes.
 const ROCM_PRODUCTS: [(&str, &str, &str, u32); 4] = [
     ("MI300X", "mi300x", "gfx942", 304),
     ("MI300A", "mi300a", "gfx942", 228),
@@ -53,8 +54,8 @@ impl<'a> GcnArch<'a> {
     }
 }
 
-/// The target of an AMD GPU: the product if name and compute units fit one, which lets the compiler
-/// fill the GPU; else the architecture.
+/// Returns the target of an AMD GPU: the product if name, architecture and compute units match one,
+/// so that the compiler can fill the GPU; else the architecture.
 pub(super) fn rocm(name: &str, arch: &str, compute_units: u32) -> Result<Target, String> {
     let arch = GcnArch::parse(arch)?;
     if !ROCM_ARCHITECTURES.contains(&arch.name) {
@@ -72,9 +73,9 @@ pub(super) fn rocm(name: &str, arch: &str, compute_units: u32) -> Result<Target,
     })
 }
 
-/// The target of an NVIDIA GPU by its compute capability. The code is PTX, which later GPUs run
-/// too; IREE 3.13 knows none later than 8.9, and for the data-centre GPUs from 9.0 on the 8.0 of
-/// their predecessor, with its large shared memory, is the closest.
+/// Returns the target of an NVIDIA GPU with a compute capability. The code is PTX, which later GPUs
+/// run too. IREE 3.13 knows no capability after 8.9. For the data-centre GPUs from 9.0 on, the
+/// closest is 8.0, that of their predecessor, with its large shared memory.
 #[cfg(feature = "cuda")]
 pub(super) fn cuda(major: u32, minor: u32) -> Result<Target, String> {
     let arch = match (major, minor) {

@@ -1,16 +1,17 @@
-//! Reads C and C++ headers: prototypes, enumerations, macros, and what flatc generates for C++.
+//! Reads C and C++ headers: prototypes, enumerations, macros, and the code that flatc generates for
+//! C++.
 
 use super::fbs::{Item, Kind, Member, Schema, member};
 use std::collections::BTreeMap;
 
-/// How an argument is passed: what both sides of a call must agree on.
+/// The way an argument is passed, on which both sides of a call must agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// A pointer, to whatever.
+    /// A pointer to any type.
     Pointer,
-    /// An integer or an enumeration: bits, and whether it has a sign.
+    /// An integer or an enumeration: whether it is signed, and its number of bits.
     Integer(bool, u32),
-    /// Something that is not known here.
+    /// A type that this tool does not know.
     Other(String),
 }
 
@@ -25,10 +26,10 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// The arguments of functions, by their names.
+/// The arguments of functions, by the functions' names.
 pub(crate) type Functions = BTreeMap<String, Vec<Class>>;
 
-/// Types of the ABI that are pointers without saying so.
+/// Types of the ABI that are pointers without a `*`.
 const POINTERS: [&str; 4] = [
     "hipdnnEnginePluginHandle_t",
     "hipdnnEnginePluginExecutionContext_t",
@@ -36,12 +37,12 @@ const POINTERS: [&str; 4] = [
     "hipdnnCallback_t",
 ];
 
-/// Whether a function is one that a plugin exports.
+/// Returns true if a plugin exports the function.
 pub(crate) fn is_exported(name: &str) -> bool {
     name.starts_with("hipdnnPlugin") || name.starts_with("hipdnnEnginePlugin")
 }
 
-/// The prototypes of exported functions in a header's text.
+/// Returns the prototypes of exported functions in a header's text.
 pub(crate) fn functions(text: &str) -> Functions {
     let text = without_comments(text);
     let mut found = Functions::new();
@@ -74,13 +75,14 @@ fn class(argument: &str) -> Class {
         "int32_t" | "int" => Class::Integer(true, 32),
         "uint64_t" | "size_t" => Class::Integer(false, 64),
         "uint32_t" => Class::Integer(false, 32),
-        // The enumerations.
+        // The ABI's other types are enumerations.
         name if name.starts_with("hipdnn") && name.ends_with("_t") => Class::Integer(true, 32),
         other => Class::Other(other.to_owned()),
     }
 }
 
-/// The members of all enumerations of a header whose names begin with `prefix`, without it.
+/// Returns the members of all enumerations of a header whose names begin with `prefix`, without the
+/// prefix.
 pub(crate) fn enum_members(text: &str, prefix: &str) -> Vec<(String, i64)> {
     let text = without_comments(text);
     let bodies = text.split("enum").skip(1).filter_map(|part| {
@@ -94,7 +96,7 @@ pub(crate) fn enum_members(text: &str, prefix: &str) -> Vec<(String, i64)> {
         .collect()
 }
 
-/// `A = 0, B, C = 5`; a member without a number has the next one.
+/// Parses members such as `A = 0, B, C = 5`; a member without a number gets the next one.
 fn members(body: &str) -> Vec<(String, i64)> {
     let mut members: Vec<(String, i64)> = Vec::new();
     for entry in body.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -119,7 +121,7 @@ fn members(body: &str) -> Vec<(String, i64)> {
     members
 }
 
-/// The number of a macro.
+/// Returns the number that a macro defines.
 pub(crate) fn define(text: &str, name: &str) -> Option<u32> {
     text.lines().find_map(|line| {
         let value = line.trim().strip_prefix("#define")?.trim_start().strip_prefix(name)?;
@@ -127,8 +129,8 @@ pub(crate) fn define(text: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// The constants of text that are versions, such as `K_NAME = "1.2.0"`, in the order of the file. A
-/// constant may name one before it.
+/// Returns the text constants that are versions, such as `K_NAME = "1.2.0"`, in the order of the
+/// file. A constant may refer to an earlier one.
 pub(crate) fn version_constants(text: &str) -> Vec<(String, [u32; 3])> {
     let text = without_comments(text);
     let mut found: Vec<(String, [u32; 3])> = Vec::new();
@@ -149,14 +151,14 @@ pub(crate) fn version_constants(text: &str) -> Vec<(String, [u32; 3])> {
     found
 }
 
-/// A version of three numbers.
+/// Parses a version of three numbers.
 pub(crate) fn version(text: &str) -> Option<[u32; 3]> {
     let numbers: Vec<u32> = text.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     numbers.try_into().ok()
 }
 
-/// Adds what a header that flatc generated for C++ says of enumerations, unions and the ids of
-/// fields. It says nothing of types.
+/// Adds the enumerations, unions and field ids of a header that flatc generated for C++. Such a
+/// header does not state the types of fields.
 pub(crate) fn generated(text: &str, schema: &mut Schema) {
     let text = without_comments(text);
     for part in text.split("enum ").skip(1) {
@@ -207,10 +209,10 @@ pub(crate) fn generated(text: &str, schema: &mut Schema) {
     }
 }
 
-/// A field by the constant of its place: field 0 has 4, and each takes 2.
+/// Returns a field by the constant of its vtable offset: field 0 has 4, and each field takes 2.
 fn field((constant, place): (String, i64)) -> Member {
     let name = constant.strip_prefix("VT_").unwrap_or(&constant).to_lowercase();
-    // What is a keyword of C++ has an underscore more.
+    // flatc appends an underscore to C++ keywords.
     let name = name.strip_suffix('_').unwrap_or(&name);
     member(name, place.saturating_sub(4) / 2)
 }
@@ -229,7 +231,7 @@ fn is_word(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_'
 }
 
-/// A text of C or C++ without its comments.
+/// Returns a C or C++ text without its comments.
 fn without_comments(text: &str) -> String {
     let mut left = String::new();
     let mut rest = text;

@@ -1,11 +1,11 @@
-//! Holds two sides against each other, item by item.
+//! Compares rotini's and hipDNN's sides, item by item.
 
 use super::c::{Class, Functions};
 use super::fbs::{Item, Kind, Member, Schema};
 use super::theirs::Side;
 use std::collections::BTreeSet;
 
-/// How an item compares.
+/// The result of comparing an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Both have it, with the same number.
@@ -14,14 +14,14 @@ pub(crate) enum Status {
     Ours,
     /// Only hipDNN has it.
     Theirs,
-    /// They differ, and it is known why that does no harm.
+    /// The sides differ, for a known reason that makes the difference harmless.
     Explained,
     /// A name has two numbers, a number two names, or a field two types or defaults.
     Disagrees,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub(crate) const ALL: [Status; 5] = [
         Status::Same,
         Status::Ours,
@@ -30,7 +30,7 @@ impl Status {
         Status::Disagrees,
     ];
 
-    /// How the output calls it.
+    /// Returns the name in the output.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Status::Same => "same",
@@ -44,18 +44,18 @@ impl Status {
 
 /// An item of the comparison.
 pub(crate) struct Line {
-    /// How it compares.
+    /// The result of the comparison.
     pub(crate) status: Status,
-    /// What it is.
+    /// The description of the item.
     pub(crate) text: String,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Default)]
 pub(crate) struct Report {
     /// Every item.
     pub(crate) lines: Vec<Line>,
-    /// What was not compared.
+    /// Descriptions of what was not compared.
     pub(crate) missing: Vec<String>,
 }
 
@@ -67,23 +67,23 @@ impl Report {
         });
     }
 
-    /// How many items compare so.
+    /// Returns the number of items with a status.
     pub(crate) fn count(&self, status: Status) -> usize {
         self.lines.iter().filter(|line| line.status == status).count()
     }
 }
 
-/// Defaults that differ without harm.
+/// Fields whose defaults differ without harm, with the reason.
 const EXPLAINED: [(&str, &str); 1] = [(
     "ResampleFwdAttributes.generate_index",
     "absent and false mean the same: no index",
 )];
 
-/// What the schema spells differently, because flatc has no unions of structs for Rust: ours and
-/// theirs.
+/// The union that rotini's schema names differently, because flatc cannot generate unions of
+/// structs for Rust: rotini's name and hipDNN's.
 const SPELLED_OUT: (&str, &str) = ("TensorValueType", "TensorValue");
 
-/// The field whose enumeration the schema leaves to the IR, and its type.
+/// The field whose enumeration is in the IR instead of the schema, and its type.
 const MODE: (&str, &str) = ("PointwiseAttributes.operation", "PointwiseMode of byte");
 
 /// Compares rotini's side with hipDNN's.
@@ -107,7 +107,7 @@ fn what(item: &Item) -> &'static str {
     }
 }
 
-/// Whether a name is not compared, because the file that would have it is not there.
+/// Returns true if a name is not compared, because the file that would define it is missing.
 fn is_absent(side: &Side, name: &str) -> bool {
     side.absent.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -138,7 +138,7 @@ fn schemas(ours: &Schema, side: &Side, report: &mut Report) {
         members((ours, item), (theirs, other), their_name, report);
     }
     for (name, item) in theirs.iter().filter(|(name, _)| !seen.contains(name.as_str())) {
-        // The structs of the union that is spelled out are none of ours: only its numbers are.
+        // rotini's schema has only the numbers of the union of structs, not the structs themselves.
         let is_value = |union: &Item| union.members.iter().any(|member| member.kind == *name);
         if !theirs.get(SPELLED_OUT.1).is_some_and(is_value) {
             report.add(Status::Theirs, format!("{} {name}", what(item)));
@@ -172,7 +172,7 @@ fn members((ours, item): (&Schema, &Item), (theirs, other): (&Schema, &Item), of
         .filter(|their| by_name(item, &their.name).is_none())
     {
         match by_number(item, their.number) {
-            // It was reported above.
+            // The loop above has reported this pair.
             Some(member) if by_name(other, &member.name).is_none() => {}
             Some(member) => {
                 let text = format!("{of}: {} is ours {}, theirs {}", their.number, member.name, their.name);
@@ -183,12 +183,12 @@ fn members((ours, item): (&Schema, &Item), (theirs, other): (&Schema, &Item), of
     }
 }
 
-/// A member whose name and number are the same: compares what else a field has.
+/// Compares the types and defaults of a member whose name and number are the same.
 fn field(ours: (&Schema, &Item, usize), theirs: (&Schema, &Item, usize), label: &str, report: &mut Report) {
     let (member, their) = (&ours.1.members[ours.2], &theirs.1.members[theirs.2]);
     let same = format!("{label} = {}", member.number);
     let is_field = matches!(ours.1.kind, Kind::Table | Kind::Struct) && !their.kind.is_empty();
-    // A place that is kept is not read.
+    // A deprecated field only keeps its id; its value is never read.
     if !is_field || member.deprecated || their.deprecated {
         report.add(Status::Same, same);
         return;
@@ -216,12 +216,12 @@ fn field(ours: (&Schema, &Item, usize), theirs: (&Schema, &Item, usize), label: 
     }
 }
 
-/// The type of a field: an enumeration by its name and its numbers' type.
+/// Returns the type of a field; for an enumeration, its name and the type of its numbers.
 fn wire_type(schema: &Schema, item: &Item, field: &Member) -> String {
     let element = field.kind.trim_matches(['[', ']']);
     let is_value = |other: &Member| other.number == field.number + 1 && other.kind == field.kind;
     match schema.get(element) {
-        // Plain integers there.
+        // hipDNN declares the notes as plain integers.
         Some(found) if element == "BehaviorNote" => field.kind.replace(element, &found.base),
         Some(found) if found.kind == Kind::Union && !item.members.iter().any(is_value) => format!("union {element}"),
         Some(found) if matches!(found.kind, Kind::Enum | Kind::Union) => {
@@ -236,7 +236,7 @@ fn wire_type(schema: &Schema, item: &Item, field: &Member) -> String {
     }
 }
 
-/// A field's default as a number, or `null`.
+/// Returns a field's default as a number, or `null`.
 fn default(schema: &Schema, field: &Member) -> String {
     let Some(default) = &field.default else {
         return "0".to_owned();

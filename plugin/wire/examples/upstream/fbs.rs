@@ -1,12 +1,11 @@
-//! Reads FlatBuffers schemas: what names and numbers they give to enumerations, unions, tables and
-//! structs.
+//! Reads FlatBuffers schemas: the names and numbers of enumerations, unions, tables and structs.
 //!
-//! Annotations, namespaces and includes are skipped: they are not on the wire. The caller reads
-//! every file of a version.
+//! Namespaces, includes and annotations other than `id` and `deprecated` are skipped: they do not
+//! affect the wire. The caller reads every file of a version.
 
 use std::collections::BTreeMap;
 
-/// What a definition is.
+/// The kind of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An enumeration.
@@ -22,7 +21,7 @@ pub(crate) enum Kind {
 /// A definition of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// What it is.
+    /// The kind of definition.
     pub(crate) kind: Kind,
     /// The type of an enumeration's or a union's numbers; empty for others.
     pub(crate) base: String,
@@ -39,10 +38,9 @@ pub(crate) struct Member {
     pub(crate) number: i64,
     /// A field's type, such as `long` or `[Node]`; empty for others.
     pub(crate) kind: String,
-    /// A field's default if the schema states one that is not zero; `null` if absence means "not
-    /// there".
+    /// A field's default if the schema states one that is not zero; `null` marks an optional field.
     pub(crate) default: Option<String>,
-    /// Whether the field is kept only for its place.
+    /// Whether the field is deprecated and only keeps its id.
     pub(crate) deprecated: bool,
     id: Option<i64>,
 }
@@ -54,7 +52,7 @@ pub(crate) type Schema = BTreeMap<String, Item>;
 ///
 /// # Errors
 ///
-/// With the line, if the text is no schema, or defines a name once more and differently.
+/// A message with the line, if the text is not a schema or redefines a name differently.
 pub(crate) fn read(text: &str, schema: &mut Schema) -> Result<(), String> {
     let mut reader = Reader {
         tokens: tokens(text)?,
@@ -107,7 +105,7 @@ pub(crate) fn finish(schema: &mut Schema) {
     }
 }
 
-/// The name of a scalar type that every spelling has.
+/// Returns the canonical name of a scalar type; for other types, the name without its namespace.
 fn canonical(name: &str) -> &str {
     match name {
         "int8" => "byte",
@@ -120,12 +118,12 @@ fn canonical(name: &str) -> &str {
         "uint64" => "ulong",
         "float32" => "float",
         "float64" => "double",
-        // What is before the last dot is a namespace.
+        // The part before the last dot is a namespace.
         other => other.rsplit('.').next().unwrap_or(other),
     }
 }
 
-/// The words and signs of a text, each with its line.
+/// Splits a text into words and signs, each with its line.
 fn tokens(text: &str) -> Result<Vec<(usize, String)>, String> {
     let mut tokens = Vec::new();
     let mut inside = false;
@@ -227,7 +225,8 @@ impl Reader {
         Err(self.error(&format!("{end:?} is missing")))
     }
 
-    /// Annotations in parentheses: the id that they state, and whether `deprecated` is among them.
+    /// Reads annotations in parentheses; returns the id that they state, and whether `deprecated`
+    /// is among them.
     fn annotations(&mut self) -> Result<(Option<i64>, bool), String> {
         let (mut id, mut deprecated) = (None, false);
         if self.takes("(") {
@@ -336,7 +335,7 @@ impl Reader {
     }
 }
 
-/// A member of which only name and number are known.
+/// Returns a member of which only name and number are known.
 pub(crate) fn member(name: &str, number: i64) -> Member {
     Member {
         name: name.to_owned(),

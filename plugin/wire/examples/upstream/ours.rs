@@ -1,5 +1,5 @@
-//! What rotini's sources say: its schema, the modes of the IR, and the functions that the plugin
-//! exports.
+//! rotini's side of the comparison, read from its sources: its schema, the IR's modes, and the
+//! functions that the plugin exports.
 
 use super::c::{Class, Functions, enum_members, is_exported};
 use super::fbs::{self, Item, Kind, Schema, member};
@@ -8,7 +8,8 @@ use rotini_graph::PointwiseMode;
 use std::fs;
 use std::path::Path;
 
-/// The enumerations of the C host's header: the prefix of the members, and the name here.
+/// The enumerations of the C host's header: the prefix of the members, and the name in the
+/// comparison.
 const ENUMS: [(&str, &str); 3] = [
     ("STATUS_", "PluginStatus"),
     ("TYPE_", "PluginType"),
@@ -19,7 +20,7 @@ const ENUMS: [(&str, &str); 3] = [
 ///
 /// # Errors
 ///
-/// If one cannot be read, or is not as it is expected here.
+/// A message if a source cannot be read or parsed.
 pub(crate) fn read(root: &Path) -> Result<Side, String> {
     let mut side = Side::default();
     for name in ["types", "operations", "graph", "engine"] {
@@ -72,7 +73,7 @@ fn add(name: &str, base: &str, members: impl Iterator<Item = fbs::Member>, schem
     schema.insert(name.to_owned(), item);
 }
 
-/// The exported functions in a source file of the plugin.
+/// Adds the exported functions of a source file of the plugin.
 fn functions(text: &str, functions: &mut Functions) {
     for part in text.split("extern \"C\" fn ").skip(1) {
         let Some((name, after)) = part.split_once('(') else {
@@ -92,7 +93,7 @@ fn class(kind: &str) -> Class {
         "i32" => Class::Integer(true, 32),
         "u64" | "usize" => Class::Integer(false, 64),
         "u32" => Class::Integer(false, 32),
-        // A function that may be null.
+        // A function pointer that may be null.
         "Option<Callback>" => Class::Pointer,
         pointer if pointer.starts_with('*') => Class::Pointer,
         other => Class::Other(other.to_owned()),

@@ -1,12 +1,12 @@
-//! What a directory with sources of hipDNN says: schemas, or what flatc generated from them, and
-//! the headers for plugins.
+//! hipDNN's side of the comparison, read from a directory with its sources: schemas, or the headers
+//! that flatc generated from them, and the headers for plugins.
 
 use super::c::{self, Functions};
 use super::fbs::{self, Item, Kind, Schema, member};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A version of hipDNN, or rotini's side.
+/// One side of the comparison: a version of hipDNN, or rotini.
 #[derive(Default)]
 pub(crate) struct Side {
     /// Enumerations, unions, tables and structs.
@@ -15,19 +15,20 @@ pub(crate) struct Side {
     pub(crate) functions: Functions,
     /// The version of the engine API.
     pub(crate) version: Option<[u32; 3]>,
-    /// The versions from which a host offers certain graphs.
+    /// The minimum API versions from which a host offers certain graphs.
     pub(crate) floors: Vec<(String, [u32; 3])>,
-    /// Files that are not there, and what was not compared therefore.
+    /// Missing files, and what was not compared because of them.
     pub(crate) missing: Vec<String>,
-    /// How the names begin that would have been in these files.
+    /// Prefixes of the names that the missing files would have defined.
     pub(crate) absent: Vec<&'static str>,
 }
 
-/// Folders whose schemas are not the wire's: tests of hipDNN, what was built, other people's
+/// Folders whose schemas are not those of the wire: hipDNN's tests, build outputs, third-party
 /// sources.
 const LEFT_OUT: [&str; 5] = ["tests", "test", "build", "third_party", ".git"];
 
-/// The enumerations of headers: the file, the prefix of the members, and the name here.
+/// The enumerations of headers: the file, the prefix of the members, and the name in the
+/// comparison.
 const ENUMS: [(&str, &str, &str); 4] = [
     ("BehaviorNote.h", "HIPDNN_BEHAVIOR_NOTE_", "BehaviorNote"),
     ("PluginApiDataTypes.h", "HIPDNN_PLUGIN_STATUS_", "PluginStatus"),
@@ -38,11 +39,12 @@ const ENUMS: [(&str, &str, &str); 4] = [
 /// A member that counts the others.
 const COUNT: &str = "TYPE_COUNT";
 
-/// Reads a directory.
+/// Reads hipDNN's sources in a directory.
 ///
 /// # Errors
 ///
-/// If it cannot be read, has no schema, or a file in it is not understood.
+/// A message if the directory cannot be read, has no schema, or contains a file that cannot be
+/// parsed.
 pub(crate) fn read(directory: &Path) -> Result<Side, String> {
     let mut files = Vec::new();
     find(directory, &mut files)?;
@@ -125,7 +127,7 @@ pub(crate) fn read(directory: &Path) -> Result<Side, String> {
     Ok(side)
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub(crate) fn text(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
@@ -134,7 +136,7 @@ fn ends_with(file: &Path, ending: &str) -> bool {
     file.to_str().is_some_and(|name| name.ends_with(ending))
 }
 
-/// The files below a directory. Links are not followed.
+/// Collects the files below a directory, without following links.
 fn find(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     let error = |error: std::io::Error| format!("{}: {error}", directory.display());
     for entry in fs::read_dir(directory).map_err(error)? {

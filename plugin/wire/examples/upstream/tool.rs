@@ -12,8 +12,8 @@ use std::path::Path;
 
 const USAGE: &str = "usage: scripts/upstream DIRECTORY [--list]";
 
-/// Compares the sources in `root` with those of hipDNN in the directory that `arguments` name, and
-/// writes what differs to `out`; with `--list`, what is the same too.
+/// Compares the sources in `root` with those of hipDNN in the directory that `arguments` names, and
+/// writes the differences to `out`; with `--list`, equal items too.
 ///
 /// Returns the exit code: 1 if a number disagrees, 2 if the arguments or the directory cannot be
 /// used, else 0.
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, arguments: &[String], out: &mut dyn Write) -> u8 
 }
 
 fn fail(out: &mut dyn Write, message: &str) -> u8 {
-    // Nobody is left to tell that this failed too.
+    // The only output has failed, so its error cannot be reported.
     let _ = writeln!(out, "{message}");
     2
 }

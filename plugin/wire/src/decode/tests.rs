@@ -1,5 +1,5 @@
-//! Graphs that [`encode`](crate::encode) would not write: with types left to defaults, of other
-//! generations, and hostile ones.
+//! Graphs that [`encode`](crate::encode) does not write: graphs with types left to defaults, graphs
+//! of other generations, and hostile ones.
 
 use super::*;
 use crate::generated::graph_generated as wire;
@@ -7,7 +7,7 @@ use crate::{DecodeError, MAX_APPARENT_SIZE};
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use rotini_graph::{Op, Scalar};
 
-/// Y = RELU(X) through a virtual tensor T and IDENTITY, with what the tests vary.
+/// The graph Y = IDENTITY(T), T = RELU(X) with a virtual T, and the properties that the tests vary.
 struct Sample {
     /// The graph's default types: compute, intermediate, io.
     defaults: [i8; 3],
@@ -15,7 +15,7 @@ struct Sample {
     tensor_types: [i8; 3],
     node_type: i8,
     mode: i8,
-    /// The union's type and what its offset points to, for X.
+    /// The value of X: the union's type, and the bytes that its offset points to.
     value: Option<(u8, Vec<u8>)>,
     is_runtime: bool,
     is_virtual: bool,
@@ -80,7 +80,8 @@ impl Sample {
         use wire::TensorAttributes as Table;
         let is_x = index == 0;
         let value = self.value.as_ref().filter(|_| is_x);
-        // As structs are laid: the bytes, first one first.
+        // As for a struct, the bytes are stored in their order; the builder grows downwards, so
+        // they are pushed in reverse.
         let payload = value.map(|(_, bytes)| bytes.iter().rev().map(|byte| builder.push(*byte)).last());
         let dims = builder.create_vector(&[4_i64]);
         let strides = builder.create_vector(&[1_i64]);
@@ -107,12 +108,12 @@ impl Sample {
         decode(&self.bytes())
     }
 
-    /// The kind of X.
+    /// Decodes the graph and returns the kind of X.
     fn x(&self) -> Result<TensorKind, DecodeError> {
         Ok(self.decode()?.tensors[0].kind)
     }
 
-    /// Checks the message and whether the graph is at fault.
+    /// Checks the error's message and whether the graph counts as malformed.
     fn fails(&self, message: &str, is_malformed: bool) {
         let error = self.decode().unwrap_err();
         assert_eq!(error.to_string(), message);
@@ -186,7 +187,7 @@ fn modes_and_operations_must_be_set_and_known() {
         ..Sample::default()
     };
     operation(wire::NodeAttributes(u8::MAX)).fails("node 0 (unknown operation): operation 255 is not known", false);
-    // The value is there, but not of any type: what graphs of the first generation look like.
+    // The attributes are present, but have no kind: graphs of the first generation look like this.
     let error = operation(wire::NodeAttributes::NONE).decode().unwrap_err();
     assert!(matches!(error, DecodeError::FirstGeneration(_)), "{error:?}");
 }
@@ -233,7 +234,7 @@ fn uids_must_be_known_and_unique() {
     .fails("uid 5 is given to two tensors", true);
 }
 
-/// X holding the bytes of a value.
+/// Returns a sample whose X holds the bytes of a value.
 fn value(kind: u8, bytes: &[u8], dtype: i8) -> Sample {
     Sample {
         value: Some((kind, bytes.to_vec())),
@@ -346,7 +347,7 @@ fn a_value_outside_of_the_buffer_is_missing() {
     }
 }
 
-/// hipDNN's first generation had no compute type in nodes: the union comes one id earlier.
+/// hipDNN's first generation had no compute type in nodes, so the id of the union is lower by one.
 #[test]
 fn graphs_of_the_first_generation_are_refused() {
     let mut builder = FlatBufferBuilder::new();
@@ -394,7 +395,7 @@ fn bytes_that_are_no_graph() {
     }
 }
 
-/// The verifier gives positions in the buffer: where the host puts it does not matter.
+/// The verifier checks positions relative to the buffer, so the buffer's address does not matter.
 #[test]
 fn buffers_need_no_alignment() {
     let bytes = Sample::default().bytes();
@@ -406,7 +407,7 @@ fn buffers_need_no_alignment() {
     }
 }
 
-/// Tables that share one vector: a few kilobytes that would become gigabytes.
+/// Tables that share one vector: a small buffer that would decode to gigabytes.
 #[test]
 fn shared_vectors_cannot_multiply() {
     let mut builder = FlatBufferBuilder::new();
@@ -449,7 +450,7 @@ fn too_many_tables_are_refused() {
     assert!(matches!(error, DecodeError::TooLarge(_)), "{error}");
 }
 
-/// The largest graph that is allowed decodes, and its limits are those of the IR.
+/// A graph of the IR's maximum size decodes, so the decoder's limits agree with the IR's.
 #[test]
 fn a_graph_of_the_largest_size_decodes() {
     let mut builder = rotini_graph::GraphBuilder::new("chain");

@@ -7,7 +7,7 @@ use rotini_graph::*;
 const LENGTHS: [DataType; 1] = [DataType::I32];
 const ALIGNMENTS: [DiagonalAlignment; 2] = [DiagonalAlignment::TopLeft, DiagonalAlignment::BottomRight];
 
-/// The extents that an attention is about.
+/// The extents of an attention.
 #[derive(Clone, Copy)]
 struct Extents {
     b: i64,
@@ -41,7 +41,7 @@ impl Extents {
     }
 }
 
-/// Masking by position, in one of the ways that exclude each other.
+/// Masking by position, in one of several mutually exclusive ways.
 struct Diagonal {
     causal: bool,
     causal_bottom_right: bool,
@@ -85,13 +85,13 @@ impl Generator {
         diagonal
     }
 
-    /// -1 is none.
+    /// Returns a random bound; -1 means no bound.
     fn bound(&mut self) -> Option<i64> {
         let long = self.long();
         self.flag().then(|| self.pick(&[-1, 0, 1, long]))
     }
 
-    /// The factor on the scores: a tensor or a value.
+    /// Returns the scale of the scores, as a tensor or a value.
     fn factor(&mut self) -> (Option<TensorId>, Option<f32>) {
         if self.rng.random() {
             let dims = self.single();
@@ -101,7 +101,7 @@ impl Generator {
         }
     }
 
-    /// A mask that broadcasts against the scores.
+    /// Returns a mask that broadcasts to the scores.
     fn mask(&mut self, scores: &[i64]) -> Option<TensorId> {
         let missing = self.rng.random_range(0..4);
         let dims = scores[missing..]
@@ -123,7 +123,7 @@ impl Generator {
         self.flag().then(|| self.input_among(vec![batch, 1, 1, 1], &LENGTHS))
     }
 
-    /// One value per row of scores, with a last dim of 1 or without.
+    /// Returns the dims of a statistic per row of scores, with or without a last extent of 1.
     fn row_statistic(&mut self, extents: &Extents) -> Vec<i64> {
         let mut dims = extents.scores().to_vec();
         dims[3] = 1;
@@ -146,7 +146,7 @@ impl Generator {
         self.maybe_output_of(dims)
     }
 
-    /// One scale, or one for each head.
+    /// Returns one scale, or one per head.
     fn descale(&mut self, batch: i64, heads: i64) -> Option<TensorId> {
         if self.rng.random() {
             self.maybe_single()
@@ -161,7 +161,7 @@ impl Generator {
         let diagonal = self.diagonal();
         let (scale, attn_scale_value) = self.factor();
         let (seq_len_q, seq_len_kv) = (self.lengths(b), self.lengths(b));
-        // With pages, k and v are not checked.
+        // With page tables, validation does not check the dims of k and v.
         let is_paged = self.full || self.rng.random_bool(0.2);
         let stats = self.maybe_row_statistic(&extents);
         Sdpa {

@@ -1,4 +1,4 @@
-//! Matmuls, alone and grouped by expert, reductions, and scales of blocks.
+//! Matmuls, single and grouped by expert, reductions, and block scales.
 
 use super::Generator;
 use rand::RngExt;
@@ -36,7 +36,7 @@ impl Generator {
 
     pub(super) fn reduction(&mut self) -> Reduction {
         let mut input = self.dims_of(1..=5);
-        // One axis at least becomes shorter.
+        // At least one axis is reduced.
         let axis = self.rng.random_range(0..input.len());
         input[axis] = input[axis].max(2);
         let output = input
@@ -62,7 +62,7 @@ impl Generator {
         }
     }
 
-    /// The size of a block along one axis, which may be longer than the axis.
+    /// Returns the size of a block along one axis, which may be longer than the axis.
     fn block(&mut self) -> i32 {
         let largest = self.pick(&[3, i32::MAX]);
         self.rng.random_range(1..=largest)
@@ -111,7 +111,7 @@ impl Generator {
 
     pub(super) fn moe_grouped_matmul(&mut self) -> MoeGroupedMatmul {
         let [tokens, inner, experts, columns] = [(); 4].map(|()| self.extent());
-        // All that is optional belongs to SCATTER.
+        // All optional tensors belong to SCATTER.
         let mode = if self.full {
             MoeMode::Scatter
         } else {

@@ -1,14 +1,14 @@
 //! Random valid graphs of every operation.
 //!
-//! | Module | Has |
+//! | Module | Contents |
 //! |---|---|
 //! | `attention` | scaled dot-product attention, both directions |
 //! | `norm` | batch, layer and RMS normalization |
 //! | `window` | convolutions and pooling |
 //! | `matrix` | matmuls, alone and grouped, reductions, scales of blocks |
 //!
-//! Each operation has all its attributes, at random among what validation allows, and each of its
-//! optional tensors half the time.
+//! Each operation has all its attributes, with random values that validation allows, and each of
+//! its optional tensors half the time.
 
 mod attention;
 mod matrix;
@@ -22,14 +22,14 @@ use rotini_graph::*;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-/// How many kinds of operations there are.
+/// Number of kinds of operations.
 pub(crate) const OPERATIONS: usize = 23;
 
-/// A valid graph with one operation of each of `kinds`, which are the operations' positions in the
-/// schema from 0.
+/// Returns a valid graph with one operation of each of `kinds`, which are the operations' positions
+/// in the schema, from 0.
 ///
-/// The same seed makes the same graph. With `full`, every optional field is there, but one at
-/// random of those that exclude each other.
+/// The same seed gives the same graph. With `full`, every optional field is present; of fields that
+/// exclude each other, a random one is.
 pub(crate) fn graph(seed: u64, kinds: &[usize], full: bool) -> Graph {
     let mut generator = Generator {
         rng: ChaCha8Rng::seed_from_u64(seed),
@@ -44,7 +44,7 @@ pub(crate) fn graph(seed: u64, kinds: &[usize], full: bool) -> Graph {
     generator.graph.min_api_version = [1, generator.rng.random_range(0..5), generator.rng.random()];
     for &kind in kinds {
         let op = generator.op(kind);
-        // What an operation writes can be read by those after it.
+        // Later operations can read what this one writes.
         generator.readable.append(&mut generator.fresh);
         let node = Node {
             name: generator.name(),
@@ -93,7 +93,7 @@ impl Generator {
         self.dims(rank)
     }
 
-    /// A scalar that survives the wire: exact in its type.
+    /// Returns a scalar that survives the wire because its type represents it exactly.
     fn scalar(&mut self, dtype: DataType) -> Scalar {
         if self.rng.random_bool(0.3) || dtype.is_integer() {
             return Scalar::Integer(match dtype {
@@ -102,7 +102,7 @@ impl Generator {
                 DataType::I4 => self.rng.random_range(-8..=7),
                 DataType::I32 => i64::from(self.rng.random::<i32>()),
                 DataType::Bool => self.rng.random_range(0..=1),
-                // What each of them has.
+                // 1, 2 and 4, which every such type represents.
                 _ if dtype.is_code() => 1 << self.rng.random_range(0..=2),
                 _ => self.rng.random(),
             });
@@ -115,7 +115,7 @@ impl Generator {
             DataType::F64 if self.rng.random() => self.rng.random::<f64>(),
             DataType::F16 if self.rng.random() => 0.0999755859375,
             DataType::Bf16 if self.rng.random() => f64::INFINITY,
-            // There is no negative zero.
+            // These types have no negative zero.
             DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz if common == 0.0 => 0.0,
             _ => common,
         })
@@ -151,7 +151,7 @@ impl Generator {
         TensorId(u32::try_from(self.graph.tensors.len() - 1).unwrap())
     }
 
-    /// Strides of a packed tensor whose axes lie in a random order, times a gap.
+    /// Returns the strides of a packed tensor with its axes in a random order, times a random gap.
     fn strides(&mut self, dims: &[i64]) -> Vec<i64> {
         let mut strides = vec![1; dims.len()];
         let mut next = self.rng.random_range(1..=3);
@@ -164,12 +164,12 @@ impl Generator {
         strides
     }
 
-    /// A tensor to read: one that is there already, or a new one.
+    /// Returns a tensor to read: an existing one or a new one.
     fn input_of(&mut self, dims: Vec<i64>) -> TensorId {
         self.input_among(dims, &DataType::ALL)
     }
 
-    /// A tensor to read of one of these types.
+    /// Returns a tensor of one of these types to read.
     fn input_among(&mut self, dims: Vec<i64>, types: &[DataType]) -> TensorId {
         let fitting: Vec<_> = self
             .readable
@@ -214,7 +214,7 @@ impl Generator {
         self.output_among(dims, &DataType::ALL)
     }
 
-    /// A tensor to write of one of these types.
+    /// Returns a tensor of one of these types to write.
     fn output_among(&mut self, dims: Vec<i64>, types: &[DataType]) -> TensorId {
         let kind = if self.rng.random() {
             TensorKind::Buffer
@@ -245,7 +245,7 @@ impl Generator {
         }
     }
 
-    /// Dims of a rank in `ranks`, often those of a tensor that can be read.
+    /// Returns dims of a rank in `ranks`, often those of a readable tensor.
     fn dims_of(&mut self, ranks: RangeInclusive<usize>) -> Vec<i64> {
         let fitting: Vec<_> = self
             .readable
@@ -262,13 +262,13 @@ impl Generator {
         }
     }
 
-    /// A tensor of any dims to read.
+    /// Returns a tensor of any dims to read.
     fn input(&mut self) -> TensorId {
         let dims = self.dims_of(1..=5);
         self.input_of(dims)
     }
 
-    /// A tensor of any dims to write.
+    /// Returns a tensor of any dims to write.
     fn output(&mut self) -> TensorId {
         let dims = self.any_dims();
         self.output_of(dims)
@@ -287,7 +287,7 @@ impl Generator {
         (0..count).map(|_| self.input()).collect()
     }
 
-    /// The dims of a single element.
+    /// Returns dims of a single element.
     fn single(&mut self) -> Vec<i64> {
         vec![1; self.rng.random_range(1..=4)]
     }
@@ -304,7 +304,7 @@ impl Generator {
         *members.choose(&mut self.rng).unwrap()
     }
 
-    /// A number that divides `extent`.
+    /// Returns a random divisor of `extent`.
     fn divisor(&mut self, extent: i64) -> i64 {
         let divisors: Vec<i64> = (1..=extent).filter(|divisor| extent % divisor == 0).collect();
         self.pick(&divisors)

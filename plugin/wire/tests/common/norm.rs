@@ -5,12 +5,13 @@ use rand::RngExt;
 use rotini_graph::*;
 
 impl Generator {
-    /// x of a batch normalization.
+    /// Returns the dims of a batch normalization's x.
     fn channelled(&mut self) -> Vec<i64> {
         self.dims_of(2..=5)
     }
 
-    /// One element per channel of `x`, with more or fewer dims behind it.
+    /// Returns the dims of one element per channel of `x`, with more or fewer trailing dims than
+    /// `x`.
     fn channel(&mut self, x: &[i64]) -> Vec<i64> {
         let behind = self.rng.random_range(0..=3);
         [&[1, x[1]], &vec![1; behind][..]].concat()
@@ -62,7 +63,8 @@ impl Generator {
 
     pub(super) fn batchnorm(&mut self) -> Batchnorm {
         let x = self.channelled();
-        // All four or none, and with them a momentum, which may be there alone too.
+        // All four running statistics or none; a momentum is required with them and allowed
+        // without.
         let is_running = self.flag();
         let has_momentum = is_running || self.flag();
         Batchnorm {
@@ -98,13 +100,14 @@ impl Generator {
         }
     }
 
-    /// The dims of a parameter if the axes from `first` are normalized: with leading 1s or without.
+    /// Returns the dims of a parameter if the axes from `first` on are normalized, with or without
+    /// leading 1s.
     fn parameter(&mut self, x: &[i64], first: usize) -> Vec<i64> {
         let leading = if self.rng.random() { first } else { 0 };
         [&vec![1; leading], &x[first..]].concat()
     }
 
-    /// The dims of a statistic: with trailing 1s or without, but with one at least.
+    /// Returns the dims of a statistic, with or without trailing 1s, but with at least one dim.
     fn statistic(&mut self, x: &[i64], first: usize) -> Vec<i64> {
         let trailing = match (self.rng.random(), first) {
             (true, _) => x.len() - first,
@@ -134,7 +137,8 @@ impl Generator {
         self.output_of(dims)
     }
 
-    /// x of a layer normalization, the number of dims that are normalized, and their first.
+    /// Returns the dims of a layer normalization's x, the number of normalized dims, and the first
+    /// of them.
     fn layered(&mut self) -> (Vec<i64>, i64, usize) {
         let x = self.dims_of(1..=5);
         let count = self.rng.random_range(1..=x.len());
@@ -174,12 +178,12 @@ impl Generator {
         }
     }
 
-    /// x of an RMS normalization, its scale, and the first axis that is normalized.
+    /// Returns the dims of an RMS normalization's x and scale, and the first normalized axis.
     fn rms_scaled(&mut self) -> (Vec<i64>, Vec<i64>, usize) {
         let x = self.dims_of(2..=5);
         let leading = self.rng.random_range(1..x.len());
         let scale = [&vec![1; leading], &x[leading..]].concat();
-        // Before `leading` where x has extent 1 there too.
+        // The first normalized axis is before `leading` if x has extent 1 there.
         let first = rms_normalized_axis(&x, &scale).unwrap();
         (x, scale, first)
     }

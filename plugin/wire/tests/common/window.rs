@@ -22,7 +22,7 @@ struct Windows {
     output: Vec<i64>,
 }
 
-/// A convolution's tensors and attributes, whatever is computed of it.
+/// A convolution's dims and attributes, for any direction.
 struct Convolution {
     x: Vec<i64>,
     w: Vec<i64>,
@@ -30,19 +30,19 @@ struct Convolution {
     geometry: ConvGeometry,
 }
 
-/// A pooling's tensors and attributes, in whatever direction.
+/// A pooling's dims and attributes, for either direction.
 struct Pooling {
     x: Vec<i64>,
     y: Vec<i64>,
     windows: Windows,
     mode: ResampleMode,
     padding_mode: PaddingMode,
-    /// The types that hold every position.
+    /// The types that can hold every position of a channel.
     index_types: &'static [DataType],
 }
 
 impl Generator {
-    /// A batch, channels and one to three spatial dimensions.
+    /// Returns dims of a batch, channels and one to three spatial dimensions.
     fn image(&mut self) -> Vec<i64> {
         let mut dims = self.dims_of(3..=5);
         if self.rng.random() {
@@ -53,8 +53,8 @@ impl Generator {
         dims
     }
 
-    /// Paddings, strides and dilations are small numbers, or large ones that make a small output
-    /// too.
+    /// Returns random windows. Paddings, strides and dilations are all small, or all so large that
+    /// the output is small too.
     fn windows(&mut self, input: &[i64], are_filters: bool) -> Windows {
         let mut windows = Windows::default();
         for &extent in input {
@@ -132,8 +132,8 @@ impl Generator {
     fn pooling(&mut self) -> Pooling {
         let x = self.image();
         let windows = self.windows(&x[2..], false);
-        // An index, which is optional, belongs to the maximum alone; what it reads as padding must
-        // be specified.
+        // Only max pooling has an index, which is optional. Its padding mode must be set if there
+        // is padding.
         let mode = if self.full {
             ResampleMode::Maxpool
         } else {
@@ -178,7 +178,7 @@ impl Generator {
             window: pooling.windows.window,
             resample_mode: pooling.mode,
             padding_mode: pooling.padding_mode,
-            // Averages may ask for it: nobody listens.
+            // Average pooling may request an index, which is ignored.
             generate_index: (has_index || !is_max) && self.flag(),
         }
     }

@@ -1,22 +1,22 @@
-//! Finds every enumeration in the bytes of a graph or an engine config, by the text of the schema
-//! and without the generated code.
+//! Finds every enumeration in the bytes of a graph or an engine config, by the schema's text and
+//! without the generated code.
 
 use super::fbs::{self, Kind, Schema};
 
-/// Where the bytes have an enumeration.
+/// The position of an enumeration in the bytes.
 pub(crate) struct Place {
     /// Table and field.
     pub(crate) field: String,
-    /// Where its byte is.
+    /// Position of the enumeration's byte.
     pub(crate) at: usize,
-    /// Whether the byte has a sign.
+    /// Whether the byte is signed.
     pub(crate) signed: bool,
     /// The largest number that the schema knows.
     pub(crate) largest: u8,
 }
 
 impl Place {
-    /// Bytes that no member has: the next number, one far off, and the last.
+    /// Returns bytes that no member has: the next number, one far off, and the last.
     pub(crate) fn unknown(&self) -> [u8; 3] {
         [
             self.largest.checked_add(1).expect("an enumeration of 256 members"),
@@ -25,7 +25,7 @@ impl Place {
         ]
     }
 
-    /// What a byte means here.
+    /// Returns the number of a byte at this place.
     pub(crate) fn number(&self, byte: u8) -> i64 {
         if self.signed {
             i64::from(byte.cast_signed())
@@ -35,10 +35,10 @@ impl Place {
     }
 }
 
-/// The field whose enumeration the schema's text leaves to the IR.
+/// The field whose enumeration is in the IR instead of the schema's text.
 const MODE: (&str, &str) = ("PointwiseAttributes", "operation");
 
-/// The schema of graphs and engine configs.
+/// Reads the schema of graphs and engine configs.
 pub(crate) fn schema() -> Schema {
     let mut schema = Schema::new();
     for text in [
@@ -53,7 +53,8 @@ pub(crate) fn schema() -> Schema {
     schema
 }
 
-/// The fields below the table `root` that hold enumerations, as [`Place::field`] names them.
+/// Returns the fields below the table `root` that hold enumerations, as [`Place::field`] names
+/// them.
 pub(crate) fn fields(schema: &Schema, root: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut tables = vec![root.to_owned()];
@@ -86,8 +87,8 @@ pub(crate) fn fields(schema: &Schema, root: &str) -> Vec<String> {
     found
 }
 
-/// Every enumeration in `bytes`, whose root is the table `root`. What has its default is not in the
-/// bytes.
+/// Returns every enumeration in `bytes`, whose root is the table `root`. Fields with their default
+/// value are not in the bytes.
 pub(crate) fn places(schema: &Schema, root: &str, bytes: &[u8]) -> Vec<Place> {
     let mut places = Vec::new();
     table(schema, root, bytes, follow(bytes, 0), &mut places);
@@ -146,7 +147,7 @@ fn table(schema: &Schema, name: &str, bytes: &[u8], position: usize, places: &mu
     }
 }
 
-/// Whether a field of a union's type is the union's kind, and not its value.
+/// Returns true if a field of a union's type is the union's kind and not its value.
 fn is_type(schema: &Schema, table: &str, field: &fbs::Member) -> bool {
     let value = field.number + 1;
     schema[table]
@@ -159,12 +160,12 @@ fn word(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..][..4].try_into().expect("four bytes")) as usize
 }
 
-/// What an offset points to.
+/// Returns the position that an offset points to.
 fn follow(bytes: &[u8], at: usize) -> usize {
     at + word(bytes, at)
 }
 
-/// Where the field with this id of the table at `position` is.
+/// Returns the position of the field with this id in the table at `position`.
 fn slot(bytes: &[u8], position: usize, id: i64) -> Option<usize> {
     let half = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let back = i64::from(i32::from_le_bytes(

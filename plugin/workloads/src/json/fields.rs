@@ -1,4 +1,4 @@
-//! An object's fields: each is taken once, and none may be left.
+//! The fields of a JSON object: each is taken once, and none may remain.
 
 use crate::WorkloadError;
 use rotini_graph::TensorId;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 pub(super) type Made<T> = Result<T, WorkloadError>;
 
-/// What is wrong, and where.
+/// Returns an error at a place of the text.
 pub(super) fn error(place: &str, what: impl Display) -> WorkloadError {
     WorkloadError::Json {
         place: place.to_owned(),
@@ -16,7 +16,7 @@ pub(super) fn error(place: &str, what: impl Display) -> WorkloadError {
     }
 }
 
-/// Names a node in messages.
+/// Returns the name of a node for messages.
 pub(super) fn label(position: usize, name: &str, table: &str) -> String {
     let beginning = |text: &str| text.chars().take(MOST_SHOWN).collect::<String>();
     match name {
@@ -25,17 +25,17 @@ pub(super) fn label(position: usize, name: &str, table: &str) -> String {
     }
 }
 
-/// What a message repeats of a text.
+/// Maximum number of characters of the input that a message repeats.
 const MOST_SHOWN: usize = 60;
 
-/// A value in messages.
+/// Returns a value's text for messages, shortened.
 pub(super) fn shown(value: &Value) -> String {
     value.to_string().chars().take(MOST_SHOWN).collect()
 }
 
-/// What is left of an object.
+/// The fields of an object that have not been taken yet.
 pub(super) struct Fields<'a> {
-    /// What the object is, for messages.
+    /// A description of the object, for messages.
     pub(super) place: String,
     left: Map<String, Value>,
     uids: Option<&'a HashMap<i64, TensorId>>,
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The same, with the tensors that fields can name.
+    /// Returns the fields with the tensors to which uids can refer.
     pub(super) fn with_uids(self, uids: &'a HashMap<i64, TensorId>) -> Fields<'a> {
         Fields {
             uids: Some(uids),
@@ -69,12 +69,12 @@ impl<'a> Fields<'a> {
         error(&self.place, what)
     }
 
-    /// A field's value. `None` if it is absent or null, which is the same in this form.
+    /// Takes a field's value; `None` if it is absent or null, which are equivalent in this form.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A list that must be there.
+    /// Takes a list that must be present.
     pub(super) fn list(&mut self, name: &str) -> Made<Vec<Value>> {
         match self.take(name) {
             Some(Value::Array(list)) => Ok(list),
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes the fields of an inner object as this one's.
+    /// Moves the fields of the inner object `group` to this one.
     pub(super) fn flatten(&mut self, group: &str) -> Made<()> {
         let inner = match self.take(group) {
             None => return Ok(()),
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Nothing may be left but remarks.
+    /// Checks that no fields remain except remarks.
     pub(super) fn end(self) -> Made<()> {
         let is_remark = |name: &str| name.starts_with('_') || name == "umd_flops" || name == "umd_bytes";
         let mut left = self
@@ -136,7 +136,7 @@ pub(super) trait Field: Sized {
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self>;
 }
 
-/// One value of a field.
+/// A type of single values of fields.
 trait Single: Sized {
     const KIND: &'static str;
     fn of(value: &Value) -> Option<Self>;
@@ -217,7 +217,7 @@ impl Field for TensorId {
     }
 }
 
-/// Under its whole name, since the schema forms those in two ways.
+/// Reads a list of uids by its full name, because the schema forms such names in two ways.
 impl Field for Vec<TensorId> {
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self> {
         let list = match fields.take(name) {

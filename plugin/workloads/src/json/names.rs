@@ -1,7 +1,7 @@
 //! The names and numbers of the schema's enums.
 //!
-//! hipDNN writes those that it has a table of names for by name, in upper or in lower case, and the
-//! others as numbers.
+//! hipDNN writes members of the enums for which it has a table of names as names, in upper or lower
+//! case, and others as numbers.
 
 use super::fields::{Field, Fields, Made, shown};
 use rotini_graph::{
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 /// An enum of the schema.
 trait Named: Copy + 'static {
-    /// Other names in upper case, each with the schema's.
+    /// Alternative names in upper case, each with the schema's name.
     const OTHERS: &'static [(&'static str, &'static str)] = &[];
 
-    /// Each member's number, name and value.
+    /// Returns the number, name and value of each member.
     fn members() -> impl Iterator<Item = (i64, &'static str, Self)>;
 }
 
-/// The member that a value names or numbers; `Ok(None)` if it says that nothing is set.
+/// Returns the member with a value's name or number; `Ok(None)` if the value means "not set".
 fn find<E: Named>(fields: &Fields<'_>, name: &str, value: &Value) -> Made<Option<E>> {
     let found = match value {
         Value::String(text) => {
@@ -77,7 +77,7 @@ impl Named for PointwiseMode {
     }
 }
 
-/// What files of hipDNN call types that its table (`json/Common.hpp`) names otherwise: its golden
+/// Names of types in files of hipDNN that differ from its table (`json/Common.hpp`): its golden
 /// data has "float16".
 const OTHER_TYPES: &[(&str, &str)] = &[
     ("FLOAT16", "HALF"),

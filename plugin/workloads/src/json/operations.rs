@@ -8,11 +8,11 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes `read` from lines of `table => IR type { IR field }`; `field = name` where hipDNN's name,
-/// without `_tensor_uid`, is another.
+/// Generates `read` from lines of `table => IR type { IR field }`, with `field = name` where
+/// hipDNN's name, without `_tensor_uid`, differs from the IR's.
 macro_rules! operations {
     ($($table:literal => $op:ident { $($field:ident $(= $name:literal)?),* $(,)? })*) => {
-        /// Takes the fields of the operation whose table has this name.
+        /// Reads the operation whose table has this name, taking its fields.
         pub(super) fn read(table: &str, fields: &mut Fields<'_>) -> Made<Op> {
             match table {
                 $($table => {
@@ -28,7 +28,8 @@ macro_rules! operations {
 }
 
 impl Field for ConvGeometry {
-    /// The fields that the convolutions share, which have no separate name.
+    /// Reads the fields that the convolutions share. They are separate fields in JSON, so the name
+    /// is not used.
     fn read(fields: &mut Fields<'_>, _: &str) -> Made<Self> {
         Ok(ConvGeometry {
             pre_padding: Field::read(fields, "pre_padding")?,

@@ -1,17 +1,17 @@
-//! JSON objects in a text that is not JSON, on one line or on many.
+//! Finds JSON objects in a text that is not JSON, on one line or several.
 
-/// More is no graph.
+/// Maximum length of an object in bytes: a longer one cannot be a graph.
 const MOST: usize = rotini_wire::MAX_APPARENT_SIZE;
 
-/// Finds objects line by line.
+/// A scanner that finds objects line by line.
 #[derive(Default)]
 pub(super) struct Objects {
-    /// What there is of an object that is not closed yet.
+    /// The object that has begun but not ended.
     open: Option<Open>,
 }
 
 struct Open {
-    /// The line on which it begins.
+    /// The line on which the object begins.
     line: usize,
     text: String,
     depth: usize,
@@ -20,14 +20,15 @@ struct Open {
 }
 
 impl Objects {
-    /// The objects that end on this line, each with the line on which it began.
+    /// Returns the objects that end on this line, each with the number of the line on which it
+    /// began.
     pub(super) fn read(&mut self, number: usize, line: &str) -> Vec<(usize, String)> {
         let mut ended = Vec::new();
         let mut rest = line;
         loop {
             let mut open = match self.open.take() {
-                // An object's first line may end behind its brace; then the next one has its first
-                // key.
+                // If an object's first line ends with its brace, the next line must begin with a
+                // key; otherwise the brace did not begin an object.
                 Some(open) if open.text.trim_end() == "{" && !rest.trim_start().starts_with('"') => continue,
                 Some(open) => open,
                 None => match begin(rest) {
@@ -56,7 +57,7 @@ impl Objects {
         }
     }
 
-    /// The line on which a graph begins that does not end.
+    /// Returns the line on which an unfinished graph begins, if any.
     pub(super) fn unfinished_graph(&self) -> Option<usize> {
         let open = self.open.as_ref()?;
         let is_graph = ["\"tensors\"", "\"nodes\""].iter().any(|key| open.text.contains(key));
@@ -64,7 +65,7 @@ impl Objects {
     }
 }
 
-/// Where an object may begin: a brace before a key, or at the line's end.
+/// Returns the offset at which an object may begin: a brace before a key, or at the line's end.
 fn begin(line: &str) -> Option<usize> {
     line.match_indices('{').map(|(at, _)| at).find(|at| {
         let behind = line.get(at + 1..).unwrap_or_default().trim_start();
@@ -83,7 +84,7 @@ impl Open {
         }
     }
 
-    /// Where the object ends in what follows.
+    /// Returns the offset in `text` at which the object ends, if it ends there.
     fn end(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             match byte {

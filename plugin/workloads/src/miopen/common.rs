@@ -1,4 +1,4 @@
-//! What several drivers have: tensors, layouts, directions, activations.
+//! Code shared by several drivers: tensors, layouts, directions, activations.
 
 use super::options::{Made, Options};
 use crate::blocks::Layout;
@@ -6,7 +6,7 @@ use rotini_graph::{DataType, GraphBuilder, Pointwise, PointwiseMode, TensorId};
 
 const F32: DataType = DataType::F32;
 
-/// A tensor in a buffer, in a layout.
+/// Adds a tensor in a buffer, in a layout.
 pub(super) fn buffer(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64], layout: Layout) -> TensorId {
     match layout {
         Layout::First => b.buffer(name, dtype, dims),
@@ -14,7 +14,7 @@ pub(super) fn buffer(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[
     }
 }
 
-/// `NCHW`, `NDHWC`; nothing is channels first.
+/// Parses a layout such as `NCHW` or `NDHWC`; an empty one means channels first.
 pub(super) fn layout(text: &str) -> Made<Layout> {
     match text {
         "" | "NCHW" | "NCDHW" | "NCW" => Ok(Layout::First),
@@ -23,12 +23,12 @@ pub(super) fn layout(text: &str) -> Made<Layout> {
     }
 }
 
-/// `28x28`.
+/// Formats extents as `28x28`.
 pub(super) fn by(extents: &[i64]) -> String {
     extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// Batch, channels and extents of `-n -c -H -W`.
+/// Returns batch, channels and extents of `-n -c -H -W`.
 pub(super) fn image(options: &Options) -> Made<Vec<i64>> {
     ["batchsize", "in_channels", "in_h", "in_w"]
         .map(|name| options.extent(name))
@@ -36,13 +36,15 @@ pub(super) fn image(options: &Options) -> Made<Vec<i64>> {
         .collect()
 }
 
-/// MIOpen's result is `alpha op(x) + beta y`; a graph's is `op(x)`.
+/// Checks that alpha is 1 and beta 0: MIOpen's result is `alpha op(x) + beta y`, a graph's is
+/// `op(x)`.
 pub(super) fn plain(options: &Options) -> Made<()> {
     options.only("alpha", 1.0)?;
     options.only("beta", 0.0)
 }
 
-/// Whether the line asks for the output and for gradients: 0 is both.
+/// Returns whether the line requests the output and whether it requests the gradients: 0 requests
+/// both.
 pub(super) fn directions(options: &Options) -> Made<[bool; 2]> {
     match options.number::<i64>("forw")? {
         0 => Ok([true, true]),
@@ -52,7 +54,8 @@ pub(super) fn directions(options: &Options) -> Made<[bool; 2]> {
     }
 }
 
-/// The activation of a number of `miopenActivationMode_t`, with its parameters.
+/// Returns the name, mode and parameters of an activation by its number in
+/// `miopenActivationMode_t`.
 pub(super) fn mode_of(options: &Options, name: &str) -> Made<(&'static str, PointwiseMode, Pointwise)> {
     let alpha: f32 = options.number("alpha")?;
     let mut op = Pointwise::new(PointwiseMode::Identity, TensorId(0), None, None, TensorId(0));
@@ -86,7 +89,7 @@ pub(super) fn mode_of(options: &Options, name: &str) -> Made<(&'static str, Poin
     Ok((word, mode, op))
 }
 
-/// Adds the activation that a line names.
+/// Adds the activation that an option selects.
 pub(super) fn activate(b: &mut GraphBuilder, options: &Options, name: &str, x: TensorId, y: TensorId) -> Made<()> {
     let (word, _, op) = mode_of(options, name)?;
     b.node(

@@ -1,4 +1,4 @@
-//! `conv` and `CBAInfer`.
+//! The drivers `conv` and `CBAInfer`.
 
 use super::common::{activate, buffer, by, layout};
 use super::options::{Made, Options};
@@ -15,7 +15,7 @@ fn letter(layout: Layout) -> &'static str {
 }
 
 impl Convolution {
-    /// The layer of a driver's line, whose input lies in `layout`.
+    /// Reads the layer of a command line, whose input has the layout `layout`.
     fn read(options: &Options, axes: &[&str], layout: Layout, dtype: DataType) -> Made<Self> {
         let extents = |prefix: &str| {
             let names = axes.iter().map(|axis| format!("{prefix}_{axis}"));
@@ -26,7 +26,7 @@ impl Convolution {
             n: options.extent("batchsize")?,
             c: options.extent("in_channels")?,
             k: options.extent("out_channels")?,
-            // 0 is none, as 1 is.
+            // MIOpen takes 0 groups for 1.
             groups: options.number::<i64>("group_count")?.max(1),
             input: extents("in")?,
             filter: extents("fil")?,
@@ -56,12 +56,13 @@ impl Convolution {
         Ok(layer)
     }
 
-    /// The spatial extents after the convolution.
+    /// Returns the spatial extents of the convolution's output.
     fn extents(&self) -> Made<Vec<i64>> {
         self.output().ok_or_else(misfit)
     }
 
-    /// Before a convolution that gives these extents, with the least number of them.
+    /// Returns the spatial extents of a transposed convolution's output: the smallest input extents
+    /// from which a convolution gives the layer's input extents, plus `more` elements per axis.
     fn origin(&self, more: &[i64]) -> Made<Vec<i64>> {
         let least = |axis: usize| {
             let lists = [&self.input, &self.filter, &self.padding, &self.stride, &self.dilation];
@@ -103,7 +104,7 @@ fn misfit() -> String {
     "the filter does not fit the padded input".to_owned()
 }
 
-/// The output of a layer and its gradients, as `forw` asks.
+/// Returns the graphs of a layer's output and gradients, as many as `forw` requests.
 pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     let axes: &[&str] = match options.text("spatial_dim") {
         "2" => &["h", "w"],
@@ -239,7 +240,8 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(graphs)
 }
 
-/// Convolution, bias, batchnorm and activation, as many of them as `fusion_mode` says.
+/// Returns the graph of a fused convolution, bias, batchnorm and activation; `fusion_mode` selects
+/// the steps.
 pub(super) fn fused(options: &Options, dtype: DataType) -> Made<Graph> {
     let (name, [has_conv, has_bias, has_norm, has_activation]) = match options.text("fusion_mode") {
         "0" => ("cbna", [true, true, true, true]),

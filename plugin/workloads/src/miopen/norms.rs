@@ -14,7 +14,7 @@ fn constant(b: &mut GraphBuilder, name: &str, rank: usize, value: f64) -> Tensor
     b.constant(name, F32, &vec![1; rank], Scalar::float(value))
 }
 
-/// Batch normalization per channel: training, inference, gradients.
+/// Returns the graphs of a batch normalization per channel: training, inference, gradients.
 pub(super) fn batchnorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     plain(options)?;
     if options.text("mode") != "1" {
@@ -37,7 +37,7 @@ pub(super) fn batchnorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> 
     let mut graphs = Vec::new();
     match options.number::<i64>("forw")? {
         0 => (),
-        // Without the statistics that were kept, MIOpen's inference takes those of the batch.
+        // Without running statistics, MIOpen's inference uses those of the batch.
         forward @ (1 | 2) if forward == 1 || !run => {
             let (save, run) = (save && forward == 1, run && forward == 1);
             let mut b = begin("train");
@@ -109,7 +109,7 @@ pub(super) fn batchnorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> 
     Ok(graphs)
 }
 
-/// Layernorm with weights and bias, and its gradients.
+/// Returns the graphs of a layernorm with weights and bias, and of its gradients.
 pub(super) fn layernorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     if options.text("mode") != "1" {
         return Err("mode 0: a graph's layernorm has weights and a bias".to_owned());
@@ -184,7 +184,7 @@ pub(super) fn layernorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> 
     Ok(graphs)
 }
 
-/// T5's layernorm, which others call RMSNorm, with a weight.
+/// Returns the graph of T5's layernorm, which is RMSNorm, with a weight.
 pub(super) fn rms_norm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     if options.text("mode") != "6" {
         return Err("mode 5: a graph's RMSNorm has a weight".to_owned());

@@ -1,12 +1,13 @@
-//! The suite `bare`: convolutions with nothing before or behind them, and their gradients.
+//! The suite `bare`: single convolutions without an epilogue, and their gradients.
 //!
-//! Programs that call MIOpen's interface send such graphs. Fused layers do not stand for them: the
-//! compiler treats a sum that is stored in another way than one that a bias is added to.
+//! Programs that call MIOpen's interface send such graphs. Fused layers cannot represent them: the
+//! compiler handles a sum that is stored in another layout differently from a sum to which a bias
+//! is added.
 
 use crate::blocks::{Convolution, Direction, Epilogue, Layout};
 use rotini_graph::{DataType, Graph};
 
-/// Channels, filters, extent of the input, filter, stride, groups.
+/// Input channels, filters, extent of the input, extent of the filter, stride, groups.
 const SHAPES: [(i64, i64, i64, i64, i64, i64); 17] = [
     (64, 64, 56, 1, 1, 1),
     (64, 256, 56, 1, 1, 1),
@@ -27,11 +28,11 @@ const SHAPES: [(i64, i64, i64, i64, i64, i64); 17] = [
     (384, 384, 14, 3, 1, 384),
 ];
 
-/// Images, unless the user says how many.
+/// Default numbers of images.
 const BATCHES: [i64; 4] = [1, 2, 8, 32];
 
-/// The shapes for a number of images each (1, 2, 8 and 32 if none is chosen), in each layout and
-/// direction.
+/// Returns the shapes for each number of images (1, 2, 8 and 32 if none is chosen), in each layout
+/// and direction.
 pub(super) fn bare(
     dtype: DataType,
     batch: Option<i64>,

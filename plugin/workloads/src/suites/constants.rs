@@ -1,5 +1,5 @@
-//! The suite `constants`: graphs whose times on a device say what a model of its speed takes for
-//! constants.
+//! The suite `constants`: graphs whose execution times determine the constants of the speed model
+//! of a device.
 //!
 //! | Graphs | What their times say |
 //! |---|---|
@@ -13,11 +13,11 @@ use crate::blocks::{Convolution, Direction, Epilogue, Layout, attention, layerno
 use rotini_graph::DataType::{Bf16, F16, F32};
 use rotini_graph::{ConvGeometry, Graph, GraphBuilder, PointwiseMode, TensorKind};
 
-/// Launches of the longer graph of dependent convolutions.
+/// Number of launches of the longer graph of dependent convolutions.
 pub const LAUNCHES: usize = 100;
-/// Elements from row to row: powers of two, and a little more.
+/// Row strides in elements: powers of two, and slightly larger values.
 pub const STRIDES: [i64; 5] = [512, 576, 4096, 4160, 4224];
-/// Rows of the products, and their columns and terms.
+/// Extents of the products, each the number of rows, of columns and of terms.
 pub const PRODUCTS: [i64; 2] = [4096, 8192];
 
 /// Returns the graphs; `None` if an extent overflows, which those of this file do not.
@@ -41,7 +41,7 @@ pub(super) fn constants() -> Option<Vec<Graph>> {
         b.pointwise(F32, PointwiseMode::Identity, &[x], y);
         graphs.push(b.build());
     }
-    // The longest to fill and to measure come last.
+    // The products, which take the longest to fill and to measure, come last.
     for extent in PRODUCTS {
         for dtype in [F16, Bf16] {
             let name = format!("product_{extent}_{dtype}");
@@ -52,7 +52,8 @@ pub(super) fn constants() -> Option<Vec<Graph>> {
     Some(graphs)
 }
 
-/// Returns convolutions of 1×1, 64→64 channels at 56×56, each of which reads the one before.
+/// Returns a chain of 1×1 convolutions, 64→64 channels at 56×56, each of which reads the output of
+/// the one before.
 fn chain(count: usize) -> Graph {
     let dims = [8, 64, 56, 56];
     let mut b = GraphBuilder::new(&format!("launches_{count}"));

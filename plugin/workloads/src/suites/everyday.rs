@@ -1,8 +1,8 @@
-//! The suite `everyday`: many small graphs of ordinary extents, to find those that are far slower
-//! than their neighbours.
+//! The suite `everyday`: many small graphs of ordinary extents, to find graphs that are far slower
+//! than similar ones.
 //!
-//! The extents are those of common networks, and a few that nothing divides: 1, 10, 300, 1000,
-//! 50257. Each graph takes milliseconds at most on one core of a CPU, so the whole suite is
+//! The extents are those of common networks, and a few that tile sizes do not divide: 1, 10, 300,
+//! 1000, 50257. Each graph takes milliseconds at most on one core of a CPU, so the whole suite is
 //! measured within minutes.
 
 use crate::blocks::{
@@ -11,7 +11,7 @@ use crate::blocks::{
 };
 use rotini_graph::{DataType, Graph, PointwiseMode, ReductionMode, ResampleMode};
 
-/// Channels, filters, extent of the input, filter, stride, groups.
+/// Input channels, filters, extent of the input, extent of the filter, stride, groups.
 const CONVOLUTIONS: [(i64, i64, i64, i64, i64, i64); 14] = [
     (1, 32, 28, 3, 1, 1),
     (3, 32, 112, 3, 2, 1),
@@ -29,10 +29,10 @@ const CONVOLUTIONS: [(i64, i64, i64, i64, i64, i64); 14] = [
     (120, 120, 14, 5, 1, 120),
 ];
 
-/// Columns and terms of products.
+/// Numbers of columns and terms of the products.
 const PRODUCTS: [(i64, i64); 6] = [(768, 768), (1000, 512), (300, 300), (10, 1000), (1, 300), (64, 64)];
 
-/// Rows and their elements.
+/// Numbers of rows and of elements per row.
 const ROWS: [(i64, i64); 12] = [
     (1, 1000),
     (1, 50257),
@@ -48,7 +48,7 @@ const ROWS: [(i64, i64); 12] = [
     (1024, 129),
 ];
 
-/// Images, channels, extent.
+/// Number of images, channels, spatial extent.
 const IMAGES: [(i64, i64, i64); 6] = [
     (1, 64, 56),
     (1, 128, 28),
@@ -58,8 +58,8 @@ const IMAGES: [(i64, i64, i64); 6] = [
     (8, 300, 7),
 ];
 
-/// The graphs; convolutions and images are in each layout, convolutions for 1 and 4 images if no
-/// number is chosen.
+/// Returns the graphs. Convolutions and images are in each layout; convolutions are for 1 and 4
+/// images if no number is chosen.
 pub(super) fn everyday(dtype: DataType, batch: Option<i64>, layouts: &[Layout]) -> Option<Vec<Graph>> {
     let mut graphs = Vec::new();
     for &layout in layouts {
@@ -125,7 +125,7 @@ fn named(layout: Layout) -> &'static str {
     }
 }
 
-/// Pooling and normalization of images.
+/// Adds pooling and normalization of images.
 fn images(layout: Layout, dtype: DataType, graphs: &mut Vec<Graph>) -> Option<()> {
     for (n, c, extent) in IMAGES {
         let name = |what: &str| format!("{what}_{c}_at{extent}_n{n}_{}", named(layout));

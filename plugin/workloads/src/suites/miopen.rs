@@ -1,5 +1,5 @@
-//! Convolutions of MIOpen's performance database for MI300X in f16, with the best time of any of
-//! its solvers.
+//! Convolutions of MIOpen's performance database for MI300X in f16, with the best time among its
+//! solvers.
 //!
 //! `miopen.csv` has 400 of the database's entries, drawn so that every direction, size of filter,
 //! stride, grouping and order of magnitude of the time has as many as there are. Columns:
@@ -15,7 +15,7 @@ use rotini_graph::DataType;
 
 const TABLE: &str = include_str!("miopen.csv");
 
-/// The suite.
+/// Returns the graphs of the suite.
 pub(super) fn miopen(options: &SuiteOptions) -> Result<Vec<Workload>, WorkloadError> {
     let layout = options.layout.unwrap_or(Layout::First);
     let dtype = options.dtype.unwrap_or(DataType::F16);
@@ -37,7 +37,7 @@ pub(super) fn miopen(options: &SuiteOptions) -> Result<Vec<Workload>, WorkloadEr
             name,
             origin: format!("suite miopen, {line}"),
             graph: rotini_wire::encode(&graph),
-            // Times of another problem say nothing about this one.
+            // The published time is for the table's batch, NCHW and f16 only.
             published: if is_theirs { vec![published] } else { Vec::new() },
         });
     }

@@ -1,4 +1,4 @@
-//! Graphs in hipDNN's JSON form: written here, by separate code, and read back.
+//! Checks that graphs written in hipDNN's JSON form, by separate code, are read back.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,14 +21,14 @@ use written::{Form, written};
 
 const F32: DataType = DataType::F32;
 
-/// Graphs of hipDNN itself, of the suites and of MIOpen's command lines.
+/// Returns graphs of hipDNN's samples, of the suites and of MIOpen's command lines.
 fn graphs() -> Vec<Graph> {
     let mut graphs = Vec::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn");
     for entry in std::fs::read_dir(samples).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "fb") {
-            // Some are bad on purpose.
+            // Some samples are invalid on purpose and do not decode.
             graphs.extend(rotini_wire::decode(&std::fs::read(path).unwrap()));
         }
     }
@@ -44,7 +44,7 @@ fn graphs() -> Vec<Graph> {
             .iter()
             .map(|workload| rotini_wire::decode(&workload.graph).unwrap()),
     );
-    // As they are on the wire.
+    // Passed through the wire, as the other graphs were.
     graphs.extend(others().iter().map(|graph| {
         rotini_wire::decode(&rotini_wire::encode(graph)).unwrap_or_else(|error| panic!("{}: {error}", graph.name))
     }));
@@ -69,7 +69,7 @@ fn what_is_written_is_read() {
     assert!(missing.is_empty(), "no graph has {missing:?}");
 }
 
-/// A graph as hipDNN's tool for measurements keeps them.
+/// A graph in the form that hipDNN's measurement tool stores.
 const ACTIVATION: &str = r#"{
     "name": "relu6", "_comment": "clipped", "compute_data_type": "float", "io_data_type": "half",
     "intermediate_data_type": "float",
@@ -203,7 +203,7 @@ fn a_log_has_graphs_too() {
     let line =
         "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 2 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -F 1\n";
     let conv = rotini_wire::decode(&from_miopen(line).unwrap()[0].graph).unwrap();
-    // The same by other names and uids.
+    // The same graph with other names and uids.
     let mut renamed = conv.clone();
     renamed.name = "other".to_owned();
     for tensor in &mut renamed.tensors {

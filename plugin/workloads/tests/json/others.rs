@@ -1,4 +1,4 @@
-//! Operations that neither suites nor command lines nor hipDNN's samples have.
+//! Graphs of operations that occur in no suite, command line or sample of hipDNN.
 
 use rotini_graph::{
     BatchnormInferenceVariance, BlockScaleDequantize, BlockScaleQuantize, CustomOp, DataType, Graph, GraphBuilder,
@@ -15,7 +15,7 @@ fn single(name: &str, make: impl FnOnce(&mut GraphBuilder) -> Op) -> Graph {
     b.build()
 }
 
-/// One graph for each.
+/// Returns one graph for each of these operations.
 pub(super) fn others() -> Vec<Graph> {
     let f32 = |b: &mut GraphBuilder, name: &str, dims: &[i64]| b.buffer(name, F32, dims);
     let dequantize = single("dequantize", |b| {

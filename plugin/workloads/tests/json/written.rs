@@ -1,13 +1,13 @@
-//! Graphs as hipDNN writes them in JSON, by code that shares nothing with the reader.
+//! Writes graphs in JSON as hipDNN does, by code that shares nothing with the reader.
 
 use rotini_graph::{DataType, Graph, Op, Scalar, TensorKind};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
-/// How versions of hipDNN differ.
+/// The JSON form of a version of hipDNN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Form {
-    /// Fields in groups, names in lower case where hipDNN has them so.
+    /// Fields in groups; names in lower case where hipDNN writes them so.
     Grouped,
     /// All fields in the node, all names in upper case.
     Flat,
@@ -64,7 +64,7 @@ fn table(op: &Op) -> &'static str {
     }
 }
 
-/// `CrossCorrelation` as `CROSS_CORRELATION`.
+/// Converts `CrossCorrelation` to `CROSS_CORRELATION`.
 fn member(name: &str) -> String {
     match name {
         "NegInf" => return "NEG_INF_PAD".to_owned(),
@@ -101,7 +101,7 @@ fn node(graph: &Graph, op: &Op, form: Form) -> Map<String, Value> {
             .collect()
     };
     let names: HashSet<&str> = reads.keys().chain(writes.keys()).copied().collect();
-    // The rest is as the IR names it.
+    // Other fields have the IR's names.
     let Value::Object(all) = serde_json::to_value(op).unwrap() else {
         panic!("{op:?}")
     };
@@ -127,7 +127,7 @@ fn node(graph: &Graph, op: &Op, form: Form) -> Map<String, Value> {
             ("axis", _) if matches!(op, Op::Pointwise(_)) => {
                 parameters.insert("axis_tensor_uid".to_owned(), value);
             }
-            // Layernorm's phase is a number in hipDNN's.
+            // hipDNN writes layernorm's phase as a number.
             ("phase", Some(text)) => {
                 let phase = match form {
                     Form::Grouped => json!(if text == "Inference" { 1 } else { 2 }),

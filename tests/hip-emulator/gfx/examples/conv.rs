@@ -1,8 +1,8 @@
-//! Runs one f16 NHWC convolution kernel and holds it against a direct sum:
-//! `conv FILE.hsaco n h c k r GRID threads [strict] [full]`.
+//! Runs one f16 NHWC convolution kernel and compares its result with a direct sum: `conv FILE.hsaco
+//! n h c k r GRID threads [strict] [full]`.
 //!
-//! The tensors hold what the conformance suite fills them with, multiples of 1/256 and weights of
-//! 1/4, so that no sum rounds; with `full` they use all bits of f16.
+//! The tensors are filled as in the conformance suite, with multiples of 1/256 and weights that are
+//! multiples of 1/4, so that no sum rounds; with `full` they use all bits of f16.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{env, fs};
@@ -12,11 +12,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rotini_gfx::{Block, CodeObject, Launch, Memory};
 
-/// An allocation: device address, bytes, and where they really are.
+/// An allocation: device address, bytes, and host address.
 struct Allocation(u64, u64, AtomicPtr<u8>);
 
 impl Allocation {
-    /// One that lasts until the program ends.
+    /// Returns an allocation that lasts until the program ends.
     fn new(address: u64, bytes: Vec<u8>) -> Self {
         Allocation(address, bytes.len() as u64, AtomicPtr::new(bytes.leak().as_mut_ptr()))
     }

@@ -1,16 +1,16 @@
-//! Prints the record that the time model wants of kernels in code objects, which run on zeros.
+//! Prints the time model's record of kernels in code objects; the kernels run on zeroed buffers.
 //!
 //! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z ARGUMENT...`. An argument
-//! is the size of a buffer in bytes, or `=NUMBER` for 32 bits by value, or, which is no argument of
-//! the kernel, `lds=BYTES` of dynamic LDS. Each line of stdout is `NAME` and the record.
-//! `record WORKGROUPS` says how many workgroups are run at most.
+//! is the size of a buffer in bytes, or `=NUMBER` for 32 bits by value. `lds=BYTES` is no kernel
+//! argument: it sets the dynamic LDS. Each line of stdout is `NAME` and the record. `record
+//! WORKGROUPS` limits the number of workgroups that run.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
 
 use rotini_gfx::{Block, CodeObject, Launch, Memory, Sample};
 
-/// Buffers far from each other. Nobody writes to their pages before they are needed.
+/// Buffers with large gaps between them. Their pages are not touched before a kernel needs them.
 struct Buffers(Vec<(*mut u8, u64)>);
 
 // SAFETY: a sampled launch has one thread.
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let launch = Launch {
             kernel,
             grid,
-            // Triton's kernels only say the most lanes, which are all of them.
+            // Triton's kernels state only the maximum workgroup size, which they always use.
             block: kernel.required_workgroup.unwrap_or([kernel.max_workgroup, 1, 1]),
             dynamic_lds,
             kernarg: &kernarg,

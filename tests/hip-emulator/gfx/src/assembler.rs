@@ -1,7 +1,7 @@
-//! Calls LLVM's AMDGPU assembler: it takes text and gives bytes of code.
+//! Calls LLVM's AMDGPU assembler: text in, bytes of code out.
 //!
-//! It holds decoded texts against the bytes that they came from ([`crate::Kernel::reassemble`]),
-//! and makes kernels for tests.
+//! It checks decoded texts against the bytes that they came from ([`crate::Kernel::reassemble`]),
+//! and assembles kernels for tests.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -64,7 +64,7 @@ const OBJECT: c_int = 1;
 ///
 /// # Errors
 ///
-/// What the assembler says of lines that it does not understand.
+/// The assembler's messages about lines that it does not accept.
 pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
     static INITIALISE: Once = Once::new();
     INITIALISE.call_once(|| {
@@ -77,7 +77,7 @@ pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
             LLVMInitializeAMDGPUAsmPrinter();
         }
     });
-    // The end of .text would be padded for the instruction prefetch.
+    // A section other than .text: its end would be padded for the instruction prefetch.
     let text = format!("\t.section .code,\"ax\",@progbits\n{text}\n");
     let triple = c"amdgcn-amd-amdhsa";
     let mut errors = Vec::<String>::new();
@@ -117,10 +117,10 @@ pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
     Ok(section.data().map_err(|error| error.to_string())?.to_vec())
 }
 
-/// Keeps what the assembler says of errors.
+/// Collects the assembler's error messages.
 extern "C" fn collect(info: *mut c_void, errors: *mut c_void) {
-    // SAFETY: LLVM calls this with a live diagnostic and the pointer that `assemble` gave, during
-    // its call to LLVM only.
+    // SAFETY: LLVM calls this only during `assemble`'s call to it, with a live diagnostic and the
+    // pointer that `assemble` passed.
     unsafe {
         if LLVMGetDiagInfoSeverity(info) == ERROR {
             let text = take(LLVMGetDiagInfoDescription(info));
@@ -129,16 +129,16 @@ extern "C" fn collect(info: *mut c_void, errors: *mut c_void) {
     }
 }
 
-/// A message of LLVM's, disposed of.
+/// Copies a message of LLVM's to a string and disposes of it.
 ///
 /// # Safety
 ///
-/// `message` must be null or a message that LLVM has handed over.
+/// `message` must be null or a message whose ownership LLVM has passed on.
 unsafe fn take(message: *mut c_char) -> String {
     if message.is_null() {
         return "LLVM gives no reason".to_owned();
     }
-    // SAFETY: the caller's; LLVM's messages end in NUL.
+    // SAFETY: the caller guarantees it; LLVM's messages end in NUL.
     unsafe {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         LLVMDisposeMessage(message);

@@ -1,5 +1,5 @@
-//! Calls LLVM's AMDGPU disassembler: it takes the bytes of one instruction and gives the assembler
-//! text and the length.
+//! Calls LLVM's AMDGPU disassembler: bytes of one instruction in, its assembler text and length
+//! out.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -37,7 +37,7 @@ pub(crate) struct Disassembler {
 }
 
 impl Disassembler {
-    /// A disassembler for `cpu` (`"gfx942"`); nothing if this LLVM does not know it.
+    /// Creates a disassembler for `cpu` (`"gfx942"`); `None` if this LLVM does not support it.
     pub(crate) fn new(cpu: &str) -> Option<Self> {
         static INITIALISE: Once = Once::new();
         INITIALISE.call_once(|| {
@@ -67,10 +67,10 @@ impl Disassembler {
         })
     }
 
-    /// The text of the instruction at the front of `bytes` and its length in bytes; nothing if they
-    /// are no instruction.
+    /// Returns the text of the first instruction of `bytes` and its length in bytes; `None` if the
+    /// bytes are no instruction.
     pub(crate) fn next(&mut self, bytes: &[u8], pc: u64) -> Option<(String, usize)> {
-        // The longest gfx9 instruction is 12 bytes; LLVM's interface wants them mutable.
+        // The longest gfx9 instruction has 12 bytes; LLVM's interface takes a mutable pointer.
         let mut window = [0_u8; 16];
         let taken = bytes.len().min(window.len());
         window[..taken].copy_from_slice(&bytes[..taken]);

@@ -1,5 +1,4 @@
-//! Owns the errors of the crate: why a code object cannot be read, a kernel cannot be decoded, or a
-//! launch fails.
+//! Errors of the crate: of reading a code object, decoding a kernel, and running a launch.
 
 /// Why bytes are no code object that this crate runs.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -22,7 +21,7 @@ pub enum CodeObjectError {
     Kernel {
         /// Kernel
         kernel: String,
-        /// What does not fit
+        /// The part that does not fit
         what: String,
     },
 }
@@ -54,7 +53,7 @@ pub enum DecodeError {
         /// The mnemonic, operand or modifier that is not understood
         what: String,
     },
-    /// Texts that assemble to other bytes
+    /// Texts that assemble to other bytes than the kernel's
     #[error("{kernel}: {what}")]
     Reassembly {
         /// Kernel
@@ -64,7 +63,7 @@ pub enum DecodeError {
     },
 }
 
-/// What went wrong in an instruction.
+/// The reason why an instruction trapped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trap {
@@ -113,7 +112,7 @@ pub enum Trap {
     Barrier {
         /// Another wave
         other: u32,
-        /// Where it waits, in the code object
+        /// Address of the barrier where it waits, in the code object
         address: u64,
     },
     /// A loop that does not end
@@ -133,7 +132,7 @@ pub enum Trap {
         /// First such lane
         lane: u32,
     },
-    /// A register is touched while a load into it is outstanding
+    /// A register is accessed while a load into it is outstanding
     #[error("{}{register} is touched without s_waitcnt for the load into it", if *.vector { "v" } else { "s" })]
     MissingWait {
         /// Vector register, or scalar register by its encoding
@@ -141,10 +140,10 @@ pub enum Trap {
         /// Number
         register: u16,
     },
-    /// A matrix instruction that its crate refuses
+    /// A matrix instruction that `rotini_mfma` refuses
     #[error("{0}")]
     Matrix(String),
-    /// What this crate does not model
+    /// A feature that this crate does not model
     #[error("{0} is not modelled")]
     Unsupported(&'static str),
 }
@@ -161,7 +160,7 @@ pub enum Fault {
     Launch {
         /// Kernel
         kernel: String,
-        /// What does not fit
+        /// The part that does not fit
         what: String,
     },
     /// An instruction trapped
@@ -177,7 +176,7 @@ pub enum Fault {
         address: u64,
         /// Assembler text
         instruction: String,
-        /// What went wrong
+        /// The reason
         #[source]
         trap: Trap,
     },

@@ -1,14 +1,14 @@
 //! Counts how often each instruction of a kernel is executed.
 //!
-//! Nothing is counted instruction by instruction: [`Executions`] notes where a wave enters and
-//! leaves a straight run of instructions, and gives the count of each at the end of the launch.
+//! There is no counter per instruction: [`Executions`] records where a wave enters and leaves a
+//! straight run of instructions, and derives each instruction's count at the end of the launch.
 
 use crate::{
     inst::{Code, Program},
     report::Report,
 };
 
-/// How often each instruction was executed, as differences between neighbours.
+/// Execution counts, stored as the difference between each instruction and the one before.
 pub(crate) struct Executions(Vec<i64>);
 
 impl Executions {
@@ -16,7 +16,7 @@ impl Executions {
         Self(vec![0; program.insts.len() + 1])
     }
 
-    /// A wave has run the instructions from `first` up to `end`.
+    /// Records that a wave has run the instructions from `first` up to `end`.
     #[inline]
     pub(crate) fn ran(&mut self, first: usize, end: usize) {
         if let Some(entered) = self.0.get_mut(first) {
@@ -27,7 +27,7 @@ impl Executions {
         }
     }
 
-    /// Adds what was executed to a report.
+    /// Adds the execution counts to a report.
     pub(crate) fn report(&self, program: &Program, report: &mut Report) {
         let mut count = 0;
         for (inst, difference) in program.insts.iter().zip(&self.0) {

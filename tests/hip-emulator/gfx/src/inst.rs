@@ -12,7 +12,7 @@ use crate::{
     table::{Rule, ScalarFn, Ty},
 };
 
-/// Numbers of scalar registers with a meaning of their own.
+/// Encodings of special scalar registers.
 pub(crate) mod sgpr {
     pub(crate) const VCC: u8 = 106;
     pub(crate) const M0: u8 = 124;
@@ -28,8 +28,8 @@ pub(crate) enum Scalar {
     Scc,
 }
 
-/// A row of 32-bit values: a vector register, a broadcast scalar, or a constant expanded at decode
-/// (index into the program's rows).
+/// A row of 32-bit values: a vector register, a broadcast scalar, or a constant that was expanded
+/// at decode (index into the program's rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Row(u16),
@@ -37,7 +37,7 @@ pub(crate) enum Source {
     Constant(u16),
 }
 
-/// What SDWA selects of 32 bits.
+/// The part of a 32-bit operand that SDWA selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Select {
     Dword,
@@ -49,7 +49,7 @@ pub(crate) enum Select {
     Widened(u8),
 }
 
-/// What SDWA does with the bits of the destination that it does not select.
+/// Treatment of the destination bits that SDWA does not select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unused {
     Pad,
@@ -65,9 +65,9 @@ pub(crate) struct Prepare {
     pub(crate) abs: bool,
     pub(crate) sext: bool,
     pub(crate) select: Select,
-    /// Negation of the high half of a packed operand; `neg` is the low half's.
+    /// Negates the high half of a packed operand; `neg` negates the low half.
     pub(crate) neg_high: bool,
-    /// Which half each half of a packed 16-bit operand reads: low, high.
+    /// The half that each half of a packed 16-bit operand reads: low, high.
     pub(crate) halves: [bool; 2],
 }
 
@@ -77,13 +77,13 @@ pub(crate) struct Dpp {
     pub(crate) control: DppControl,
     pub(crate) row_mask: u8,
     pub(crate) bank_mask: u8,
-    /// Lanes without a source read 0 instead of keeping their destination.
+    /// Whether lanes without a source read 0 instead of keeping their destination.
     pub(crate) zero: bool,
-    /// Rows of the first source: two of 64 bits
+    /// Rows of the first source: two if it has 64 bits.
     pub(crate) rows: u8,
 }
 
-/// Where a lane's source comes from.
+/// The source lane of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DppControl {
     QuadPerm([u8; 4]),
@@ -101,19 +101,19 @@ pub(crate) enum DppControl {
     RowNewBroadcast(u8),
 }
 
-/// What is done to a result before it is written.
+/// Processing of a result before it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Finish {
-    /// What a float result is clamped to [0, 1] as
+    /// The float type as which the result is clamped to [0, 1], if it is.
     pub(crate) clamp: Option<Ty>,
     pub(crate) select: Select,
     pub(crate) unused: Unused,
 }
 
-/// What an instruction does where MODE is not as the table's functions have it.
+/// Behaviour of an instruction in a MODE other than the one that the table's functions assume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moded {
-    /// What replaces the function where MODE does not round to nearest even
+    /// Function to use where MODE does not round to nearest even.
     pub(crate) kernel: Option<Kernel>,
     /// Types of the operands, whose denormals may be flushed
     pub(crate) sources: &'static [Ty],
@@ -124,26 +124,26 @@ pub(crate) struct Moded {
 #[derive(Clone, Debug)]
 pub(crate) struct Valu {
     pub(crate) kernel: Kernel,
-    /// None: the instruction obeys nothing of MODE.
+    /// `None` if the instruction ignores MODE.
     pub(crate) moded: Option<Moded>,
-    /// Rows for the kernel: an operand of 64 bits is two.
+    /// Rows for the kernel: a 64-bit operand has two.
     pub(crate) sources: SmallVec<[Source; 6]>,
-    /// Modifiers by row of `sources`, where any operand has one.
+    /// Modifiers by row of `sources`; `None` if no operand has any.
     pub(crate) prepare: Option<Box<[Option<Prepare>]>>,
     pub(crate) dpp: Option<Dpp>,
     pub(crate) finish: Option<Finish>,
-    /// Destination row and how many rows, 0 for compares.
+    /// First destination row, and number of rows: 0 for compares.
     pub(crate) row: u16,
     pub(crate) rows: u8,
-    /// Scalar pair with the lane mask that the kernel reads.
+    /// Scalar pair of the lane mask that the kernel reads.
     pub(crate) mask_in: Option<u8>,
-    /// Scalar pair that takes the kernel's lane mask.
+    /// Scalar pair of the lane mask that the kernel writes.
     pub(crate) mask_out: Option<u8>,
-    /// Compares that also write EXEC.
+    /// Whether a compare also writes EXEC.
     pub(crate) writes_exec: bool,
 }
 
-/// Where a load or store finds its addresses.
+/// Addressing mode of a load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     /// Raw buffer: descriptor in four scalars, scalar offset, vector offset if `offen`
@@ -160,10 +160,10 @@ pub(crate) enum Address {
     Scratch { scalar: Option<u8>, vector: Option<u16> },
 }
 
-/// What a read-modify-write of memory leaves there (`memory::atomic`).
+/// Function of an atomic: returns the new value (`memory::atomic`).
 pub(crate) type AtomicFn = fn(old: u64, data: u64, compare: u64) -> u64;
 
-/// What a vector memory instruction does.
+/// Action of a vector memory instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
     Load,
@@ -182,9 +182,9 @@ pub(crate) struct Vmem {
     pub(crate) offset: i32,
     /// First row of the data
     pub(crate) data: u16,
-    /// First row of what an atomic returns (the data row otherwise)
+    /// First row of the value that an atomic returns (the data row otherwise)
     pub(crate) target: u16,
-    /// Atomics that compare: a second value follows the data.
+    /// Whether an atomic compares: then a second value follows the data.
     pub(crate) compares: bool,
 }
 
@@ -210,7 +210,7 @@ pub(crate) struct Ds {
     pub(crate) offsets: [u32; 2],
     pub(crate) pair: bool,
     pub(crate) data: [u16; 2],
-    /// What an atomic compares with (or clears, or subtracts), if it has a second value
+    /// Row of an atomic's second value: the comparand, or the bits to clear, or the subtrahend
     pub(crate) compare: Option<u16>,
     pub(crate) target: u16,
 }
@@ -224,7 +224,7 @@ pub(crate) enum Condition {
     ExecZero(bool),
 }
 
-/// Exchange of data between lanes through a lane number.
+/// Exchange of data between lanes by lane number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneOp {
     /// Scalar destination, row
@@ -260,7 +260,7 @@ pub(crate) struct Mfma {
     pub(crate) control: Control,
 }
 
-/// The accumulator's start, or the indices of a sparse form.
+/// The initial accumulator, or the indices of a sparse form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Addend {
     Rows(u16),
@@ -268,13 +268,13 @@ pub(crate) enum Addend {
     Constant(u64),
 }
 
-/// Registers of a matrix instruction's source at most
+/// Maximum number of registers of a matrix instruction's source.
 pub(crate) const MFMA_SOURCE: usize = 8;
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    /// Also what has an immediate (`s_addk`, `s_cmpk`): it is a constant.
+    /// Includes opcodes with an immediate (`s_addk`, `s_cmpk`), which becomes a constant.
     Salu {
         function: ScalarFn,
         target: Option<u8>,
@@ -299,7 +299,7 @@ pub(crate) enum Code {
         target: u8,
         address: u64,
     },
-    /// `s_setpc_b64`: to the instruction at an address, for jumps that no branch reaches
+    /// `s_setpc_b64`: jumps to the instruction at an address beyond a branch's reach
     SetPc {
         source: u8,
     },
@@ -327,8 +327,8 @@ pub(crate) enum Code {
         width: u8,
         target: u8,
     },
-    /// VGPR indexing: index register and which operands it moves (bit 0: src0, 1: src1, 2: src2, 3:
-    /// dst)
+    /// VGPR indexing: index register, and the operands that it offsets (bit 0: src0, 1: src1, 2:
+    /// src2, 3: dst)
     IndexOn {
         index: Scalar,
         operands: u8,
@@ -341,19 +341,19 @@ pub(crate) enum Code {
     Ds(Ds),
 }
 
-/// What strict mode needs to know of an instruction.
+/// Registers that an instruction uses, for strict mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) reads: SmallVec<[Range; 4]>,
-    /// Also read: data that goes to LDS or private memory and keeps its state there
+    /// Also read: data that goes to LDS or private memory, where it keeps its initialisation state
     pub(crate) data: SmallVec<[Range; 2]>,
     pub(crate) writes: SmallVec<[Range; 2]>,
-    /// Also reads the condition code (branches say so themselves)
+    /// Whether the condition code is read too (branches state this themselves)
     pub(crate) reads_scc: bool,
     pub(crate) rule: Rule,
-    /// The reads, by number, of which only the low half counts
+    /// Bit set of the reads of which only the low half matters
     pub(crate) low: u8,
-    /// The same as bit sets, made when the instruction is complete
+    /// The same registers as bit sets, computed when the instruction is complete
     pub(crate) footprint: Footprint,
 }
 
@@ -368,7 +368,7 @@ pub(crate) struct Inst {
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) insts: Vec<Inst>,
-    /// What strict mode needs, by instruction
+    /// Register uses by instruction, for strict mode
     pub(crate) uses: Vec<Uses>,
     /// Assembler text by instruction, for messages
     pub(crate) texts: Vec<String>,
@@ -376,6 +376,6 @@ pub(crate) struct Program {
     pub(crate) addresses: Vec<u64>,
     /// Rows of constants
     pub(crate) constants: Vec<Row>,
-    /// Rows that a wave has
+    /// Rows of a wave
     pub(crate) rows: u16,
 }

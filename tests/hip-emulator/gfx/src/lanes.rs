@@ -1,8 +1,8 @@
-//! Functions over the 64 lanes of a wave, and the macros that write them.
+//! Functions over the 64 lanes of a wave, and the macros that generate them.
 //!
-//! A kernel ([`Kernel`]) reads whole rows and writes whole rows: which lanes are kept, source
-//! modifiers and the forms of the encoding are the vector driver's. Each is compiled for several
-//! instruction sets and the best is taken at run time.
+//! A kernel ([`Kernel`]) reads and writes whole rows; the vector driver handles EXEC, source
+//! modifiers and the forms of the encoding. Each kernel is compiled for several instruction sets,
+//! and the best is chosen at run time.
 
 use rustc_apfloat::Round;
 
@@ -15,8 +15,8 @@ pub(crate) type Row = [u32; 64];
 pub(crate) struct Mode(pub(crate) u32);
 
 impl Mode {
-    /// To nearest even with denormals, for all types: what the kernels of the table compute by
-    /// themselves.
+    /// Round to nearest even with denormals, for all types: the mode that the table's kernels
+    /// compute in.
     pub(crate) const IEEE: Self = Self(0xf0);
 
     /// Bits that choose rounding and denormals.
@@ -26,7 +26,7 @@ impl Mode {
         self.0 & Self::FIELDS == Self::IEEE.0
     }
 
-    /// How f32 results (or, if `wide`, f16 and f64 results) are rounded.
+    /// Returns the rounding of f32 results (or, if `wide`, of f16 and f64 results).
     pub(crate) fn round(self, wide: bool) -> Round {
         match self.0 >> (2 * u32::from(wide)) & 3 {
             0 => Round::NearestTiesToEven,
@@ -36,24 +36,24 @@ impl Mode {
         }
     }
 
-    /// Whether denormal sources, and denormal results, of f32 (or f16 and f64) become zero.
+    /// Returns whether denormal sources, and denormal results, of f32 (or f16 and f64) become zero.
     pub(crate) fn flushes(self, wide: bool) -> [bool; 2] {
         let allowed = self.0 >> (4 + 2 * u32::from(wide)) & 3;
         [allowed & 1 == 0, allowed & 2 == 0]
     }
 }
 
-/// What a kernel reads: source rows (64-bit sources are two rows, low first), a lane mask and the
+/// Inputs of a kernel: source rows (64-bit sources are two rows, low first), a lane mask and the
 /// mode.
 pub(crate) struct In<'a> {
     pub(crate) r: [&'a Row; 6],
-    /// Carry in, or the lane mask of a select: one bit a lane
+    /// Carry in, or the lane mask of a select: one bit per lane
     pub(crate) mask: u64,
     pub(crate) mode: Mode,
 }
 
-/// What a kernel writes: result rows and a lane mask (compare results, carry out). What an opcode
-/// does not have is left as it was.
+/// Outputs of a kernel: result rows and a lane mask (compare results, carry out). Outputs that an
+/// opcode does not have stay unchanged.
 pub(crate) struct Out {
     pub(crate) r: [Row; 2],
     pub(crate) mask: u64,
@@ -62,25 +62,25 @@ pub(crate) struct Out {
 /// The arithmetic of a vector opcode over all lanes.
 pub(crate) type Kernel = fn(&In<'_>, &mut Out);
 
-/// One bit a lane from one byte a lane (0 or 1).
+/// Packs one byte per lane (0 or 1) into one bit per lane.
 #[inline(always)]
 pub(crate) fn pack(flags: &[u8; 64]) -> u64 {
     let mut mask = 0;
     for (index, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // Each byte's lowest bit lands in the top byte, in order.
+        // The multiplication moves each byte's lowest bit into the top byte, in order.
         let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         mask |= bits << (8 * index);
     }
     mask
 }
 
-/// One value a lane from one bit a lane.
+/// Returns a lane's bit of a mask.
 #[inline(always)]
 pub(crate) fn lane(mask: u64, lane: usize) -> u32 {
     (mask >> lane) as u32 & 1
 }
 
-/// Two rows as 64-bit values of a lane.
+/// Returns a lane's 64-bit value from two rows.
 #[inline(always)]
 pub(crate) fn wide(low: &Row, high: &Row, lane: usize) -> u64 {
     u64::from(low[lane]) | u64::from(high[lane]) << 32
@@ -93,13 +93,13 @@ pub(crate) fn put_wide(rows: &mut [Row; 2], lane: usize, value: u64) {
     rows[1][lane] = (value >> 32) as u32;
 }
 
-/// The first lane of a mask; lane 0 of an empty one, as `v_readfirstlane` has it.
+/// Returns the first lane of a mask; lane 0 if the mask is empty, as `v_readfirstlane` does.
 #[inline]
 pub(crate) fn first_lane(mask: u64) -> usize {
     mask.trailing_zeros() as usize & 63
 }
 
-/// The kernel around a loop body: `kernel!(|input, out, lane| statement)`.
+/// Makes a kernel of a loop body: `kernel!(|input, out, lane| statement)`.
 macro_rules! kernel {
     (|$in:ident, $out:ident| $body:block) => {{
         #[multiversion::multiversion(targets(

@@ -1,5 +1,5 @@
-//! Launches: spreads workgroups over threads, runs the waves of a workgroup in turns between
-//! barriers, sets their first registers.
+//! Launches: distributes workgroups over threads, runs the waves of a workgroup one after the other
+//! between barriers, and sets their initial registers.
 
 use std::{
     collections::BTreeMap,
@@ -45,19 +45,19 @@ pub struct Launch<'a> {
     pub strict: bool,
     /// Threads that workgroups are spread over; at least 1
     pub threads: usize,
-    /// The seed of the order in which workgroups begin; none: by their numbers. Samples keep to the
-    /// numbers
+    /// Seed of the order in which workgroups start; `None`: in the order of their numbers. Samples
+    /// ignore the seed
     pub order: Option<u64>,
-    /// Instructions that a wave may run in loops before the launch is given up as endless; none:
-    /// [`LIMIT`]
+    /// Maximum number of instructions that a wave may run in loops before the launch fails as
+    /// endless; `None`: [`LIMIT`]
     pub limit: Option<u64>,
-    /// Counts for the time model, on some of the workgroups: **what the kernel computes is then
-    /// worthless**. Not strict, on one thread
+    /// Counts for the time model, on a sample of the workgroups: **the kernel's results are then
+    /// meaningless**. Not strict, and on one thread
     pub sample: Option<Sample>,
 }
 
-/// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product
-/// comes near.
+/// Default limit of instructions that a wave may run in loops. It corresponds to minutes of work:
+/// no kernel of a convolution or product comes near.
 pub const LIMIT: u64 = 1 << 31;
 
 impl Launch<'_> {
@@ -66,7 +66,7 @@ impl Launch<'_> {
     /// # Errors
     ///
     /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction
-    /// trapped. If several workgroups trap, one is reported; what others stored stays.
+    /// trapped. If several workgroups trap, one is reported; stores of other workgroups remain.
     pub fn run(&self) -> Result<Report, Fault> {
         let start = Instant::now();
         let program = self.kernel.program()?;
@@ -119,7 +119,7 @@ impl Launch<'_> {
         Ok(report)
     }
 
-    /// Runs some workgroups, for the time model.
+    /// Runs a sample of the workgroups, for the time model.
     fn run_sampled(&self, program: &Program, sample: Sample) -> Result<Report, Fault> {
         let start = Instant::now();
         let lanes = self.lanes()?;
@@ -176,7 +176,7 @@ impl Launch<'_> {
         Ok(report)
     }
 
-    /// What of a report the launch says by itself.
+    /// Fills in the part of a report that follows from the launch alone.
     fn describe(&self, report: &mut Report, lanes: u32, lds: u32) {
         let kernel = self.kernel;
         report.kernel.clone_from(&kernel.name);
@@ -185,13 +185,13 @@ impl Launch<'_> {
         report.occupancy = occupancy(kernel.vgprs, kernel.sgprs, lds, lanes.div_ceil(64));
     }
 
-    /// Where a workgroup lies in the grid.
+    /// Returns the position of a workgroup in the grid.
     fn place(&self, group: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(u64::from);
         [(group % x) as u32, (group / x % y) as u32, (group / x / y) as u32]
     }
 
-    /// Lanes of a workgroup, once the launch fits the kernel.
+    /// Checks that the launch fits the kernel, and returns the number of lanes of a workgroup.
     fn lanes(&self) -> Result<u32, Fault> {
         let refuse = |what: String| Err(self.refused(what));
         let lanes = product(self.block).unwrap_or(u64::MAX);
@@ -216,20 +216,20 @@ impl Launch<'_> {
         if u64::from(self.kernel.lds_bytes) + u64::from(self.dynamic_lds) > 65536 {
             return refuse("more than 64 KiB of LDS".to_owned());
         }
-        // What the hardware's 8 MiB a wave leave to a lane.
+        // The hardware has at most 8 MiB per wave: 128 KiB per lane.
         if self.kernel.scratch_bytes > 128 << 10 {
             return refuse("more than 128 KiB of private memory a lane".to_owned());
         }
         Ok(lanes as u32)
     }
 
-    /// Where the dispatch packet lies behind the arguments.
+    /// Returns the offset of the dispatch packet, which follows the arguments.
     fn packet_offset(&self) -> usize {
         self.kernarg.len().next_multiple_of(64)
     }
 
-    /// The arguments, and behind them the dispatch packet (`hsa_kernel_dispatch_packet_t`) if the
-    /// kernel asks for it.
+    /// Returns the arguments, followed by the dispatch packet (`hsa_kernel_dispatch_packet_t`) if
+    /// the kernel asks for it.
     fn arguments(&self) -> Vec<u8> {
         let mut bytes = self.kernarg.to_vec();
         if self.kernel.setup.packet {
@@ -238,7 +238,7 @@ impl Launch<'_> {
                 let at = self.packet_offset() + at;
                 bytes[at..at + value.len()].copy_from_slice(value);
             };
-            // A kernel dispatch in three dimensions
+            // Header of a kernel dispatch; three dimensions.
             put(0, &2_u16.to_le_bytes());
             put(2, &3_u16.to_le_bytes());
             for (axis, (lanes, groups)) in self.block.into_iter().zip(self.grid).enumerate() {
@@ -260,14 +260,14 @@ impl Launch<'_> {
     }
 }
 
-/// The product of sizes in x, y, z, unless it is beyond 64 bits.
+/// Returns the product of sizes in x, y, z; `None` if it exceeds 64 bits.
 fn product(sizes: [u32; 3]) -> Option<u64> {
     sizes
         .iter()
         .try_fold(1_u64, |product, &size| product.checked_mul(size.into()))
 }
 
-/// An order of workgroups: each position has the workgroup `first + position * step`, modulo their
+/// A permutation of the workgroups: position p runs workgroup `first + p * step`, modulo their
 /// number.
 #[derive(Clone, Copy)]
 struct Order {
@@ -282,11 +282,11 @@ impl Default for Order {
 }
 
 impl Order {
-    /// Returns an order of some groups. All of them are reached: the step has no factor in common
-    /// with their number.
+    /// Returns an order of `groups` workgroups. It reaches all of them, since the step is coprime
+    /// to their number.
     fn new(seed: u64, groups: u64) -> Self {
         let groups = groups.max(1);
-        // Consecutive seeds have distant steps (2^64 divided by the golden ratio).
+        // Multiplication by 2^64 divided by the golden ratio spreads consecutive seeds apart.
         let random = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let first = random % groups;
         let mut step = random.rotate_left(32) % groups;
@@ -302,18 +302,18 @@ impl Order {
     }
 }
 
-/// Returns the greatest factor that two numbers have in common.
+/// Returns the greatest common divisor of two numbers.
 fn common_factor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_factor(b, a % b) }
 }
 
-/// One thread's state: it runs workgroup after workgroup.
+/// The state of a thread, which runs one workgroup after the other.
 struct Worker<'a> {
     launch: &'a Launch<'a>,
     context: Context<'a>,
     waves: Vec<Wave>,
     lanes: u32,
-    /// What a sampled run counts
+    /// Counts of a sampled run
     profile: Option<Box<Profile>>,
 }
 
@@ -338,7 +338,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs a workgroup: each wave to its next barrier, then all on.
+    /// Runs a workgroup: every wave up to its next barrier, repeatedly.
     fn workgroup(&mut self, group: [u32; 3]) -> Result<(), Fault> {
         self.context.lds.reset();
         for wave in &mut self.waves {
@@ -379,15 +379,15 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Workgroups whose work is counted at most.
+/// Maximum number of workgroups whose work is counted.
 const MOST_WORK: u64 = 96;
-/// Differences in work below which workgroups count as equal.
+/// Relative difference in work below which workgroups count as equal.
 const EVEN: f32 = 0.02;
 
-/// Returns the workgroup whose work is nearest to the mean; none if all have the same.
+/// Returns the workgroup whose work is nearest to the mean; `None` if all have the same.
 ///
-/// The middle one of the grid need not be: where the tiles of a head follow each other, as below a
-/// causal mask, work is a sawtooth.
+/// The middle one of the grid need not be typical: where the tiles of a head follow each other, as
+/// below a causal mask, work is a sawtooth.
 fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
     let mean = work.values().sum::<u64>() / (work.len() as u64).max(1);
     work.iter()
@@ -414,7 +414,7 @@ impl Worker<'_> {
             let group = match number {
                 0 => 0,
                 1 => groups - 1,
-                // Golden-ratio steps: no power of two in the grid's order aliases with them.
+                // Golden-ratio steps do not alias with a power of two in the grid's order.
                 _ => ((number as f64 * 0.618_033_988_749_895).fract() * groups as f64) as u64,
             };
             let count = self.instructions(group)?;
@@ -424,7 +424,7 @@ impl Worker<'_> {
         Ok(if is_even(&found) { BTreeMap::new() } else { found })
     }
 
-    /// Instructions that the waves of a workgroup execute.
+    /// Returns the number of instructions that the waves of a workgroup execute.
     fn instructions(&mut self, group: u64) -> Result<u64, Fault> {
         let program = self.context.program;
         self.context.executions = Executions::new(program);
@@ -435,7 +435,7 @@ impl Worker<'_> {
     }
 }
 
-/// A wave's registers at launch: arguments, workgroup, lane numbers, lanes, MODE.
+/// Sets a wave's registers at launch: arguments, workgroup, lane numbers, lanes, MODE.
 fn start(wave: &mut Wave, launch: &Launch<'_>, group: [u32; 3], lanes: u32) {
     let setup = launch.kernel.setup;
     wave.mode = Mode(setup.mode);
@@ -450,7 +450,7 @@ fn start(wave: &mut Wave, launch: &Launch<'_>, group: [u32; 3], lanes: u32) {
         }
     }
     wave.tracker.define_scalars(0, next);
-    // Preloaded arguments are loaded by the prologue at the entry.
+    // The prologue at the kernel's entry loads the preloaded arguments.
     next = usize::from(setup.user_scalars).max(next);
     for (axis, &id) in group.iter().enumerate() {
         if setup.workgroup_ids[axis] {

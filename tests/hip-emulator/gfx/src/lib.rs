@@ -2,25 +2,26 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `error` | what a code object, a kernel or an instruction fails with |
-//! | [`metadata`], [`object`] | code objects: the metadata of any; kernels, descriptors and code of gfx942 |
-//! | `disassembler`, `assembler`, `text` | LLVM's disassembler and assembler; the text taken apart |
+//! | `error` | the errors of code objects, kernels and instructions |
+//! | [`metadata`], [`object`] | metadata of any code object; gfx942's kernels, descriptors, code |
+//! | `disassembler`, `assembler`, `text` | LLVM's disassembler and assembler; parsed text |
 //! | `inst`, `registers` | decoded instructions; the registers that they read and write |
 //! | `decode` | text to instructions, once per kernel |
-//! | `table` | what each opcode computes: one entry per base mnemonic |
-//! | `lanes`, `rows` | functions over 64 lanes; what every family does with whole registers of a wave |
-//! | `vector`, `plain`, `scalar`, `memory`, `matrix` | how a family of instructions reads, computes and writes |
-//! | `wave`, `run`, `executions`, [`launch`] | the state of a wave, its loop and its counts, workgroups over threads |
-//! | `strict` | what the hardware leaves undefined: uninitialised registers, missing `s_waitcnt` |
-//! | [`report`] | what a launch did |
-//! | `profile` | what the time model wants to know of a sample of workgroups |
+//! | `table` | the semantics of each opcode: one entry per base mnemonic |
+//! | `lanes`, `rows` | functions over 64 lanes; operations on whole registers of a wave |
+//! | `vector`, `plain`, `scalar`, `memory`, `matrix` | execution of each family of instructions |
+//! | `wave`, `run`, `executions` | the state of a wave, its interpreter loop and its counts |
+//! | [`launch`] | workgroups over threads |
+//! | `strict` | undefined behaviour: uninitialised registers, missing `s_waitcnt` |
+//! | [`report`] | the counts of a launch |
+//! | `profile` | the time model's counts of a sample of workgroups |
 //!
-//! A kernel's bytes are disassembled once; each text becomes an instruction with its operands
-//! resolved and the function of its opcode in it. A wave is a file of rows, one row of 64 `u32` per
-//! vector register; the vector driver hands rows to the opcode's function, which is a loop over 64
+//! A kernel's bytes are disassembled once; each text becomes an instruction that holds its resolved
+//! operands and the function of its opcode. A wave is a file of rows, one row of 64 `u32` per
+//! vector register; the vector driver passes rows to the opcode's function, which is a loop over 64
 //! lanes that the compiler vectorises.
 //!
-//! What is not understood is an error that names it: nothing is skipped.
+//! Unsupported text is an error that names it: nothing is skipped.
 
 mod assembler;
 mod decode;

@@ -17,7 +17,7 @@ pub(crate) fn mfma(wave: &mut Wave, context: &mut Context<'_>, inst: &Mfma) -> R
     let rows = &mut wave.rows;
     let range = |first: u16, count: usize| usize::from(first)..usize::from(first) + count;
     let (a, b, d) = (range(inst.a, a_count), range(inst.b, b_count), range(inst.d, d_count));
-    // D may overlap A and B: then these are copied.
+    // If D overlaps A or B, the sources are copied first.
     let apart = rows.get_disjoint_mut([a.clone(), b.clone(), d.clone()]).is_ok();
     let copies = &mut *context.matrix;
     if !apart {

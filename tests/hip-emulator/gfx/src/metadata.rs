@@ -1,6 +1,6 @@
 //! Reads the metadata of a code object, for any AMD GPU: the msgpack map in its note.
 //!
-//! Layouts are those of LLVM's "User Guide for AMDGPU Backend".
+//! The layout is described in LLVM's "User Guide for AMDGPU Backend".
 
 use object::{
     Endianness, elf,
@@ -13,7 +13,7 @@ use crate::error::CodeObjectError;
 /// `NT_AMDGPU_METADATA`
 const NOTE: u32 = 32;
 
-/// The map of a code object.
+/// Returns the metadata map of a code object.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<Value, CodeObjectError> {
     Err(CodeObjectError::Metadata("there is none".to_owned()))
 }
 
-/// The value of a key, if the map has it.
+/// Returns the value of a key, if the map has it.
 pub fn get<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {
     let mut pairs = map.as_map()?.iter();
     pairs
@@ -48,7 +48,7 @@ pub fn get<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {
         .map(|(_, value)| value)
 }
 
-/// The list of a key.
+/// Returns the list of a key.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn list<'v>(map: &'v Value, key: &str) -> Result<&'v [Value], CodeObjectErro
         .ok_or_else(|| CodeObjectError::Metadata(format!("no list {key}")))
 }
 
-/// The number of a key, of 32 bits.
+/// Returns the 32-bit number of a key.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub fn number(map: &Value, key: &str) -> Result<u32, CodeObjectError> {
         .ok_or_else(|| CodeObjectError::Metadata(format!("no number {key}")))
 }
 
-/// The text of a key.
+/// Returns the text of a key.
 ///
 /// # Errors
 ///

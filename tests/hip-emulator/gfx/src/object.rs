@@ -1,6 +1,7 @@
 //! Reads code objects: the kernels that the metadata lists, with their descriptors and code.
 //!
-//! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5, kernel descriptor).
+//! The layouts are described in LLVM's "User Guide for AMDGPU Backend" (code object V5, kernel
+//! descriptor).
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +16,13 @@ use crate::{
     metadata::{self, get, list, number, text},
 };
 
-/// How a wave starts (kernel descriptor).
+/// Initial state of a wave (kernel descriptor).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    /// The first two scalar registers hold the address of the dispatch packet.
+    /// Whether the first two scalar registers hold the address of the dispatch packet.
     pub(crate) packet: bool,
-    /// The first two, or those after them, hold the address of the arguments.
+    /// Whether the first two scalar registers, or the two after those of the dispatch packet, hold
+    /// the address of the arguments.
     pub(crate) kernarg: bool,
     pub(crate) user_scalars: u8,
     pub(crate) workgroup_ids: [bool; 3],
@@ -37,20 +39,20 @@ pub struct Kernel {
     pub name: String,
     /// Length of the argument buffer
     pub kernarg_bytes: u32,
-    /// LDS bytes a workgroup
+    /// LDS bytes per workgroup
     pub lds_bytes: u32,
-    /// Private bytes a lane
+    /// Private bytes per lane
     pub scratch_bytes: u32,
-    /// Vector registers, accumulation registers among them (gfx942 has one file for both)
+    /// Vector registers including accumulation registers (gfx942 has one file for both)
     pub vgprs: u32,
     /// Accumulation registers
     pub agprs: u32,
     /// Scalar registers
     pub sgprs: u32,
-    /// Lanes of a workgroup at most
+    /// Maximum number of lanes of a workgroup
     pub max_workgroup: u32,
-    /// The size of a workgroup in x, y, z, if it was compiled for one: launches of other sizes are
-    /// refused
+    /// The size of a workgroup in x, y, z, if the kernel was compiled for a fixed one: launches of
+    /// other sizes are refused
     pub required_workgroup: Option<[u32; 3]>,
     pub(crate) setup: Setup,
     pub(crate) code: Vec<u8>,
@@ -59,8 +61,8 @@ pub struct Kernel {
     reassembled: OnceLock<Result<(), DecodeError>>,
 }
 
-/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not
-/// read: of compiler and assembler one extends its sign, and the other does not.
+/// Returns true if two words are the same 16-bit literal: the upper half, which a 16-bit operation
+/// ignores, is sign-extended by only one of compiler and assembler.
 fn is_short_literal(text: &str, again: &[u8], word: &[u8]) -> bool {
     let (Some((low, again)), Some((other, word))) = (again.split_last_chunk(), word.split_last_chunk()) else {
         return false;
@@ -75,7 +77,7 @@ fn is_short_literal(text: &str, again: &[u8], word: &[u8]) -> bool {
 }
 
 impl Kernel {
-    /// The decoded instructions; decoded at the first call.
+    /// Returns the program, which is decoded at the first call.
     pub(crate) fn program(&self) -> Result<&Program, DecodeError> {
         self.program
             .get_or_init(|| decode::program(self))
@@ -87,12 +89,12 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] names what is not understood.
+    /// [`DecodeError`] names the text that cannot be decoded.
     pub fn decode(&self) -> Result<usize, DecodeError> {
         self.program().map(|program| program.insts.len())
     }
 
-    /// Assembler texts of the instructions, in order.
+    /// Returns the assembler texts of the instructions, in order.
     ///
     /// # Errors
     ///
@@ -101,8 +103,8 @@ impl Kernel {
         self.program().map(|program| program.texts.as_slice())
     }
 
-    /// Assembles the texts again, once, and compares the bytes: nothing was lost on the way to the
-    /// decoder.
+    /// Assembles the texts again, once, and compares the bytes, to check that the disassembly lost
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -137,8 +139,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// A kernel of assembler text, for tests: `s[0:1]` has the arguments, `s2` the workgroup, `v0`
-    /// the lane.
+    /// Builds a kernel from assembler text, for tests: `s[0:1]` hold the address of the arguments,
+    /// `s2` the workgroup, `v0` the lane.
     #[cfg(test)]
     pub(crate) fn assembled(text: &str, lds_bytes: u32, scratch_bytes: u32) -> Result<Self, String> {
         Ok(Self {
@@ -173,7 +175,7 @@ pub struct CodeObject {
     kernels: Vec<Arc<Kernel>>,
 }
 
-/// `EF_AMDGPU_MACH_AMDGCN_GFX942` and the mask of that field.
+/// `EF_AMDGPU_MACH_AMDGCN_GFX942` and the mask of its ELF flags field.
 const GFX942: u32 = 0x4c;
 const MACH: u32 = 0xff;
 
@@ -181,16 +183,16 @@ const MACH: u32 = 0xff;
 #[cfg(test)]
 const IEEE_MODE: u32 = 0xf0;
 
-/// What a kernel's descriptor asks for in scalar registers: addresses of the dispatch packet and of
-/// the arguments.
+/// Descriptor bits that request scalar registers: addresses of the dispatch packet and of the
+/// arguments.
 const DISPATCH_PACKET: u32 = 1 << 1;
 const KERNARG: u32 = 1 << 3;
 
-/// The bits of MODE that say how to round, of which 0 is to nearest even.
+/// The rounding bits of MODE; 0 is round to nearest even.
 const ROUNDING: u32 = 0xf;
 
 impl CodeObject {
-    /// Parses an ELF file; instructions are decoded when a kernel is first used.
+    /// Parses an ELF file; a kernel's instructions are decoded when it is first used.
     ///
     /// # Errors
     ///
@@ -209,12 +211,12 @@ impl CodeObject {
         Ok(Self { kernels })
     }
 
-    /// All kernels.
+    /// Returns all kernels.
     pub fn kernels(&self) -> &[Arc<Kernel>] {
         &self.kernels
     }
 
-    /// The kernel of this name.
+    /// Returns the kernel of this name.
     pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
@@ -252,7 +254,7 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
         .ok_or_else(|| bad("no code"))?
         .to_vec();
     let (rsrc1, rsrc2, properties) = (word(48), word(52), word(56) & 0xffff);
-    // Anything else would move the registers, or the wave would be of 32 lanes.
+    // Other properties would shift the scalar registers, or select 32-lane waves.
     if properties & !(DISPATCH_PACKET | KERNARG) != 0 {
         return Err(bad(&format!(
             "unsupported properties {properties:#x} (only the dispatch packet, the kernarg pointer, wave64)"
@@ -264,7 +266,7 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
         user_scalars: (rsrc2 >> 1 & 31) as u8,
         workgroup_ids: [7, 8, 9].map(|bit| rsrc2 >> bit & 1 != 0),
         work_item_ids: (rsrc2 >> 11 & 3) as u8,
-        // Rounding in 15:12, denormals in 19:16: attention is compiled to flush those of f32.
+        // Rounding in bits 15:12, denormals in 19:16: attention is compiled to flush f32 denormals.
         mode: rsrc1 >> 12 & 0xff,
     };
     if setup.mode & ROUNDING != 0 {
@@ -273,8 +275,8 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
             setup.mode
         )));
     }
-    // DX10_CLAMP and IEEE_MODE set, FP16_OVFL not: what NaNs, minima and conversions are modelled
-    // for.
+    // DX10_CLAMP and IEEE_MODE set, FP16_OVFL clear: NaNs, minima and conversions are modelled for
+    // these.
     if [21, 23, 26].map(|bit| rsrc1 >> bit & 1) != [1, 1, 0] {
         return Err(bad(
             "unsupported MODE: only IEEE mode with DX10 clamping, without FP16_OVFL, is modelled",
@@ -301,13 +303,13 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
     })
 }
 
-/// Sizes in x, y, z.
+/// Parses sizes in x, y, z.
 fn sizes_of(list: &Value) -> Option<[u32; 3]> {
     let sizes = list.as_array()?.iter().map(|size| size.as_u64()?.try_into().ok());
     sizes.collect::<Option<Vec<u32>>>()?.try_into().ok()
 }
 
-/// Bytes of the loaded image.
+/// Returns bytes of the loaded image.
 fn bytes_at<'d>(file: &File<'d>, address: u64, size: u64) -> Option<&'d [u8]> {
     file.sections()
         .find_map(|section| section.data_range(address, size).ok().flatten())

@@ -1,5 +1,5 @@
-//! Runs vector instructions without modifiers, which are nearly all: the kernel gets rows as they
-//! are.
+//! Runs vector instructions without modifiers, which are nearly all: the kernel gets rows
+//! unchanged.
 
 use crate::{
     inst::{Source, Valu, sgpr},
@@ -8,7 +8,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Whether an instruction can take this way.
+/// Returns true if an instruction can take this fast path.
 #[inline]
 pub(crate) fn is(inst: &Valu, wave: &Wave) -> bool {
     inst.prepare.is_none()

@@ -1,9 +1,9 @@
-//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each
+//! Counts the time model's inputs on a sample of workgroups: it observes a wave before each
 //! instruction, and changes nothing.
 //!
 //! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample
 //! has windows of some dies, from the middle of the grid, or around a workgroup of mean work if
-//! work differs: so the lines of memory that a die's workgroups share are seen. If the work is
+//! work differs; whole windows show which memory lines a die's workgroups share. If the work is
 //! long, only a part of the first die's window runs; the lines that the rest of the window would
 //! load are extrapolated from the second half of that part.
 
@@ -20,45 +20,45 @@ use crate::{
     wave::Wave,
 };
 
-/// What a launch counts besides its report.
+/// Parameters of a sampled launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Workgroups to run at most
+    /// Maximum number of workgroups to run
     pub workgroups: u64,
-    /// Workgroups that a die runs at once, if not as many as fit
+    /// Workgroups that a die runs at once; `None`: as many as fit
     pub window: Option<u64>,
-    /// Instructions of waves after which no further die is taken; after twice as many not even the
-    /// first one's window is completed
+    /// Number of wave-instructions after which no further die is sampled; after twice that number
+    /// not even the first die's window is completed
     pub enough: u64,
 }
 
 impl Sample {
-    /// What is enough: about half a second of the emulator's time.
+    /// Default of `enough`: about half a second of the emulator's time.
     pub const ENOUGH: u64 = 1 << 22;
 }
 
-/// Dies of an MI300X.
+/// Number of dies of an MI300X.
 pub(crate) const DIES: u64 = 8;
-/// Compute units of a die.
+/// Number of compute units of a die.
 pub(crate) const UNITS: u64 = 38;
-/// Lines of a compute unit's first-level cache (32 KiB).
+/// Number of lines of a compute unit's first-level cache (32 KiB).
 const CACHED_LINES: u64 = 256;
-/// Lines of a page: a block of memory whose lines are told apart to know how much of an allocation
-/// a launch uses.
+/// Lines per page: a block of memory with one bit per line, from which the used part of an
+/// allocation is computed.
 const PAGE_LINES: u64 = 512;
-/// Instructions after which the result of a matrix instruction is there.
+/// Number of instructions after which the result of a matrix instruction is available.
 const FAR: u64 = 64;
 
-/// The dies in the order in which they are looked at. What lies a power of two apart goes to the
-/// same die again and again: the first one's share is no more typical than the others'.
+/// The order in which dies are sampled. Addresses a power of two apart belong to the same die each
+/// time, so the first die's share is no more typical than another's.
 const ORDER: [u64; DIES as usize] = [3, 6, 0, 5, 2, 7, 4, 1];
 
-/// The workgroups of a sample: of each die some that run at once, by number.
+/// The workgroups of a sample: for each sampled die some that run at once, by number.
 pub(crate) struct Groups(Vec<u64>);
 
 impl Groups {
-    /// Workgroups that run at once on a die, around the typical one, or the middle of the grid if
-    /// all do the same; of as many dies as the sample has room for.
+    /// Selects the workgroups that run at once on a die, around the typical one, or around the
+    /// middle of the grid if all do the same, for as many dies as the sample has room for.
     pub(crate) fn new(sample: Sample, resident: u64, groups: u64, typical: Option<u64>) -> Self {
         let window = sample.window.unwrap_or(UNITS * resident).max(1);
         let dies = (sample.workgroups / window).clamp(1, DIES) as usize;
@@ -68,7 +68,7 @@ impl Groups {
         let of_die = |die: u64| {
             let of_die = (groups - die).div_ceil(DIES);
             let count = window.min(of_die).min(sample.workgroups.max(1));
-            // The middle one comes first, for the sample may end before it has all of the window.
+            // The middle one comes first, since the sample may end before the whole window has run.
             let centre = (of_die - count) / 2 + count / 2;
             let middle = typical.map_or(centre, |group| (group / DIES).min(of_die - 1));
             let first = middle.saturating_sub(count / 2).min(of_die - count);
@@ -82,12 +82,12 @@ impl Groups {
         self.0.iter().copied()
     }
 
-    /// The one whose first wave is followed: the first of the first die's.
+    /// Returns the workgroup whose first wave is followed: the first one of the first die.
     fn followed(&self) -> u64 {
         self.0.first().copied().unwrap_or(0)
     }
 
-    /// How many there are of the first die.
+    /// Returns the number of sampled workgroups of the first die.
     fn window(&self) -> u64 {
         let first = self.followed();
         self.0.iter().take_while(|&group| group % DIES == first % DIES).count() as u64
@@ -103,7 +103,7 @@ struct Sums {
     lines: u64,
     missed: u64,
     fresh: u64,
-    /// Executions that missed a line, and those that found one fresh
+    /// Executions that missed a line, and those that found a fresh one
     misses: u64,
     freshes: u64,
     conflicts: u64,
@@ -115,30 +115,29 @@ pub(crate) struct Profile {
     die: u64,
     /// Lines that a workgroup of the die's window has loaded
     shared: FxHashSet<u64>,
-    /// Lines in the first-level cache, in the order in which they came
+    /// Lines in the first-level cache, and their order of arrival
     cached: FxHashSet<u64>,
     order: VecDeque<u64>,
     cache: u64,
-    /// Which lines of each page were touched
+    /// Bit sets of the accessed lines by page
     touched: FxHashMap<u64, [u64; PAGE_LINES as usize / 64]>,
     followed: u64,
-    /// Whether the wave in hand is the one that is followed
+    /// Whether the current wave is the followed one
     follows: bool,
     runs: Vec<(u32, u32)>,
-    /// The followed wave's instructions so far, and which of them wrote each row by a matrix
-    /// instruction
+    /// Number of instructions of the followed wave so far, and for each row the number of the
+    /// matrix instruction that wrote it
     steps: u64,
     writers: FxHashMap<u16, u64>,
     after: Vec<u8>,
     groups: u64,
-    /// What the sample cost so far: instructions, segments of memory, and turns of LDS that
-    /// conflicts added
+    /// Cost of the sample so far: instructions, memory segments, and LDS turns that conflicts added
     work: u64,
     enough: u64,
     /// Workgroups of the first die's window
     window: u64,
-    /// What each instruction had found fresh ([`Sums::fresh`], [`Sums::freshes`]) after half of the
-    /// workgroups of that window, once their number was last a power of two
+    /// Fresh lines of each instruction ([`Sums::fresh`], [`Sums::freshes`]) after half of that
+    /// window's workgroups, taken when their number was last a power of two
     half: Vec<(u64, u64)>,
     now: Vec<(u64, u64)>,
 }
@@ -169,7 +168,7 @@ impl Profile {
         }
     }
 
-    /// Whether the workgroups before this one did enough to tell what a launch does.
+    /// Returns true if the workgroups before this one suffice to describe the launch.
     pub(crate) fn ends_before(&mut self, group: u64) -> bool {
         if self.groups > 0 && self.die != group % DIES {
             return self.work >= self.enough;
@@ -182,8 +181,8 @@ impl Profile {
         self.groups > 1 && self.work / 2 >= self.enough
     }
 
-    /// For a window that was not completed: as much as if the rest loaded as many fresh lines a
-    /// workgroup as the last half did.
+    /// Extrapolates an incomplete window: the rest is assumed to load as many fresh lines per
+    /// workgroup as the second half did.
     fn complete(&mut self) {
         if self.groups >= self.window {
             return;
@@ -199,7 +198,7 @@ impl Profile {
         }
     }
 
-    /// A workgroup begins.
+    /// Starts a workgroup.
     pub(crate) fn begin(&mut self, group: u64) {
         self.groups += 1;
         self.follows = group == self.followed;
@@ -211,7 +210,7 @@ impl Profile {
         self.order.clear();
     }
 
-    /// An instruction is about to run.
+    /// Counts an instruction that is about to run.
     pub(crate) fn before(&mut self, wave: &Wave, program: &Program, pc: usize) {
         let (Some(inst), Some(sums)) = (program.insts.get(pc), self.sums.get_mut(pc)) else {
             return;
@@ -230,7 +229,7 @@ impl Profile {
         }
     }
 
-    /// The number of additional turns that bank conflicts cost an LDS instruction.
+    /// Adds the turns that bank conflicts cost an LDS instruction.
     pub(crate) fn add_conflicts(&mut self, pc: usize, turns: u64) {
         self.work += turns;
         if let Some(sums) = self.sums.get_mut(pc) {
@@ -290,13 +289,14 @@ impl Profile {
         sums.freshes += u64::from(sums.fresh > before.1);
     }
 
-    /// Notes the way of the followed wave, and the results of matrix instructions that it reads.
+    /// Records the path of the followed wave, and the distances from matrix instructions to the
+    /// reads of their results.
     fn follow(&mut self, program: &Program, pc: usize) {
         match self.runs.last_mut() {
             Some((_, end)) if *end == pc as u32 => *end += 1,
             _ => self.runs.push((pc as u32, pc as u32 + 1)),
         }
-        // A loop's body is a run of its own.
+        // A loop's body becomes its own run.
         if matches!(program.insts[pc].code, Code::Branch { .. })
             && let Some(&(_, end)) = self.runs.last()
         {
@@ -329,7 +329,7 @@ impl Profile {
         }
     }
 
-    /// The record of the launch.
+    /// Builds the record of the launch.
     pub(crate) fn record(
         mut self,
         program: &Program,
@@ -350,7 +350,7 @@ impl Profile {
                 blocks.entry(block.address).or_insert((block.bytes, 0)).1 += u64::from(count) << 7;
             }
         }
-        // A launch may use a part of a large allocation, such as a workspace.
+        // A launch may use only a part of a large allocation, such as a workspace.
         let used = |&(bytes, touched): &(u64, u64)| {
             let touched = u128::from(touched) * u128::from(workgroups) / u128::from(self.groups.max(1));
             bytes.min(u64::try_from(touched).unwrap_or(u64::MAX))
@@ -377,7 +377,7 @@ impl Profile {
     }
 }
 
-/// Addresses of a vector memory instruction's lanes, and the lanes that reach memory.
+/// Returns the addresses of a vector memory instruction's lanes, and the lanes that access memory.
 fn addresses(wave: &Wave, vmem: &Vmem, exec: u64) -> ([u64; 64], u64) {
     let offset = i64::from(vmem.offset);
     let row = |row: u16, lane: usize| u64::from(wave.rows[usize::from(row)][lane]);
@@ -420,7 +420,7 @@ fn addresses(wave: &Wave, vmem: &Vmem, exec: u64) -> ([u64; 64], u64) {
     }
 }
 
-/// An instruction as the record has it.
+/// Converts an instruction and its counts to a step of the record.
 fn step(code: &Code, class: Class, text: &str, sums: Sums) -> Step {
     let mean = |sum: u64| sum as f32 / sums.executions.max(1) as f32;
     let mnemonic = text.split_ascii_whitespace().next().unwrap_or(text);

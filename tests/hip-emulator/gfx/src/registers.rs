@@ -1,37 +1,37 @@
-//! Sets of registers: holds what an instruction reads and writes, as ranges and as bits.
+//! Register sets: the registers that an instruction reads and writes, as ranges and as bit sets.
 
 use smallvec::SmallVec;
 
-/// Registers that an instruction touches, for strict mode.
+/// A range of registers that an instruction accesses, for strict mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// Rows if true, scalar registers if not
+    /// True for rows, false for scalar registers
     pub(crate) vector: bool,
     pub(crate) first: u16,
     pub(crate) count: u16,
 }
 
-/// 64 rows.
+/// Bit sets for 64 rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Rows from 64 times this
+    /// Number of the first row, divided by 64
     pub(crate) index: usize,
     pub(crate) read: u64,
     pub(crate) written: u64,
 }
 
-/// The counters that an instruction raises.
+/// The wait counters that an instruction increments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// `vmcnt`
     pub(crate) vector: bool,
     /// `lgkmcnt`
     pub(crate) scalar: bool,
-    /// May finish before or after its neighbours: only a count of 0 covers it.
+    /// Whether it may finish out of order: then only a count of 0 covers it.
     pub(crate) unordered: bool,
 }
 
-/// What an instruction touches.
+/// The registers that an instruction accesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Footprint {
     pub(crate) words: SmallVec<[Word; 2]>,
@@ -39,9 +39,9 @@ pub(crate) struct Footprint {
     pub(crate) scalars_written: u128,
     pub(crate) reads_scc: bool,
     pub(crate) writes_scc: bool,
-    /// Works on all lanes whatever EXEC is.
+    /// Whether it works on all lanes whatever EXEC is.
     pub(crate) all_lanes: bool,
-    /// Writes less than the lanes of EXEC: `flow` has to look.
+    /// Whether it writes fewer lanes than EXEC has: then `flow` must decide.
     pub(crate) special: bool,
     pub(crate) counters: Option<Counters>,
 }
@@ -77,7 +77,7 @@ impl Footprint {
     }
 }
 
-/// Scalar registers as bits.
+/// Returns scalar registers as a bit set.
 pub(crate) const fn scalar_mask(first: usize, count: usize) -> u128 {
     let ones = if count >= 128 { u128::MAX } else { (1 << count) - 1 };
     if first >= 128 { 0 } else { ones << first }

@@ -1,4 +1,4 @@
-//! Counts what a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts,
+//! Counts of a launch: instructions by class, matrix operations, bytes, LDS bank conflicts,
 //! registers, occupancy.
 
 use std::{sync::Arc, time::Duration};
@@ -45,38 +45,38 @@ pub struct Report {
     pub instructions: [u64; CLASSES],
     /// Operations of matrix instructions: a multiply-add is two
     pub mfma_operations: u64,
-    /// Bytes loaded from device memory: by active lanes, and by scalar loads once a wave
+    /// Bytes loaded from device memory: by active lanes, and once per wave by scalar loads
     pub bytes_read: u64,
     /// Bytes stored to device memory by active lanes
     pub bytes_written: u64,
-    /// Extra turns of LDS accesses: words that the lanes of a turn want of the same bank (32 banks
-    /// of 4 bytes)
+    /// Extra turns of LDS accesses, due to different words in the same bank that lanes of one turn
+    /// access (32 banks of 4 bytes)
     pub lds_bank_conflicts: u64,
-    /// Vector registers a lane
+    /// Vector registers per lane
     pub vgprs: u32,
-    /// Accumulation registers a lane
+    /// Accumulation registers per lane
     pub agprs: u32,
-    /// Scalar registers a wave
+    /// Scalar registers per wave
     pub sgprs: u32,
-    /// LDS bytes a workgroup, static and dynamic
+    /// LDS bytes per workgroup, static and dynamic
     pub lds_bytes: u32,
-    /// Private bytes a lane
+    /// Private bytes per lane
     pub scratch_bytes: u32,
     /// Waves per SIMD that registers and LDS allow, at most 8
     pub occupancy: u32,
-    /// Sampled runs: what the time model wants to know
+    /// Record for the time model, of sampled runs
     pub record: Option<Arc<Record>>,
     /// Wall-clock time on the host
     pub time: Duration,
 }
 
 impl Report {
-    /// Wave-instructions of all classes.
+    /// Returns the wave-instructions of all classes.
     pub fn total(&self) -> u64 {
         self.instructions.iter().sum()
     }
 
-    /// Wave-instructions of one class.
+    /// Returns the wave-instructions of one class.
     pub fn count(&self, class: Class) -> u64 {
         self.instructions[class as usize]
     }
@@ -94,9 +94,9 @@ impl Report {
     }
 }
 
-/// Waves per SIMD of gfx942, at most 8: 512 vector registers a lane in blocks of 8, 800 scalar
-/// registers in blocks of 16 (LLVM counts 100 for eight waves), 64 KiB of LDS a compute unit with
-/// four SIMDs.
+/// Returns the waves per SIMD of gfx942, at most 8: limited by 512 vector registers per lane in
+/// blocks of 8, 800 scalar registers in blocks of 16 (LLVM counts 100 for eight waves), and 64 KiB
+/// of LDS per compute unit with four SIMDs.
 pub(crate) fn occupancy(registers: u32, scalars: u32, lds: u32, waves_per_group: u32) -> u32 {
     let registers = registers.max(1).next_multiple_of(8);
     let by_registers = (512 / registers).min(8);

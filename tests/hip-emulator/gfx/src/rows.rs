@@ -8,26 +8,26 @@ macro_rules! dispatch {
     ($name:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instructions are there.
+            // SAFETY: the CPU has AVX-512F.
             return unsafe { avx512::$name($($argument),*) };
         }
         portable::$name($($argument),*)
     }};
 }
 
-/// Writes `source` to the lanes of `target` that `mask` has.
+/// Writes `source` to the lanes of `mask` in `target`.
 #[inline]
 pub(crate) fn blend(target: &mut Row, source: &Row, mask: u64) {
     dispatch!(blend(target, source, mask))
 }
 
-/// Lowest and highest value of the lanes of `mask`, which has at least one.
+/// Returns the lowest and highest value of the lanes of `mask`, which must not be empty.
 #[inline]
 pub(crate) fn extent(row: &Row, mask: u64) -> (u32, u32) {
     dispatch!(extent(row, mask))
 }
 
-/// Whether each lane of `mask` is as far from `first` as `distances` says.
+/// Returns true if each lane of `mask` differs from `first` by its entry in `distances`.
 #[inline]
 pub(crate) fn has_distances(row: &Row, first: u32, distances: &Row, mask: u64) -> bool {
     dispatch!(has_distances(row, first, distances, mask))
@@ -61,7 +61,7 @@ mod avx512 {
 
     use crate::lanes::Row;
 
-    /// 16 lanes of a row.
+    /// Returns 16 lanes of a row.
     #[target_feature(enable = "avx512f")]
     fn part(row: &Row, number: usize) -> __m512i {
         // SAFETY: 16 lanes from 16 * number, at most 48, are in the row.

@@ -1,4 +1,4 @@
-//! The loop of a wave: runs its instructions until a barrier or the end.
+//! The interpreter loop: runs a wave's instructions until a barrier or the end.
 
 use crate::{
     error::Trap,
@@ -10,7 +10,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Why a wave stopped.
+/// The reason why a wave stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// After the barrier with this number
@@ -18,15 +18,15 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Runs `wave` to its next barrier or its end. A sampled run counts for the time model and leaves
-/// matrix arithmetic out.
+/// Runs `wave` to its next barrier or its end. A sampled run counts for the time model and omits
+/// matrix arithmetic.
 pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
     wave: &mut Wave,
     context: &mut Context<'_>,
     mut profile: Option<&mut Profile>,
 ) -> Result<Stop, Trap> {
     let program = context.program;
-    // Where the straight run in hand began.
+    // Start of the current straight run of instructions.
     let mut begin = wave.pc;
     let stop = loop {
         let pc = wave.pc;
@@ -85,13 +85,13 @@ pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
             Code::Vmem(vmem) => memory::vmem::<STRICT>(wave, context, vmem)?,
             Code::Smem(load) => memory::smem(wave, context, load)?,
             Code::Lanes(op) => vector::lanes(wave, *op),
-            // Memory is done when its instruction is: only strict mode waits.
+            // Memory accesses complete immediately: only strict mode models waits.
             Code::Wait { .. } | Code::Nop => {}
             Code::Barrier => break Stop::Barrier(pc),
             Code::End => break Stop::End,
             Code::Trap => return Err(Trap::Raised),
             Code::IndexOn { index, operands } => {
-                // Rows beyond the kernel's are there, and uninitialised (`decode`).
+                // The rows beyond the kernel's exist and are uninitialised (see `decode`).
                 let offset = wave.scalar(*index) as u16 & 0xff;
                 wave.index = Some((offset, *operands));
                 let m0 = wave.scalars[usize::from(sgpr::M0)];
@@ -106,7 +106,7 @@ pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
                 wave.scalars[usize::from(target & 0x7f)] = (wave.mode.0 & field(*offset, *width)) >> offset;
             }
             Code::Time { target } => {
-                // A clock that goes on, by one tick a reading.
+                // The clock advances by one tick per reading.
                 context.clock += 1;
                 wave.set_pair(*target, context.clock);
             }
@@ -116,10 +116,10 @@ pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
     Ok(stop)
 }
 
-/// Goes on at `target`.
+/// Continues at `target`.
 #[inline]
 fn jump(wave: &mut Wave, context: &Context<'_>, target: usize) -> Result<(), Trap> {
-    // Only a loop comes back.
+    // Only a loop jumps backward.
     if target < wave.pc {
         wave.steps += (wave.pc - target) as u64;
         if wave.steps > context.limit {
@@ -130,7 +130,7 @@ fn jump(wave: &mut Wave, context: &Context<'_>, target: usize) -> Result<(), Tra
     Ok(())
 }
 
-/// Bits of a hardware register's field.
+/// Returns the mask of a hardware register's field.
 const fn field(offset: u8, width: u8) -> u32 {
     let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
     ones << offset

@@ -1,4 +1,4 @@
-//! Runs scalar arithmetic: how SALU instructions read and write.
+//! Runs scalar arithmetic: operand reads and result writes of SALU instructions.
 
 use crate::{
     inst::{Scalar, sgpr},
@@ -10,7 +10,7 @@ fn wide(wave: &Wave, source: [Scalar; 2]) -> u64 {
     u64::from(wave.scalar(source[0])) | u64::from(wave.scalar(source[1])) << 32
 }
 
-/// A SALU instruction: the high source of a 32-bit operand is the constant 0.
+/// Runs a SALU instruction; the high source of a 32-bit operand is the constant 0.
 #[inline]
 pub(crate) fn salu(
     wave: &mut Wave,
@@ -42,7 +42,7 @@ pub(crate) fn salu(
     }
 }
 
-/// `s_*_saveexec`: EXEC combined with the operand; its old value is kept.
+/// Runs `s_*_saveexec`: combines EXEC with the operand and saves the old EXEC.
 #[inline]
 pub(crate) fn save_exec(wave: &mut Wave, function: ScalarFn, target: u8, source: [Scalar; 2]) {
     let exec = wave.exec();

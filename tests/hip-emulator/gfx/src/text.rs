@@ -1,9 +1,9 @@
-//! Takes the assembler text of one instruction apart: mnemonic, operands, modifiers.
+//! Parses the assembler text of one instruction: mnemonic, operands, modifiers.
 //!
-//! Operands are separated by commas; what follows an operand after a blank is a modifier
-//! (`offset:4`, `clamp`, `vmcnt(0)`).
+//! Operands are separated by commas; words after an operand and a blank are modifiers (`offset:4`,
+//! `clamp`, `vmcnt(0)`).
 
-/// A register file as the text names it.
+/// A register file, as named in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
     /// `v`
@@ -14,7 +14,7 @@ pub(crate) enum File {
     Scalar,
 }
 
-/// What an operand is.
+/// Value of an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// `count` registers from `first`
@@ -27,7 +27,7 @@ pub(crate) enum Value {
     Float(f64),
     /// `off`: no register
     Off,
-    /// `scc`, `gpr_idx(SRC0)`, `hwreg(...)`: what only its instruction understands
+    /// `scc`, `gpr_idx(SRC0)`, `hwreg(...)`: a word that only its instruction can interpret
     Word(String),
 }
 
@@ -48,8 +48,7 @@ pub(crate) struct Text {
     modifiers: Vec<(String, String)>,
 }
 
-/// The number of a scalar register that has a name (CDNA3 ISA, table of scalar operands): first,
-/// count.
+/// Numbers of the named scalar registers (CDNA3 ISA, table of scalar operands): first, count.
 const NAMED: &[(&str, u16, u16)] = &[
     ("vcc", 106, 2),
     ("vcc_lo", 106, 1),
@@ -64,7 +63,7 @@ const NAMED: &[(&str, u16, u16)] = &[
 ];
 
 impl Text {
-    /// Takes `text` apart; the error is the token that is not understood.
+    /// Parses `text`; the error is the token that cannot be parsed.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (mnemonic, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
@@ -85,25 +84,25 @@ impl Text {
         Ok(parsed)
     }
 
-    /// Takes a modifier without a value; says whether it was there.
+    /// Removes a modifier without a value; returns true if it was present.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
-    /// Takes a modifier's value.
+    /// Removes a modifier and returns its value.
     pub(crate) fn value(&mut self, name: &str) -> Option<String> {
         let index = self.modifiers.iter().position(|(n, _)| n == name)?;
         Some(self.modifiers.remove(index).1)
     }
 
-    /// Takes a modifier whose value is a number; the error is the value.
+    /// Removes a modifier whose value is a number; the error is the value.
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<i64>, String> {
         self.value(name)
             .map(|value| integer(&value).ok_or_else(|| format!("{name}:{value}")))
             .transpose()
     }
 
-    /// Takes a modifier whose value is a list of bits or numbers, `[0,1]`.
+    /// Removes a modifier whose value is a list of bits or numbers, `[0,1]`.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<i64>>, String> {
         let Some(value) = self.value(name) else {
             return Ok(None);
@@ -115,7 +114,7 @@ impl Text {
             .ok_or_else(|| format!("{name}:{value}"))
     }
 
-    /// What nobody took: the instruction is not understood if there is any.
+    /// Returns a modifier that was not removed: if there is one, the instruction is not understood.
     pub(crate) fn left(&self) -> Option<String> {
         self.modifiers.first().map(|(name, value)| {
             if value.is_empty() {
@@ -127,7 +126,7 @@ impl Text {
     }
 }
 
-/// Splits at `separator` outside brackets; empty parts are left out.
+/// Splits at `separator` outside brackets, and omits empty parts.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |c: char| {
@@ -158,7 +157,7 @@ fn modifier(word: &str) -> (String, String) {
     }
 }
 
-/// A number, decimal or hexadecimal.
+/// Parses a decimal or hexadecimal number.
 pub(crate) fn integer(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16).ok(),
@@ -206,7 +205,7 @@ fn value(word: &str) -> Option<Value> {
             return (first + count <= limit).then_some(Value::Register { file, first, count });
         }
     }
-    // A literal that is an inline constant as well is printed `lit(0x0)`.
+    // A literal whose value is also an inline constant is printed as `lit(0x0)`.
     let literal = word.strip_prefix("lit(").and_then(|word| word.strip_suffix(')'));
     if let Some(hex) = literal.unwrap_or(word).strip_prefix("0x") {
         return u32::from_str_radix(hex, 16).ok().map(Value::Literal);
@@ -223,7 +222,7 @@ fn value(word: &str) -> Option<Value> {
         .then(|| Value::Word(word.to_owned()))
 }
 
-/// `12` or `[12:15]`: first register and count.
+/// Parses `12` or `[12:15]` to the first register and the count.
 fn registers(text: &str) -> Option<(u16, u16)> {
     if let Some(range) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
         let (first, last) = range.split_once(':')?;

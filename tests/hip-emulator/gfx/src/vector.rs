@@ -1,8 +1,8 @@
-//! The driver of vector arithmetic: gathers source rows, applies modifiers, runs the kernel, writes
-//! the lanes of EXEC.
+//! The driver of vector arithmetic: gathers source rows, applies modifiers, runs the kernel, and
+//! writes the lanes of EXEC.
 //!
-//! Rows without modifiers go to the kernel as they are; constants are rows of the program; a scalar
-//! is broadcast. Modifiers, DPP and SDWA work on copies.
+//! Rows without modifiers are passed to the kernel directly; constants are rows of the program; a
+//! scalar is broadcast. Modifiers, DPP and SDWA work on copies.
 
 use crate::{
     inst::{Dpp, DppControl, Finish, LaneOp, Moded, Prepare, Select, Source, Unused, Valu, sgpr},
@@ -88,7 +88,7 @@ pub(crate) fn valu(wave: &mut Wave, context: &mut Context<'_>, inst: &Valu) {
     }
 }
 
-/// A source row under VGPR indexing.
+/// Returns a source row under VGPR indexing.
 #[inline]
 fn moved(row: u16, index: Option<(u16, u8)>, number: usize) -> usize {
     match index {
@@ -97,7 +97,7 @@ fn moved(row: u16, index: Option<(u16, u8)>, number: usize) -> usize {
     }
 }
 
-/// Selection, sign extension, absolute value and negation, in the order of the hardware.
+/// Applies selection, sign extension, absolute value and negation, in the hardware's order.
 fn prepare(row: &mut Row, p: Prepare) {
     match p.select {
         Select::Dword => {}
@@ -139,7 +139,7 @@ fn prepare(row: &mut Row, p: Prepare) {
     }
 }
 
-/// Runs an opcode in a mode that rounds otherwise, or flushes denormals.
+/// Runs an opcode in a mode with another rounding, or with flushed denormals.
 #[cold]
 fn moded(kernel: Kernel, moded: &Moded, input: &In<'_>, out: &mut Out) {
     let mut rows = input.r.map(|row| *row);
@@ -190,13 +190,13 @@ fn flush(rows: &mut [Row], ty: Ty, mode: Mode, side: usize) {
     }
 }
 
-/// A float in [0, 1], as DX10_CLAMP has it: a NaN becomes 0.
+/// Clamps a float to [0, 1] as with DX10_CLAMP: a NaN becomes 0.
 fn clamp(rows: &mut [Row], ty: Ty) {
     let single = |value: u32| {
         let value = f32::from_bits(value);
         if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
     };
-    // Positive f16 are in the order of their bits.
+    // Positive f16 have the same order as their bits.
     let half = |half: u32| if half <= 0x7c00 { half.min(0x3c00) } else { 0 };
     match (ty, rows) {
         (Ty::F16, rows) => rows
@@ -218,7 +218,7 @@ fn clamp(rows: &mut [Row], ty: Ty) {
     }
 }
 
-/// SDWA's destination select.
+/// Applies SDWA's destination select.
 fn finish(row: &mut Row, old: &Row, f: &Finish) {
     let (shift, bits) = match f.select {
         Select::Dword => return,
@@ -239,8 +239,9 @@ fn finish(row: &mut Row, old: &Row, f: &Finish) {
     }
 }
 
-/// The lane that each lane reads through DPP, if one is there and on; and the lanes that are
-/// written: those of the row and bank masks, but for those without a source unless these read 0.
+/// Returns the lane that each lane reads through DPP, if it exists and is active; and the lanes
+/// that are written: those of the row and bank masks, except for lanes without a source, unless
+/// these read 0.
 pub(crate) fn dpp_lanes(dpp: Dpp, exec: u64) -> ([Option<usize>; 64], u64) {
     let sources =
         std::array::from_fn(|lane| dpp_source(lane as i32, dpp.control).filter(|&from| self::lane(exec, from) != 0));
@@ -253,7 +254,7 @@ pub(crate) fn dpp_lanes(dpp: Dpp, exec: u64) -> ([Option<usize>; 64], u64) {
     (sources, written & exec)
 }
 
-/// The lane that `lane` reads.
+/// Returns the lane that `lane` reads.
 fn dpp_source(lane: i32, control: DppControl) -> Option<usize> {
     let (row, within) = (lane & !15, lane & 15);
     let in_row = |position: i32| (0..16).contains(&position).then_some(row + position);
@@ -276,7 +277,7 @@ fn dpp_source(lane: i32, control: DppControl) -> Option<usize> {
     from.map(|lane| lane as usize)
 }
 
-/// Exchange between lanes by number.
+/// Runs an exchange between lanes by number.
 pub(crate) fn lanes(wave: &mut Wave, op: LaneOp) {
     let exec = wave.exec();
     match op {
@@ -327,8 +328,8 @@ pub(crate) fn lanes(wave: &mut Wave, op: LaneOp) {
     }
 }
 
-/// The lane that `ds_swizzle_b32` reads: quad permutation with bit 15, else and, or, xor masks
-/// within 32 lanes.
+/// Returns the lane that `ds_swizzle_b32` reads: a quad permutation if bit 15 is set, else and, or,
+/// xor masks within 32 lanes.
 pub(crate) fn swizzled(lane: usize, pattern: u16) -> usize {
     let pattern = usize::from(pattern);
     if pattern & 0x8000 != 0 {

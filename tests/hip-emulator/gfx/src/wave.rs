@@ -1,4 +1,4 @@
-//! Holds the state of a wave, and what a worker thread keeps for the waves it runs.
+//! The state of a wave, and the data that a worker thread keeps between the waves it runs.
 
 use crate::{
     executions::Executions,
@@ -19,20 +19,21 @@ pub(crate) struct Wave {
     /// Index of the next instruction
     pub(crate) pc: usize,
     pub(crate) mode: Mode,
-    /// VGPR indexing: offset and operands, if it is on
+    /// VGPR indexing, if it is on: offset and operands
     pub(crate) index: Option<(u16, u8)>,
     /// Private memory, lane by lane
     pub(crate) scratch: Vec<u8>,
-    /// Strict mode: which of its bytes are initialised
+    /// Strict mode: flags of its initialised bytes
     pub(crate) scratch_known: Vec<bool>,
-    /// Instructions run in loops
+    /// Number of instructions run in loops
     pub(crate) steps: u64,
     pub(crate) number: u32,
     pub(crate) tracker: Tracker,
 }
 
 impl Wave {
-    /// A wave with poisoned registers: reading what nobody wrote gives no plausible value.
+    /// Returns a wave with poisoned registers, so that reading an uninitialised one gives no
+    /// plausible value.
     pub(crate) fn new(program: &Program, number: u32, scratch: u32) -> Self {
         let mut wave = Self {
             rows: vec![[0; 64]; usize::from(program.rows)],
@@ -51,9 +52,9 @@ impl Wave {
         wave
     }
 
-    /// Back to the state before launch.
+    /// Resets the wave to the state before launch.
     pub(crate) fn reset(&mut self) {
-        // A NaN as f32, f16 and bf16, and as an index far away
+        // A NaN as f32, f16 and bf16, and an out-of-range index
         const POISON: u32 = 0xffad_ffad;
         self.rows.fill([POISON; 64]);
         self.scalars.fill(POISON);
@@ -71,7 +72,7 @@ impl Wave {
         self.pair(sgpr::EXEC)
     }
 
-    /// 64 bits in two consecutive scalar registers.
+    /// Returns 64 bits from two consecutive scalar registers.
     #[inline]
     pub(crate) fn pair(&self, first: u8) -> u64 {
         let first = usize::from(first & 0x7f);
@@ -95,21 +96,21 @@ impl Wave {
     }
 }
 
-/// What a worker thread keeps between waves.
+/// Data that a worker thread keeps between waves.
 pub(crate) struct Context<'a> {
     pub(crate) program: &'a Program,
     pub(crate) memory: Global<'a>,
     pub(crate) lds: Lds,
-    /// Rows that sources are prepared in
+    /// Buffers for prepared source rows
     pub(crate) rows: Box<[Row; 6]>,
     pub(crate) out: Box<Out>,
     /// Copies of a matrix instruction's sources
     pub(crate) matrix: Box<[[Row; MFMA_SOURCE]; 2]>,
     pub(crate) report: Report,
     pub(crate) executions: Executions,
-    /// Instructions that a wave may run in loops
+    /// Maximum number of instructions that a wave may run in loops
     pub(crate) limit: u64,
-    /// What the last `s_memtime` gave
+    /// Result of the last `s_memtime`
     pub(crate) clock: u64,
 }
 
@@ -133,7 +134,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Rows for a kernel that has none.
+/// The row for a source that an opcode does not have.
 pub(crate) static ZERO: Row = [0; 64];
 
 impl<'a> In<'a> {

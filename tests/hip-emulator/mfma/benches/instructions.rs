@@ -1,9 +1,10 @@
-//! Nanoseconds per execution of each matrix instruction, and how much slower the portable path is
-//! in the same run.
+//! Nanoseconds per execution of each matrix instruction, and the portable path's slowdown in the
+//! same run.
 //!
-//! `cargo bench -p rotini-mfma`, and after `--` a part of the names if not all are wanted. Operands
-//! are random numbers near 1, as in a convolution, once with all bits and once with so few that
-//! sums are exact, as the tests of this project fill their tensors. C and D are the same registers.
+//! `cargo bench -p rotini-mfma`; arguments after `--` select instructions by a part of their names.
+//! Operands are random numbers near 1, as in a convolution: once with all fraction bits, and once
+//! with few enough that sums are exact, as this project's tests fill their tensors. C and D are the
+//! same registers.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
@@ -14,8 +15,8 @@ use rotini_mfma::{Control, MfmaError, Opcode, Register, Source, execute, execute
 
 type Execute = fn(Opcode, &[Register], &[Register], Source<'_>, &mut [Register], Control) -> Result<(), MfmaError>;
 
-/// Registers with numbers between 0.5 and 2 of either sign in every element, whatever its type, of
-/// all or `few` of the fraction's bits.
+/// Returns registers whose elements are between 0.5 and 2 with either sign, whatever their type,
+/// and use all or `few` of the fraction's bits.
 fn registers(opcode: Opcode, count: usize, seed: u64, few: bool) -> Vec<Register> {
     let name = opcode.mnemonic();
     let wide = |pattern: u64, free: u64| move |random: u64| (pattern | random & free) as u32;
@@ -56,13 +57,13 @@ fn nanoseconds(opcode: Opcode, execute: Execute, few: bool) -> f64 {
     } else {
         Source::Destination
     };
-    // The fastest of several runs: what the instruction takes when nothing else wants the core.
+    // The fastest of several runs: the time without interference from other processes.
     let mut best = f64::INFINITY;
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(60) {
         d.copy_from_slice(&zero);
         let run = Instant::now();
-        // So few that sums of few bits stay within an f32.
+        // Few executions, so that sums of few bits stay within an f32.
         let count = 4;
         for _ in 0..count {
             execute(opcode, black_box(&a), black_box(&b), source, &mut d, Control::default()).unwrap();

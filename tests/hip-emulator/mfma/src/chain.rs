@@ -1,7 +1,7 @@
-//! Computes f32, f64 and i8: one multiply-add after the other, on 16 elements of D at a time.
+//! Computes f32, f64 and i8: sequential multiply-adds, on 16 elements of D at a time.
 //!
 //! Each function is written once, in plain Rust, and compiled for every instruction set that is
-//! dispatched to: a fused multiply-add and an integer sum are the same on all of them.
+//! dispatched to: fused multiply-adds and integer sums give the same result on all of them.
 
 use crate::Register;
 use crate::form::Form;
@@ -14,20 +14,21 @@ const WIDTH: usize = 16;
 struct Segment {
     /// Register of D.
     register: usize,
-    /// Which of its groups of 16 lanes.
+    /// Index of its group of 16 lanes.
     part: usize,
-    /// Lane of the row of A for the first k. Of 4 × 4 forms that of the first of the four blocks.
+    /// Lane of the row of A for the first k; in 4 × 4 forms, that of the first of the four blocks.
     a_lane: usize,
     /// First lane of the columns of B for the first k.
     b_lane: usize,
 }
 
-/// Register `register` and lanes from 16·`part` of D of a form whose accumulator has 32 bits.
+/// Returns the segment of D in register `register` and the lanes from 16·`part`, for a form whose
+/// accumulator has 32 bits.
 #[inline(always)]
 fn segment<const M: usize, const N: usize, const BLOCKS: usize>(register: usize, part: usize) -> Segment {
     let lane = WIDTH * part;
     if N < WIDTH {
-        // Lanes are 4 columns of 16 blocks, and 4 rows in A.
+        // Lanes are 4 columns of 16 blocks, and in A 4 rows of 16 blocks.
         return Segment {
             register,
             part,
@@ -45,21 +46,21 @@ fn segment<const M: usize, const N: usize, const BLOCKS: usize>(register: usize,
     }
 }
 
-/// All of D.
+/// Iterates over all segments of D.
 #[inline(always)]
 fn segments<const M: usize, const N: usize, const BLOCKS: usize>() -> impl Iterator<Item = Segment> {
     (0..M * N * BLOCKS / 64)
         .flat_map(|register| (0..64 / WIDTH).map(move |part| segment::<M, N, BLOCKS>(register, part)))
 }
 
-/// The 16 lanes of a register with `lane` among them.
+/// Returns the 16 lanes of a register that include `lane`.
 #[inline(always)]
 fn lanes(register: &Register, lane: usize) -> &[u32; WIDTH] {
     &register.as_chunks().0[lane / WIDTH]
 }
 
-/// The lanes of A that belong to the 16 elements of D: one row for all, or the same row of four
-/// blocks for four columns each.
+/// Returns the lanes of A for the 16 elements of D: one row for all, or the same row of four blocks
+/// for four columns each.
 #[inline(always)]
 fn row<const N: usize>(register: &Register, lane: usize) -> [u32; WIDTH] {
     if N < WIDTH {
@@ -85,7 +86,8 @@ macro_rules! dispatch {
                     $body($($argument),*);
                 }
                 match isa {
-                    // SAFETY: `Isa::detect` gives this only where the CPU has these features.
+                    // SAFETY: `Isa::detect` returns this variant only if the CPU has these
+                    // features.
                     Isa::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: as above.
                     Isa::Avx2 => return unsafe { avx2($($argument),*) },
@@ -104,7 +106,7 @@ dispatch!(
     f32 => f32_body(form: &Form, a: &[Register], b: &[Register], d: &mut [Register])
 );
 dispatch!(
-    /// D = A·B + D in f64, with A, B and D negated first where bits 0, 1 and 2 of `negate` say so.
+    /// D = A·B + D in f64; bits 0, 1 and 2 of `negate` negate A, B and D first.
     f64 => f64_body(form: &Form, a: &[Register], b: &[Register], d: &mut [Register], negate: u8)
 );
 dispatch!(

@@ -1,19 +1,19 @@
-//! Computes one truncated fused dot product in integers: the definition of what the crate's
-//! documentation describes.
+//! Computes one truncated fused dot product in integers: the reference implementation of the
+//! definition in the crate's documentation.
 
 use crate::form::Element;
 
-/// Bits below the largest exponent to which products and accumulator are cut.
+/// Bits that products and accumulator keep below the largest exponent.
 const FRACTION: u32 = 24;
-/// Additional bits to which the sum of the products is kept when the accumulator joins.
+/// Additional bits that the sum of the products keeps when the accumulator is added.
 const EXTRA: u32 = 8;
 /// Significant bits (less one) of the result before it is rounded to f32.
 const RESULT_FRACTION: i32 = 31;
 /// Exponent of the smallest normal f32.
 const MIN_EXPONENT: i32 = -126;
-/// The NaN that a dot product gives.
+/// The NaN that a dot product returns.
 pub(crate) const NAN: u32 = 0x7fff_ffff;
-/// Exponent of a sum that has no product but zeros: below every other, and far from overflow.
+/// Exponent of a sum of zero products only: below every other, and far from overflow.
 const NOTHING: i32 = -1000;
 
 /// An operand: `significand` · 2^(`exponent` − fraction bits of its type).
@@ -39,11 +39,11 @@ impl Value {
         class: Class::Finite,
     };
 
-    /// The element in the lowest bits of `bits`; those above it are ignored.
+    /// Decodes the element in the lowest bits of `bits`; the bits above are ignored.
     pub(crate) fn decode(bits: u32, element: Element) -> Self {
         let (exponent_bits, fraction_bits, bias) = layout(element);
-        // xf32 reads the upper 19 bits of a register. A NaN of which it sees no set fraction bit is
-        // an infinity to it.
+        // xf32 uses the upper 19 bits of a register. A NaN whose fraction bits are all below them
+        // counts as an infinity.
         let bits = if element == Element::Xf32 { bits >> 13 } else { bits };
         let negative = bits >> (exponent_bits + fraction_bits) & 1 != 0;
         let field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
@@ -73,7 +73,7 @@ impl Value {
     }
 }
 
-/// Bits of the exponent and of the fraction, and the bias.
+/// Returns the number of exponent and fraction bits, and the bias.
 const fn layout(element: Element) -> (u32, u32, i16) {
     match element {
         Element::F64 | Element::F32 => (8, 23, 127),
@@ -86,7 +86,7 @@ const fn layout(element: Element) -> (u32, u32, i16) {
     }
 }
 
-/// How many products one dot product of these operands takes.
+/// Returns the number of products in one dot product of these operands.
 pub(crate) const fn length(a: Element) -> usize {
     match a {
         Element::Fp8 | Element::Bf8 => 16,
@@ -95,8 +95,7 @@ pub(crate) const fn length(a: Element) -> usize {
     }
 }
 
-/// The dot products of `a` and `b`, whose types are given, on top of the f32 `c`: bits in, bits
-/// out.
+/// Accumulates the dot products of `a` and `b` onto the f32 `c`; all values are bits.
 pub(crate) fn dot(a: &[Value], b: &[Value], types: (Element, Element), c: u32) -> u32 {
     let length = length(types.0);
     let grouped = matches!(types.0, Element::Fp8 | Element::Bf8);
@@ -123,7 +122,7 @@ impl Specials {
         }
     }
 
-    /// The result that they force.
+    /// Returns the result that they force, if any.
     fn result(&self) -> Option<u32> {
         match self {
             Specials { nan: true, .. }
@@ -142,7 +141,7 @@ impl Specials {
 fn chunk(a: &[Value], b: &[Value], fraction: u32, grouped: bool, c: u32) -> u32 {
     let mut specials = Specials::default();
     let mut products = [(0i32, 0i32); 16];
-    // Largest exponent of the products with even and with odd k.
+    // Largest exponents of the products with even and with odd k.
     let mut largest = [NOTHING; 2];
     let count = a.len();
     for (k, (a, b)) in a.iter().zip(b).enumerate() {
@@ -179,8 +178,8 @@ fn chunk(a: &[Value], b: &[Value], fraction: u32, grouped: bool, c: u32) -> u32 
     }
     let mut sums = [0i64; 2];
     for (k, &(significand, exponent)) in products.iter().enumerate().take(count) {
-        // With `FRACTION` fraction bits there is room for every bit of a product; what the
-        // alignment shifts out is cut.
+        // `FRACTION` fraction bits hold every bit of a product; bits that the alignment shifts out
+        // are truncated.
         let magnitude = u64::from(significand.unsigned_abs()) << (FRACTION - fraction);
         let cut = (magnitude >> (largest[k % 2] - exponent).clamp(0, 63)) as i64;
         sums[k % 2] += if significand < 0 { -cut } else { cut };
@@ -194,7 +193,7 @@ fn chunk(a: &[Value], b: &[Value], fraction: u32, grouped: bool, c: u32) -> u32 
     accumulate(sum, exponent, accumulator, grouped)
 }
 
-/// `sum` · 2^(`exponent` − [`FRACTION`]) + `c`, as the matrix core rounds it.
+/// Returns `sum` · 2^(`exponent` − [`FRACTION`]) + `c`, as the matrix core rounds it.
 fn accumulate(sum: i64, exponent: i32, c: f32, grouped: bool) -> u32 {
     let field = (c.to_bits() >> 23 & 0xff) as i32;
     let magnitude = i64::from(c.to_bits() & 0x7f_ffff) | if field == 0 { 0 } else { 1 << 23 };
@@ -223,7 +222,7 @@ fn accumulate(sum: i64, exponent: i32, c: f32, grouped: bool) -> u32 {
     let total_exponent = (unit + total.unsigned_abs().ilog2() as i32).max(MIN_EXPONENT);
     let dropped = (total_exponent - RESULT_FRACTION - unit).max(0);
     let total = total >> dropped << dropped;
-    // Both factors and the product are exact in f64: 40 bits at most, and no exponent is near its
+    // Both factors and the product are exact in f64: 40 bits at most, with exponents far from its
     // limits.
     let scale = f64::from_bits(((1023 + i64::from(unit)) as u64) << 52);
     ((total as f64 * scale) as f32).to_bits()

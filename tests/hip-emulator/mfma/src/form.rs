@@ -5,8 +5,8 @@
 pub(crate) enum Element {
     F64,
     F32,
-    /// f32 registers of which the matrix core reads sign, exponent and the upper 10 bits of the
-    /// fraction.
+    /// 32-bit floats of which the matrix core uses the sign, the exponent and the upper 10 bits of
+    /// the fraction.
     Xf32,
     F16,
     Bf16,
@@ -18,7 +18,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// Bits in a register.
+    /// Returns the size of an element in bits.
     pub(crate) const fn bits(self) -> usize {
         match self {
             Element::F64 => 64,
@@ -39,7 +39,8 @@ pub(crate) struct Form {
     pub(crate) blocks: usize,
     pub(crate) a: Element,
     pub(crate) b: Element,
-    /// SMFMAC: of each four consecutive elements of a row of A two are stored, and src2 says which.
+    /// SMFMAC: two of every four consecutive elements of a row of A are stored; src2 has their
+    /// indices.
     pub(crate) sparse: bool,
     /// `cbsz` and `abid` broadcast blocks of A.
     pub(crate) broadcast: bool,
@@ -48,27 +49,27 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Products that go into one element of D.
+    /// Returns the number of products that are summed for an element of D.
     pub(crate) const fn products(&self) -> usize {
         if self.sparse { self.k / 2 } else { self.k }
     }
 
-    /// Consecutive elements along k in the registers of one lane of A.
+    /// Returns the number of consecutive elements along k in the registers of a lane of A.
     pub(crate) const fn a_per_lane(&self) -> usize {
         self.products() * self.m * self.blocks / 64
     }
 
-    /// Consecutive elements along k in the registers of one lane of B.
+    /// Returns the number of consecutive elements along k in the registers of a lane of B.
     pub(crate) const fn b_per_lane(&self) -> usize {
         self.k * self.n * self.blocks / 64
     }
 
-    /// 32-bit registers of an element of C or D.
+    /// Returns the number of 32-bit registers of an element of C or D.
     pub(crate) const fn accumulator_registers(&self) -> usize {
         if matches!(self.a, Element::F64) { 2 } else { 1 }
     }
 
-    /// Registers of A, B and D (and C).
+    /// Returns the numbers of registers of A, B and D (and C).
     pub(crate) const fn registers(&self) -> (usize, usize, usize) {
         (
             self.a_per_lane() * self.a.bits() / 32,
@@ -78,7 +79,7 @@ impl Form {
     }
 }
 
-/// What the modifiers of a form can do.
+/// Meaning of a form's modifiers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Modifiers {
     None,
@@ -121,7 +122,7 @@ const fn sparse(mnemonic: &'static str, shape: [usize; 3], a: Element, b: Elemen
 use Element::{Bf8, Bf16, F16, F32, F64, Fp8, I8, Xf32};
 use Modifiers::{All, Blgp, None as No};
 
-/// Every matrix instruction that LLVM 22 assembles for gfx942, under the name that its disassembler
+/// Every matrix instruction that LLVM 22 assembles for gfx942, by the name that its disassembler
 /// prints.
 #[rustfmt::skip]
 pub(crate) static FORMS: [Form; 46] = [

@@ -1,6 +1,6 @@
-//! Finds which of the instruction sets the CPU has that the arithmetic is compiled for.
+//! Detects the best instruction set of the CPU for which the arithmetic is compiled.
 
-/// What the CPU is known to have.
+/// The instruction sets that are distinguished.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isa {
     Portable,
@@ -31,7 +31,8 @@ impl Isa {
     }
 }
 
-/// Whether the CPU has what `avx512` uses: Intel since Ice Lake, AMD since Zen 4.
+/// Returns true if the CPU has the features that `avx512` uses: Intel since Ice Lake, AMD since Zen
+/// 4.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx512() -> bool {

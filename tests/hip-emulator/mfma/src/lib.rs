@@ -11,10 +11,10 @@
 //!
 //! | A, B | accumulator | D = A·B + C |
 //! |---|---|---|
-//! | f64, f32 | f64, f32 | fused multiply-adds one after the other in the order of k, beginning with C |
+//! | f64, f32 | f64, f32 | sequential fused multiply-adds in the order of k, beginning with C |
 //! | i8 | i32 | exact, wrapping |
-//! | f16, bf16, xf32 | f32 | truncated fused dot products of 8 (xf32: 4) products, one after the other in the order of k |
-//! | fp8, bf8 (FNUZ), mixed | f32 | the same with 16 products, those of even and odd k aligned apart |
+//! | f16, bf16, xf32 | f32 | truncated fused dot products of 8 (xf32: 4), in the order of k |
+//! | fp8, bf8 (FNUZ), mixed | f32 | the same with 16 products, even and odd k aligned separately |
 //!
 //! A **truncated fused dot product** of `L` products and an accumulator `c` is, with exact
 //! intermediate values unless said:
@@ -75,9 +75,9 @@ use isa::Isa;
 
 /// Executes `op` on all 64 lanes.
 ///
-/// `a`, `b`, `c` and `d` have the numbers of registers that [`Opcode::registers`] tells; an f64 has
-/// its lower half in the lower register. Of SMFMAC `c` is the one register of indices, and D is
-/// accumulated in place.
+/// `a`, `b`, `c` and `d` must have the numbers of registers that [`Opcode::registers`] returns; an
+/// f64 has its lower half in the lower register. For SMFMAC `c` is the one register of indices, and
+/// D is accumulated in place.
 ///
 /// # Errors
 ///
@@ -95,8 +95,8 @@ pub fn execute(
     run(op, a, b, c, d, control, Isa::detect())
 }
 
-/// [`execute`] without any instruction that the CPU might lack: what the fast paths are held
-/// against.
+/// Executes `op` as [`execute`] does, without any instruction that the CPU might lack: the
+/// reference for the fast paths.
 ///
 /// # Errors
 ///
@@ -155,14 +155,15 @@ fn run(
     Ok(())
 }
 
-/// D = A·B + D of a dense form.
+/// Computes D = A·B + D of a dense form.
 fn compute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register], control: Control, isa: Isa) {
     match form.a {
         Element::F64 => chain::f64(form, a, b, d, control.blgp, isa),
         Element::F32 => chain::f32(form, a, b, d, isa),
         Element::I8 => chain::i8(form, a, b, d, isa),
         Element::Xf32 | Element::F16 | Element::Bf16 | Element::Fp8 | Element::Bf8 => {
-            // SAFETY: `Isa::detect` gives `Avx512` only where the CPU has what `avx512` uses.
+            // SAFETY: `Isa::detect` returns `Avx512` only if the CPU has the features that `avx512`
+            // uses.
             #[cfg(target_arch = "x86_64")]
             if isa == Isa::Avx512 && unsafe { avx512::execute(form, a, b, d) } {
                 return;
@@ -176,7 +177,7 @@ fn compute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register], cont
 mod tests {
     use super::*;
 
-    /// What [`execute`] does not choose on a CPU with AVX-512.
+    /// Covers the path that [`execute`] does not choose on a CPU with AVX-512.
     #[test]
     fn avx2_is_portable() {
         if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {

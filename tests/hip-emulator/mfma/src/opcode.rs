@@ -1,5 +1,5 @@
-//! The public face of a form: finds it by name, counts its registers, checks operands before
-//! anything is executed.
+//! The public interface of a form: finds it by name, counts its registers, and checks operands
+//! before execution.
 
 use std::fmt;
 
@@ -10,22 +10,22 @@ use crate::{Register, Source};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Opcode(u8);
 
-/// The modifiers of the instruction, all 0 where the text has none.
+/// The modifiers of an instruction, all 0 if its text has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
-    /// Blocks of A come in groups of 2^`cbsz`, and block `abid` of each group is used for the whole
-    /// group. Of SMFMAC: 0 if `abid` chooses among the sets of indices in the register, otherwise
+    /// Blocks of A form groups of 2^`cbsz`, and block `abid` of each group is used for the whole
+    /// group. For SMFMAC: if 0, `abid` selects among the sets of indices in the register, otherwise
     /// the lowest set is used.
     pub cbsz: u8,
     /// See `cbsz`.
     pub abid: u8,
-    /// Lanes of B: 1 the lower half for both, 2 the upper half for both, 3 rotated down by 16, 4 to
-    /// 7 the 16 lanes from 16·(`blgp` − 4) for all. Of f64 forms: bits 0, 1 and 2 negate A, B and C
-    /// (`neg:[a,b,c]` in the text).
+    /// Lane permutation of B: 1 uses the lower half for both halves, 2 the upper half for both, 3
+    /// rotates down by 16, 4 to 7 use the 16 lanes from 16·(`blgp` − 4) for all. For f64 forms,
+    /// bits 0, 1 and 2 negate A, B and C (`neg:[a,b,c]` in the text).
     pub blgp: u8,
 }
 
-/// Which operand an error speaks of.
+/// The operand that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
     /// src0
@@ -54,18 +54,18 @@ pub enum MfmaError {
         mnemonic: &'static str,
         /// The operand.
         operand: Operand,
-        /// What [`Opcode::registers`] tells.
+        /// The number that [`Opcode::registers`] returns.
         expected: usize,
-        /// What was given.
+        /// The number that was passed.
         given: usize,
     },
-    /// An SMFMAC whose `c` is no register.
+    /// An SMFMAC whose `c` is not a register.
     #[error("{mnemonic}: the indices are not in a register")]
     IndexSource {
         /// The instruction.
         mnemonic: &'static str,
     },
-    /// A modifier that this instruction does not have, or a value of it without a meaning.
+    /// A modifier that this instruction does not have, or an undefined value of it.
     #[error("{mnemonic}: {field}:{value} is not defined for it")]
     Control {
         /// The instruction.
@@ -77,7 +77,8 @@ pub enum MfmaError {
     },
 }
 
-/// What [`Opcode::registers`] gives: computing it would take a noticeable part of an instruction.
+/// Results of [`Opcode::registers`]: computing them would take a noticeable part of an
+/// instruction's time.
 static REGISTERS: [(usize, usize, usize, usize); FORMS.len()] = {
     let mut all = [(0, 0, 0, 0); FORMS.len()];
     let mut index = 0;
@@ -91,53 +92,54 @@ static REGISTERS: [(usize, usize, usize, usize); FORMS.len()] = {
 };
 
 impl Opcode {
-    /// The instruction that LLVM's disassembler prints as `mnemonic`, such as
-    /// `v_mfma_f32_16x16x16_f16`. `None` if gfx942 has no such matrix instruction.
+    /// Returns the instruction that LLVM's disassembler prints as `mnemonic`, such as
+    /// `v_mfma_f32_16x16x16_f16`; `None` if gfx942 has no such matrix instruction.
     pub fn from_mnemonic(mnemonic: &str) -> Option<Self> {
         let index = FORMS.iter().position(|form| form.mnemonic == mnemonic)?;
         u8::try_from(index).ok().map(Self)
     }
 
-    /// All instructions.
+    /// Iterates over all instructions.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         (0..FORMS.len() as u8).map(Self)
     }
 
     #[inline]
     pub(crate) fn form(self) -> &'static Form {
-        // Only `from_mnemonic` and `all` make opcodes.
+        // Only `from_mnemonic` and `all` create opcodes, so the index is valid.
         &FORMS[usize::from(self.0)]
     }
 
-    /// The name that LLVM's disassembler prints.
+    /// Returns the name that LLVM's disassembler prints.
     pub fn mnemonic(self) -> &'static str {
         self.form().mnemonic
     }
 
-    /// Registers of A, B, C and D. Of SMFMAC C is the register of indices.
+    /// Returns the numbers of registers of A, B, C and D. For SMFMAC, C is the register of indices.
     #[inline]
     pub fn registers(self) -> (usize, usize, usize, usize) {
         REGISTERS[usize::from(self.0)]
     }
 
-    /// Whether it is an SMFMAC: D is then accumulated in place and C is the register of indices.
+    /// Returns true if it is an SMFMAC: D is then accumulated in place and C is the register of
+    /// indices.
     pub fn is_sparse(self) -> bool {
         self.form().sparse
     }
 
-    /// Whether the accumulator is f64, and an inline constant of C with it.
+    /// Returns true if the accumulator, and with it an inline constant of C, is f64.
     pub fn is_f64(self) -> bool {
         self.form().a == Element::F64
     }
 
-    /// Operations of one execution: two per multiply-add, where those with a zero that SMFMAC
-    /// leaves out are counted, as AMD does.
+    /// Returns the number of operations of one execution: two per multiply-add, including those
+    /// with the zeros that SMFMAC skips, as AMD counts them.
     pub fn operations(self) -> u64 {
         let form = self.form();
         2 * (form.m * form.n * form.k * form.blocks) as u64
     }
 
-    /// Whether the instruction has these modifiers.
+    /// Checks that the instruction has these modifiers.
     ///
     /// # Errors
     ///
@@ -159,7 +161,8 @@ impl Opcode {
         let (cbsz_end, abid_end) = if form.sparse {
             (8, if cbsz != 0 { 8 } else { form.a.bits() as u8 / 4 })
         } else if form.broadcast {
-            // Checked in this order: a `cbsz` that is too large is refused before it shifts.
+            // Checked in this order: a `cbsz` that is too large is refused before it is used as a
+            // shift.
             (form.blocks.ilog2() as u8 + 1, 1u8.checked_shl(cbsz.into()).unwrap_or(0))
         } else {
             (1, 1)

@@ -3,7 +3,7 @@
 use crate::form::{Element, Form};
 use crate::{Control, Register};
 
-/// A with block `abid` of each group of 2^`cbsz` blocks in place of the whole group.
+/// Returns A with block `abid` of each group of 2^`cbsz` blocks repeated for the whole group.
 pub(crate) fn broadcast<'a>(
     form: &Form,
     a: &'a [Register],
@@ -15,8 +15,8 @@ pub(crate) fn broadcast<'a>(
     }
     for (to, from) in changed.iter_mut().zip(a) {
         for (lane, value) in to.iter_mut().enumerate() {
-            // The lanes hold the rows of a block, then the blocks; the forms with several blocks
-            // have no further lanes.
+            // The lanes run over the rows of a block, then over the blocks; forms with several
+            // blocks use no further lanes.
             let (row, block) = (lane % form.m, lane / form.m);
             let source = (block >> control.cbsz << control.cbsz) + usize::from(control.abid);
             *value = from[row + form.m * source];
@@ -25,14 +25,14 @@ pub(crate) fn broadcast<'a>(
     &changed[..a.len()]
 }
 
-/// B with its lanes permuted by `blgp`.
+/// Returns B with its lanes permuted by `blgp`.
 pub(crate) fn permute<'a>(
     form: &Form,
     b: &'a [Register],
     control: Control,
     changed: &'a mut [Register; 2],
 ) -> &'a [Register] {
-    // In f64 forms the field negates.
+    // In f64 forms the field means negation.
     if control.blgp == 0 || form.a == Element::F64 {
         return b;
     }

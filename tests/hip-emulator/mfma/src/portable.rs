@@ -1,4 +1,4 @@
-//! Multiplies matrices of dot products, one element of D after the other. Also runs SMFMAC of every
+//! Multiplies matrices with dot products, one element of D at a time. Also runs SMFMAC of every
 //! type.
 
 use crate::dot::{self, Value};
@@ -6,15 +6,16 @@ use crate::form::{Element, Form};
 use crate::layout::Place;
 use crate::{Control, Register};
 
-/// Elements of the largest operand: 2 blocks of 32 × 4, 4 of 16 × 4, 32 × 16; B of SMFMAC 64 × 16.
+/// Maximum number of elements of an operand: 2 blocks of 32 × 4, 4 of 16 × 4, 32 × 16; B of SMFMAC
+/// 64 × 16.
 const ELEMENTS: usize = 1024;
 
-/// The bits of an element; what lies above it in the register is left in.
+/// Returns the bits of an element; the register's bits above it are not masked.
 fn bits(registers: &[Register], place: Place) -> u32 {
     registers[place.register][place.lane] >> place.bit
 }
 
-/// Rows of A, those of all blocks one after the other, each of `products` elements.
+/// Decodes the rows of A, one block after the other, each of `products` elements.
 fn rows<T: Copy>(form: &Form, a: &[Register], decode: impl Fn(u32) -> T, values: &mut [T; ELEMENTS]) {
     let mut values = values.iter_mut();
     for block in 0..form.blocks {
@@ -26,7 +27,7 @@ fn rows<T: Copy>(form: &Form, a: &[Register], decode: impl Fn(u32) -> T, values:
     }
 }
 
-/// Columns of B, as [`rows`].
+/// Decodes the columns of B, as [`rows`] does the rows of A.
 fn columns<T: Copy>(form: &Form, b: &[Register], decode: impl Fn(u32) -> T, values: &mut [T; ELEMENTS]) {
     let mut values = values.iter_mut();
     for block in 0..form.blocks {
@@ -38,7 +39,7 @@ fn columns<T: Copy>(form: &Form, b: &[Register], decode: impl Fn(u32) -> T, valu
     }
 }
 
-/// Dot products of all rows and columns on top of what D holds.
+/// Accumulates the dot products of all rows and columns onto D.
 pub(crate) fn dense(form: &Form, a: &[Register], b: &[Register], d: &mut [Register]) {
     let (mut a_values, mut b_values) = ([Value::ZERO; ELEMENTS], [Value::ZERO; ELEMENTS]);
     rows(form, a, |bits| Value::decode(bits, form.a), &mut a_values);
@@ -56,10 +57,10 @@ pub(crate) fn dense(form: &Form, a: &[Register], b: &[Register], d: &mut [Regist
     }
 }
 
-/// For each stored element of row `row` of A the k that it stands at.
+/// Returns the position along k of each stored element of row `row` of A.
 fn positions(form: &Form, index: &Register, row: usize, control: Control) -> [usize; 32] {
-    // Two bits per stored element. A lane has several sets of them, of which `abid` chooses if
-    // `cbsz` is 0.
+    // Two bits per stored element. A lane has several sets of them; `abid` selects one if `cbsz` is
+    // 0.
     let per_lane = form.a_per_lane();
     let set = if control.cbsz == 0 {
         usize::from(control.abid)
@@ -75,7 +76,7 @@ fn positions(form: &Form, index: &Register, row: usize, control: Control) -> [us
     positions
 }
 
-/// SMFMAC: as the dense form over the stored elements of A and those of B that belong to them.
+/// Runs SMFMAC as the dense form over the stored elements of A and the corresponding elements of B.
 pub(crate) fn sparse(
     form: &Form,
     a: &[Register],

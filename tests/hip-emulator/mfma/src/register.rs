@@ -1,9 +1,9 @@
-//! Owns the types of operands: a register, and what C may be.
+//! Operand types: a register, and the source of C.
 
 /// One vector register: a value per lane.
 pub type Register = [u32; 64];
 
-/// What C is, or for SMFMAC the register of indices.
+/// The source of C, or for SMFMAC the register of indices.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
     /// These registers.
@@ -11,7 +11,7 @@ pub enum Source<'a> {
     /// An inline constant: the bits of one element of the accumulator's type (the lower 32 for f32
     /// and i32), the same everywhere.
     Constant(u64),
-    /// The registers of D, as they are before the instruction. Saves the copy that Rust asks for
-    /// where C and D are the same.
+    /// The registers of D, with their contents before the instruction. Saves the copy that Rust
+    /// requires where C and D are the same registers.
     Destination,
 }

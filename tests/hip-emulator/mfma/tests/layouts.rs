@@ -1,6 +1,6 @@
-//! The layouts that the other tests pack with, held against AMD's matrix instruction calculator,
-//! and the crate's opcodes against LLVM's assembler. `oracle/README.md` says how the files came
-//! about.
+//! Checks the layouts that the other tests pack with against AMD's matrix instruction calculator,
+//! and the crate's opcodes against LLVM's assembler. `oracle/README.md` describes how the files
+//! were made.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::layout::Place;
 use common::{Kind, Shape};
 use rotini_mfma::{Control, Opcode};
 
-/// Digest of places as `oracle/layouts.py` writes them.
+/// Returns a digest of places, as `oracle/layouts.py` writes them.
 fn digest(places: impl Iterator<Item = (Place, usize)>) -> String {
     let text: String = places
         .map(|((lane, register, bit), bits)| format!("{register}.{lane}.{bit}.{bits}\n"))
@@ -16,7 +16,7 @@ fn digest(places: impl Iterator<Item = (Place, usize)>) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// All elements of a matrix of `rows` × `columns` per block.
+/// Iterates over the elements of a matrix of `rows` × `columns` per block.
 fn elements(blocks: usize, rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     (0..blocks)
         .flat_map(move |block| (0..rows).flat_map(move |row| (0..columns).map(move |column| (block, row, column))))
@@ -35,7 +35,7 @@ fn the_tests_pack_as_the_calculator() {
         let control = Control { cbsz, abid, blgp };
         let Shape { m, n, k, blocks, .. } = shape;
         let digest = match matrix {
-            // The two elements that are stored of four are in one place to the calculator.
+            // The calculator gives one place for the two stored elements of every four.
             "A" if shape.sparse => digest(
                 elements(blocks, m, k).map(|(block, i, k)| (shape.a_place(i, k / 4 * 2, block), 2 * shape.a.bits())),
             ),
@@ -77,7 +77,7 @@ fn opcodes_are_those_of_the_assembler() {
         assert_eq!(opcode.is_sparse(), shape.sparse, "{opcode}");
         assert_eq!(opcode.is_f64(), shape.d == Kind::F64, "{opcode}");
     }
-    // CDNA2's, CDNA4's, an assembler's alias, and no instruction at all.
+    // Names of CDNA2, of CDNA4, an assembler's alias, and no instruction at all.
     for name in [
         "v_mfma_f32_16x16x8bf16",
         "v_mfma_f32_16x16x32_f16",

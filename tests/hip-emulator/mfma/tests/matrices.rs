@@ -1,5 +1,5 @@
-//! Every form, with every modifier, on small integers: no arithmetic rounds, and a plain matrix
-//! product has to agree.
+//! Every form with every modifier on small integers: no arithmetic rounds, so the result must equal
+//! a plain matrix product.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers")]
 
@@ -10,7 +10,7 @@ use common::{Kind, Shape, registers};
 use half::{bf16, f16};
 use rotini_mfma::{Control, Opcode, Source, execute, execute_portable};
 
-/// Bits of a small integer.
+/// Returns the bits of a small integer.
 fn encode(kind: Kind, value: i64) -> u64 {
     match kind {
         Kind::F64 => (value as f64).to_bits(),
@@ -19,7 +19,8 @@ fn encode(kind: Kind, value: i64) -> u64 {
         Kind::Bf16 => bf16::from_f32(value as f32).to_bits().into(),
         Kind::I8 => (value as i8 as u8).into(),
         Kind::I32 => (value as i32 as u32).into(),
-        // All values of three significant bits, found among the codes by their definition.
+        // All values have at most three significant bits; the code is found by searching for the
+        // value.
         Kind::Fp8 | Kind::Bf8 => {
             let (fraction_bits, bias) = if kind == Kind::Fp8 { (3, 8) } else { (2, 16) };
             let decode = |code: i32| {
@@ -37,14 +38,14 @@ fn encode(kind: Kind, value: i64) -> u64 {
     }
 }
 
-/// Integers from −4 to 4, a third of them 0.
+/// Returns integers from −4 to 4, on average three of eleven of them 0.
 fn integers(count: usize, seed: u64) -> Vec<i64> {
     (0..count as u64)
         .map(|index| [0, 0, 1, 2, 3, 4, -1, -2, -3, -4, 0][(mix(seed ^ index.wrapping_mul(0x9e37)) % 11) as usize])
         .collect()
 }
 
-/// Every modifier that the form has.
+/// Returns every modifier that the form has.
 fn controls(shape: &Shape, opcode: Opcode) -> Vec<Control> {
     let mut controls = Vec::new();
     for cbsz in 0..8 {
@@ -58,7 +59,7 @@ fn controls(shape: &Shape, opcode: Opcode) -> Vec<Control> {
         }
     }
     let expected = match (shape.sparse, shape.d, shape.blocks) {
-        // The sets of indices of `cbsz` 0, and the field without a meaning for others.
+        // The sets of indices for `cbsz` 0, and any `abid` for the others, where it has no meaning.
         (true, ..) => {
             if shape.a.bits() == 16 {
                 4 + 7 * 8
@@ -91,8 +92,8 @@ fn products_of_small_integers() {
             let b_registers = shape.pack_b(b_count, &bits(shape.b, &b));
             let c_registers = shape.pack_c(d_count, &bits(shape.d, &c));
 
-            // Which lane of B holds which column: found by looking, so that a permutation of lanes
-            // is one of these numbers.
+            // The lane of B that holds each column, found by search, so that a permutation of lanes
+            // can be applied to these numbers.
             let mut lanes = vec![(0, 0, 0); 64];
             let span = n * k * blocks / 64;
             for block in 0..blocks {
@@ -110,8 +111,8 @@ fn products_of_small_integers() {
                 let (block, column, group) = lanes[lane];
                 b[(block * n + column) * k + group * span + row % span]
             };
-            // SMFMAC: two different elements of each four, in order, in the set that the modifier
-            // names, and noise in the others.
+            // SMFMAC: indices of two different elements of every four, in order, in the set that
+            // the modifier selects, and noise in the other sets.
             let noise = |lane: usize| mix(seed ^ lane as u64) as u32;
             let mut index: [u32; 64] = std::array::from_fn(noise);
             let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
@@ -183,8 +184,7 @@ fn products_of_small_integers() {
     }
 }
 
-/// The identity times B is B, wherever the elements lie: an element that is read from a wrong place
-/// is seen by itself.
+/// The identity times B is B: an element that is read from a wrong place shows up by itself.
 #[test]
 fn identity() {
     for (shape, [a_count, b_count, _, d_count]) in Shape::all() {
@@ -193,7 +193,7 @@ fn identity() {
         if shape.sparse {
             continue; // A row of SMFMAC's A has other places than its columns: see `products_of_small_integers`.
         }
-        // The rows of A are unit vectors of k, beginning anew after k rows.
+        // The rows of A are unit vectors along k, repeated every k rows.
         let a: Vec<u64> = (0..blocks * m * k)
             .map(|at| encode(shape.a, i64::from(at / k % m % k == at % k)))
             .collect();
@@ -209,7 +209,7 @@ fn identity() {
     }
 }
 
-/// An inline constant is the same accumulator everywhere, with both halves of an f64.
+/// An inline constant is the same accumulator for all elements, with both halves of an f64.
 #[test]
 fn constants() {
     for (shape, [a_count, b_count, _, d_count]) in Shape::all() {

@@ -1,6 +1,6 @@
-//! Results held against MMA-Sim: nearly 200,000 elements of D per form, from operands at the limits
-//! of their types and of the arithmetic. `oracle/vectors.py` made the digests and some of the
-//! values; where one differs, `vectors.py --show FORM BLOCK` prints what was expected.
+//! Compares results with MMA-Sim: nearly 200,000 elements of D per form, from operands at the
+//! limits of their types and of the arithmetic. `oracle/vectors.py` made the digests and some of
+//! the values; where one differs, `vectors.py --show FORM BLOCK` prints the expected values.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers")]
 
@@ -10,7 +10,7 @@ use common::generate::matrices;
 use common::{Kind, Shape};
 use rotini_mfma::{Control, Opcode, Source, execute, execute_portable};
 
-/// Elements of D in a block of instructions, at least.
+/// Minimum number of elements of D in a block of instructions.
 const OUTPUTS: usize = 4096;
 
 fn digest(results: &[u64], kind: Kind) -> String {
@@ -21,8 +21,8 @@ fn digest(results: &[u64], kind: Kind) -> String {
     blake3::hash(&bytes).to_hex()[..16].to_owned()
 }
 
-/// The first sampled element of a form that differs, with its operands: what to look at before the
-/// digests.
+/// Reports the first sampled element of a form that differs, with its operands: more useful than a
+/// digest, so it is compared first.
 fn compare_samples(shape: &Shape, results: &[u64], instructions: usize) {
     let samples = include_str!("../oracle/samples.txt")
         .lines()

@@ -1,4 +1,4 @@
-//! The fast paths held against the portable one, and SMFMAC against the dense form.
+//! Compares the fast paths with the portable one, and SMFMAC with the dense form.
 
 mod common;
 
@@ -6,8 +6,8 @@ use common::generate::{Matrices, few_bits, matrices, mix};
 use common::{Kind, Shape};
 use rotini_mfma::{Control, MfmaError, Opcode, Operand, Register, Source, execute, execute_portable};
 
-/// Random registers of several kinds: any bits, one exponent everywhere but for a few bits, few
-/// bits, and mixtures of them.
+/// Returns random registers of several kinds: any bits, one exponent everywhere except for a few
+/// bits, few bits, and mixtures of them.
 fn random(count: usize, seed: u64) -> Vec<Register> {
     let mut state = mix(seed);
     let mut next = || {
@@ -15,7 +15,7 @@ fn random(count: usize, seed: u64) -> Vec<Register> {
         mix(state)
     };
     let (flavour, base, mask) = (next() % 6, next() as u32, next() as u32 | 0x00ff_00ff);
-    // Both halves alike, so that 16-bit types get one exponent too.
+    // Both halves are equal, so that 16-bit types get one exponent too.
     let base = base & 0x7fff_0000 | base >> 16 & 0x7fff;
     let mut element = || {
         let value = next();
@@ -53,7 +53,7 @@ fn fast_is_portable() {
             let b = random(b_count, round * 4 + 1);
             let c = random(c_count, round * 4 + 2);
             let before = random(d_count, round * 4 + 3);
-            // A modifier, if there is one that the form has among these.
+            // A random modifier, if the form has it.
             let candidate = mix(round);
             let control = Control {
                 cbsz: candidate as u8 % 5,
@@ -73,8 +73,8 @@ fn fast_is_portable() {
     }
 }
 
-/// bf16 and xf32 about the exponents where the fast path declines, ±35 to ±36: all small, all
-/// large, and both together.
+/// bf16 and xf32 near the exponents where the fast path declines, ±35 to ±36: all small, all large,
+/// and both together.
 #[test]
 fn fast_is_portable_at_its_reach() {
     let fields: [&[u32]; 5] = [
@@ -95,9 +95,9 @@ fn fast_is_portable_at_its_reach() {
                 let element = |at: u64| {
                     let h = mix(mix(round * 2 + seed) ^ at);
                     let field = |h: u64| fields[h as usize % fields.len()];
-                    // Both halves alike: an xf32 sees the upper one.
+                    // Both halves have fields: an xf32 uses the upper one.
                     let (low, high) = (field(h >> 32) << 7, field(h >> 40) << 23);
-                    // A field of 0 is zero, not a denormal.
+                    // A field of 0 becomes zero, not a denormal.
                     let low = if low == 0 { 0 } else { low | h as u32 & 0x807f };
                     let high = if high == 0 { 0 } else { high | h as u32 & 0x807f_0000 };
                     low | high
@@ -107,7 +107,7 @@ fn fast_is_portable_at_its_reach() {
                     .collect()
             };
             let (a, b) = (operand(a_count, 0), operand(b_count, 1));
-            // C of zero, about the products' exponents, or anything.
+            // C is denormal, near the products' exponents, or arbitrary.
             let before: Vec<Register> = (0..d_count as u64)
                 .map(|register| {
                     std::array::from_fn(|lane| {
@@ -130,7 +130,7 @@ fn fast_is_portable_at_its_reach() {
     }
 }
 
-/// Where the fast path takes sums for exact, and where they just are not.
+/// Operands near the border where the fast path treats sums as exact.
 #[test]
 fn fast_is_portable_about_exact_sums() {
     for (shape, [a_count, b_count, _, d_count]) in Shape::all() {
@@ -150,8 +150,8 @@ fn fast_is_portable_about_exact_sums() {
     }
 }
 
-/// With the same indices in every row, SMFMAC is the dense form of half the k over rows of B that
-/// are picked out of it.
+/// With the same indices in every row, SMFMAC equals the dense form of half the k over the selected
+/// rows of B.
 #[test]
 fn sparse_is_dense_of_what_is_stored() {
     let pairs = [
@@ -183,7 +183,7 @@ fn sparse_is_dense_of_what_is_stored() {
             } else {
                 matrices(&sparse, instruction)
             };
-            // Any pattern, also one in which both elements are the same of the four.
+            // Any pattern, including one that selects the same element of four twice.
             let within = |stored: usize| mix(instruction << 8 | stored as u64) as usize % 4;
             let mut index = [[0u32; 64]];
             for row in 0..sparse.m {

@@ -15,7 +15,7 @@ use crate::work::{Copy, Fill, Place, UserData, Work, extent};
 use std::ffi::{c_int, c_uchar, c_ushort, c_void};
 use std::sync::Arc;
 
-/// When a copy's call returns.
+/// The point at which a copy's call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Return {
     /// When it is done.
@@ -24,7 +24,7 @@ enum Return {
     Early,
 }
 
-/// Rows of a caller's memory.
+/// Rows of the caller's memory: a start address and a pitch.
 #[derive(Clone, Copy)]
 struct Rows {
     start: *mut c_void,
@@ -43,8 +43,8 @@ fn row(start: *const c_void) -> Rows {
     rows(start, 0)
 }
 
-/// Where a caller's pointer points: `bytes` from there are one live allocation's, or the host's
-/// own.
+/// Classifies a caller's pointer: either all of the `bytes` from it lie in one live allocation, or
+/// it is ordinary memory of the host.
 fn classify(runtime: &Runtime, pointer: *mut c_void, bytes: usize) -> Result<(Place, Option<Allocation>)> {
     let address = pointer.addr() as u64;
     let table = runtime.memory.table();
@@ -61,12 +61,12 @@ fn classify(runtime: &Runtime, pointer: *mut c_void, bytes: usize) -> Result<(Pl
     }
 }
 
-/// Whether memory is the host's own, or pinned.
+/// Returns true if the host can access the memory: it is the host's own, or a pinned allocation.
 fn host_sees(allocation: Option<&Allocation>) -> bool {
     allocation.is_none_or(Allocation::on_host)
 }
 
-/// Checks a copy's pointers and the kind that the caller says it is.
+/// Checks a copy's pointers against the kind that the caller states, and describes the copy.
 pub(super) fn plan(
     to: *mut c_void,
     to_pitch: usize,
@@ -128,13 +128,13 @@ fn copy(
     let between = matches!((&copy.to, &copy.from), (Place::Known(_), Place::Known(_)));
     let to_pageable = matches!(copy.to, Place::Host(_));
     let wait = match when {
-        // Between devices it need not have happened when the call returns.
+        // A copy between devices need not be complete when the call returns.
         Return::Done => !(seeded && between),
-        // The host's own memory has no other way to be complete.
+        // Pageable memory has no other way to be complete: the call must wait.
         Return::Early => to_pageable && !captured,
     };
     if let (Place::Host(UserData(start)), false, false) = (&copy.from, wait, captured) {
-        // The caller may change its memory when the call returns.
+        // The caller may overwrite its buffer once the call returns, so the bytes are staged now.
         let bytes = extent(copy.width, copy.rows, copy.from_pitch).ok_or(sys::hipErrorInvalidValue)?;
         // SAFETY: by HIP's contract.
         let bytes = unsafe { std::slice::from_raw_parts(start.cast_const().cast::<u8>(), bytes) };
@@ -148,7 +148,7 @@ fn null() -> Result<&'static Handle<Stream>> {
     Ok(current()?.null())
 }
 
-/// Checks a fill.
+/// Checks a fill; returns `None` if it has no elements.
 pub(super) fn plan_fill(fill: Fill) -> Result<Option<Fill>> {
     if fill.width == 0 || fill.rows == 0 {
         return Ok(None);
@@ -171,7 +171,7 @@ fn fill(stream: &'static Handle<Stream>, fill: Fill, when: Return) -> Result {
     }
     let Some(fill) = plan_fill(fill)? else { return Ok(()) };
     enqueue(stream, Work::Fill(fill))?;
-    // HIP need not have done it when the call returns.
+    // HIP allows the call to return before the fill is complete.
     if when == Return::Done && !scheduler::get().is_seeded() {
         synchronize(stream)
     } else {
@@ -179,7 +179,7 @@ fn fill(stream: &'static Handle<Stream>, fill: Fill, when: Return) -> Result {
     }
 }
 
-/// One row of elements.
+/// A fill of one row of elements.
 fn elements(to: *mut c_void, value: u32, element: usize, width: usize) -> Fill {
     Fill {
         to: to.addr() as u64,

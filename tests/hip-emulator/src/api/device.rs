@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 const MAX_THREADS: i32 = 1024;
 const MAX_GRID: i32 = i32::MAX;
-/// Kilohertz.
+/// Clock rate in kHz.
 const CLOCK: i32 = 2_100_000;
 
 hip! {
@@ -178,7 +178,7 @@ hip! {
 
     fn hipDevicePrimaryCtxRelease(device: sys::hipDevice_t) {
         let retained = &runtime::get()?.device(device)?.retained;
-        // HIP does not mind one release too many.
+        // HIP ignores a release without a retain.
         let _ = retained.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
         Ok(())
     }
@@ -241,7 +241,7 @@ fn synchronize(device: &'static Device) -> Result {
     device.check()
 }
 
-/// As HIP's ints, which a count of devices or a size of a model always fits.
+/// Converts to a C int; a count of devices or a size of a model always fits.
 fn integer(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
@@ -254,7 +254,7 @@ fn bus_id(device: &Device) -> String {
     format!("0000:{:02x}:00.0", device.bus())
 }
 
-/// Major and minor version of an architecture: 9 and 4 of gfx942.
+/// Returns the major and minor version of an architecture: 9 and 4 for gfx942.
 fn capability(device: &Device) -> (c_int, c_int) {
     let digits = device.architecture.base.trim_start_matches("gfx");
     let split = digits.len().saturating_sub(2);
@@ -318,7 +318,7 @@ fn describe(device: &Device) -> sys::hipDeviceProp_tR0600 {
     properties
 }
 
-/// Writes text to a C array, which is zero and longer.
+/// Writes text to a zeroed C array, truncated so that a final zero remains.
 fn fill(array: &mut [c_char], text: &str) {
     let room = array.len().saturating_sub(1);
     for (place, byte) in array.iter_mut().take(room).zip(text.bytes()) {
@@ -326,8 +326,8 @@ fn fill(array: &mut [c_char], text: &str) {
     }
 }
 
-/// The attributes that programs ask for; the rest are not supported, so that nobody relies on a
-/// made-up number.
+/// Returns the attributes that programs are known to query; all others are unsupported, so that no
+/// program relies on a made-up number.
 fn attribute(device: &Device, attribute: sys::hipDeviceAttribute_t) -> Result<c_int> {
     let of = describe(device);
     let [x, y, z] = of.maxGridSize;

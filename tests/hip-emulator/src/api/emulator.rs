@@ -1,4 +1,4 @@
-//! What the emulator offers beyond HIP, for tests: `hipemu_*`.
+//! The emulator's functions beyond HIP's, for tests: `hipemu_*`.
 
 use super::text;
 use crate::calls::{self, Failure};
@@ -11,13 +11,13 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// Nothing unwinds into the caller: a panic gives the default.
+/// Runs a function and returns the default value if it panics: nothing may unwind into the caller.
 fn guard<T: Default>(body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
 }
 
-/// Sets a `HIPEMU_*` variable instead of the environment. 0, or 1 if it is too late (a HIP function
-/// was called) or there is none of the name.
+/// Sets a `HIPEMU_*` variable, overriding the environment. Returns 0, or 1 if it is too late (a HIP
+/// function was called) or no variable has that name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_set(name: *const c_char, value: *const c_char) -> c_int {
     guard(|| {
@@ -30,7 +30,7 @@ unsafe extern "C" fn hipemu_set(name: *const c_char, value: *const c_char) -> c_
     })
 }
 
-/// Starts counting calls from zero, for all threads together and for the calling one.
+/// Resets the call counts to zero: the total of all threads, and the calling thread's.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_calls_reset() {
     guard(calls::reset);
@@ -50,25 +50,25 @@ extern "C" fn hipemu_calls_total() -> u64 {
     guard(|| calls::count(None, false))
 }
 
-/// [`hipemu_calls`] of the calling thread alone.
+/// [`hipemu_calls`] for the calling thread only.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_thread_calls(name: *const c_char) -> u64 {
     // SAFETY: the caller's C string.
     guard(|| unsafe { text(name) }.map_or(u64::MAX, |name| calls::count(Some(name), true)))
 }
 
-/// [`hipemu_calls_total`] of the calling thread alone.
+/// [`hipemu_calls_total`] for the calling thread only.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_thread_calls_total() -> u64 {
     guard(|| calls::count(None, true))
 }
 
 thread_local! {
-    /// Keeps what was last returned to this thread.
+    /// Keeps the text that was last returned to this thread alive.
     static TEXT: RefCell<CString> = RefCell::default();
 }
 
-/// Gives the caller text that stays until the thread's next call that gives text.
+/// Returns text to the caller; it stays valid until the thread's next call that returns text.
 fn give(text: String) -> *const c_char {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     TEXT.try_with(|last| {
@@ -84,15 +84,15 @@ extern "C" fn hipemu_calls_summary() -> *const c_char {
     catch_unwind(|| give(calls::summary())).unwrap_or(c"".as_ptr())
 }
 
-/// The text of the current device's first failure since it was reset, of those that nobody took;
+/// Returns the text of the current device's first failure since its reset that no thread has taken;
 /// empty if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_last_fault() -> *const c_char {
     catch_unwind(|| give(current().ok().and_then(|device| device.fault()).unwrap_or_default())).unwrap_or(c"".as_ptr())
 }
 
-/// Waits until the current device is idle, then takes the first failure of what the calling thread
-/// submitted: its text, or none. The device stays as unusable as it is.
+/// Waits until the current device is idle, then takes the first failure of the commands that the
+/// calling thread submitted; empty if there is none. The device keeps its error state.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_take_thread_fault() -> *const c_char {
     let take = || {
@@ -123,7 +123,7 @@ extern "C" fn hipemu_set_seed(seed: u64) {
     });
 }
 
-/// Waits until all devices are idle, then lets streams run as they come.
+/// Waits until all devices are idle, then returns to plain scheduling: streams run side by side.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_clear_seed() {
     guard(|| {
@@ -140,7 +140,7 @@ extern "C" fn hipemu_order() -> u64 {
     guard(|| runtime::get().map_or(0, |_| scheduler::get().order()))
 }
 
-/// Whether kernels do nothing, from now on.
+/// Sets whether kernels do nothing from now on.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_set_noop(noop: c_int) {
     guard(|| {
@@ -150,8 +150,8 @@ extern "C" fn hipemu_set_noop(noop: c_int) {
     });
 }
 
-/// Lets functions fail as `HIPEMU_FAIL` does; empty text ends that. 0, or 1 if the text is not
-/// understood.
+/// Makes functions fail as `HIPEMU_FAIL` does; an empty text ends this. Returns 0, or 1 if the text
+/// cannot be parsed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipemu_fail(failures: *const c_char) -> c_int {
     guard(|| {

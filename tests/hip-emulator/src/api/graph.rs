@@ -18,11 +18,11 @@ use std::sync::{Mutex, PoisonError};
 
 type Dependencies = *const sys::hipGraphNode_t;
 
-/// Nodes of a caller's array.
+/// Converts the caller's array of nodes.
 ///
 /// # Safety
 ///
-/// The array has that many nodes.
+/// The array has `count` nodes.
 unsafe fn nodes(start: Dependencies, count: usize) -> Result<Vec<&'static Handle<Node>>> {
     if count == 0 {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ unsafe fn nodes(start: Dependencies, count: usize) -> Result<Vec<&'static Handle
 ///
 /// # Safety
 ///
-/// As for [`put`] and [`nodes`], and the graph is one.
+/// As for [`put`] and [`nodes`]; `graph` is null or a handle.
 unsafe fn add(
     place: *mut sys::hipGraphNode_t,
     graph: sys::hipGraph_t,
@@ -58,13 +58,12 @@ unsafe fn add(
     unsafe { put(place, node.raw()) }
 }
 
-/// Answers with a list of handles as HIP does: how many there are if the caller has no array, else
-/// as many as fit, then nulls.
+/// Returns a list of handles as HIP does: without an array only their number, otherwise as many as
+/// fit, then nulls.
 ///
 /// # Safety
 ///
-/// The count is valid for reads and writes, and the array, if not null, for as many writes as it
-/// says.
+/// `count` is valid for reads and writes; `place`, if not null, is valid for `*count` writes.
 unsafe fn list<T>(place: *mut *mut T, count: *mut usize, handles: &[*mut T]) -> Result {
     // SAFETY: by this function's contract.
     let room = *unsafe { count.as_ref() }.ok_or(sys::hipErrorInvalidValue)?;
@@ -90,7 +89,7 @@ unsafe fn list<T>(place: *mut *mut T, count: *mut usize, handles: &[*mut T]) -> 
 
 /// # Safety
 ///
-/// As for [`put`], and the graph is one.
+/// As for [`put`]; `graph` is null or a handle.
 unsafe fn instantiate(place: *mut sys::hipGraphExec_t, graph: sys::hipGraph_t) -> Result {
     // SAFETY: by this function's contract.
     let graph = unsafe { Handle::<Graph>::from_raw(graph) }?;
@@ -148,7 +147,7 @@ hip! {
         let plan = executable.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let plan = plan.ok_or(sys::hipErrorInvalidValue)?;
         if capture::any() {
-            // Not modelled: the graph as a node of another.
+            // Not modelled: a graph launch that becomes a node of a captured graph.
             capture::not_captured(stream)?;
             capture::implicit(stream)?;
         }
@@ -215,7 +214,7 @@ hip! {
         drop(entries);
         // SAFETY: by HIP's contract.
         let mut room = *unsafe { count.as_ref() }.ok_or(sys::hipErrorInvalidValue)?;
-        // SAFETY: by HIP's contract; both arrays have as much room.
+        // SAFETY: by HIP's contract; both arrays have room for `*count` handles.
         unsafe {
             list(from, &raw mut room, &starts)?;
             list(to, count, &ends)

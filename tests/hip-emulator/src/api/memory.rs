@@ -1,4 +1,4 @@
-//! Allocation, pinned memory, what pointers are.
+//! Allocation, pinned memory, memory pools, and pointer attributes.
 
 use super::{enqueue, put, put_if};
 use crate::calls::hip;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `hipCpuDeviceId`, a macro that bindgen does not see.
 const CPU: c_int = -1;
 
-/// Allocates and gives the caller the address; null for no bytes.
+/// Allocates memory and returns its address to the caller; null for zero bytes.
 ///
 /// # Safety
 ///
@@ -34,11 +34,13 @@ unsafe fn allocate(place: *mut *mut c_void, device: &Device, bytes: usize, usage
         let address = runtime::get()?.memory.allocate(device, bytes as u64, usage, flags)?;
         usize::try_from(address).map_err(|_| sys::hipErrorOutOfMemory)?
     };
-    // SAFETY: by this function's contract. The host dereferences it only if it is pinned memory.
+    // SAFETY: by this function's contract. The host dereferences the address only if the memory is
+    // pinned.
     unsafe { put(place, std::ptr::with_exposed_provenance_mut(address)) }
 }
 
-/// Frees memory of one of these uses once its device has completed all work that was queued so far.
+/// Frees an allocation of one of these uses once its device has completed all work that was queued
+/// before.
 fn free(pointer: *mut c_void, uses: &[Use]) -> Result {
     if pointer.is_null() {
         return Ok(());
@@ -187,7 +189,7 @@ hip! {
                 isManaged: c_int::from(allocation.usage == Use::Managed),
                 allocationFlags: allocation.flags,
             },
-            // As HIP since 6.0: not an error.
+            // As in HIP since 6.0: an unknown pointer is not an error.
             None => sys::hipPointerAttribute_t {
                 type_: sys::hipMemoryTypeUnregistered,
                 device: -2,
@@ -340,7 +342,7 @@ hip! {
     }
 
     fn hipMemPoolTrimTo(pool: sys::hipMemPool_t, keep: usize) {
-        // There is nothing to give back, however much is to be kept.
+        // Pools hold no memory back, so there is nothing to trim, whatever `keep` is.
         let _ = keep;
         // SAFETY: by HIP's contract.
         unsafe { Handle::<Pool>::from_raw(pool) }.map(drop)
@@ -355,7 +357,7 @@ fn find(pointer: *const c_void) -> Result<Allocation> {
         .ok_or(sys::hipErrorInvalidValue)
 }
 
-/// Checks that bytes are managed memory.
+/// Checks that a range of bytes lies in managed memory.
 fn managed(pointer: *const c_void, bytes: usize) -> Result {
     let allocation = find(pointer)?;
     let offset = pointer.addr() as u64 - allocation.address;

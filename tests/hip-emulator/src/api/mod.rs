@@ -1,8 +1,8 @@
 //! The exported functions, by subject.
 //!
-//! Each is a thin shell: resolve handles, call what does the work, write results. What HIP's
-//! documentation asks of a caller, such as that a pointer is valid for what is written to it, is
-//! the contract of all of them.
+//! Each is a thin shell: it resolves handles, calls the module that does the work, and writes the
+//! results. HIP's documented requirements on a caller, such as that an output pointer is valid for
+//! writes, are the safety contract of all of them.
 
 #![allow(non_snake_case, reason = "HIP's names")]
 
@@ -25,11 +25,11 @@ use crate::sys;
 use crate::work::Work;
 use std::ffi::{CStr, c_char};
 
-/// Writes a result to where the caller wants it.
+/// Writes a result to the caller's pointer; null is an error.
 ///
 /// # Safety
 ///
-/// The place is null or valid for writes.
+/// `place` is null or valid for writes.
 unsafe fn put<T>(place: *mut T, value: T) -> Result {
     if place.is_null() {
         return Err(sys::hipErrorInvalidValue);
@@ -39,7 +39,7 @@ unsafe fn put<T>(place: *mut T, value: T) -> Result {
     Ok(())
 }
 
-/// Writes a result that the caller may not want.
+/// Writes an optional result: null means that the caller does not want it.
 ///
 /// # Safety
 ///
@@ -51,11 +51,11 @@ unsafe fn put_if<T>(place: *mut T, value: T) {
     }
 }
 
-/// Writes text and its final zero to a caller's buffer, cut off where that ends.
+/// Writes text and its final zero to the caller's buffer, truncated to the buffer's length.
 ///
 /// # Safety
 ///
-/// The buffer is null or valid for writes of that many bytes.
+/// `buffer` is null or valid for writes of `length` bytes.
 unsafe fn put_text(buffer: *mut c_char, length: i32, text: &str) -> Result {
     let length = usize::try_from(length).map_err(|_| sys::hipErrorInvalidValue)?;
     if buffer.is_null() || length == 0 {
@@ -72,11 +72,11 @@ unsafe fn put_text(buffer: *mut c_char, length: i32, text: &str) -> Result {
     Ok(())
 }
 
-/// A caller's string.
+/// Reads a C string of the caller's.
 ///
 /// # Safety
 ///
-/// The pointer is null or a C string that stays for `'a`.
+/// The pointer is null or a C string that lives for `'a`.
 unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str> {
     if pointer.is_null() {
         return Err(sys::hipErrorInvalidValue);
@@ -87,7 +87,7 @@ unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str> {
         .map_err(|_| sys::hipErrorInvalidValue)
 }
 
-/// Submits work to a stream, or adds it to what is captured from the stream.
+/// Submits work to a stream, or adds it to the graph that the stream is being captured into.
 fn enqueue(stream: &'static Handle<Stream>, work: Work) -> Result {
     if capture::any() && capture::append(stream, &work)? {
         return Ok(());
@@ -98,7 +98,8 @@ fn enqueue(stream: &'static Handle<Stream>, work: Work) -> Result {
     Ok(())
 }
 
-/// Waits until a stream is done with what was submitted so far, and reports what failed.
+/// Waits until a stream has completed everything submitted so far, and returns the device's error,
+/// if any.
 fn synchronize(stream: &'static Stream) -> Result {
     scheduler::get().wait(stream.point());
     stream.device.check()

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::PoisonError;
 
-/// Work items that a workgroup can have.
+/// Maximum number of work items of a workgroup.
 const MAX_THREADS: u64 = 1024;
 
 hip! {
@@ -40,7 +40,7 @@ hip! {
         options: *mut sys::hipJitOption,
         values: *mut *mut c_void,
     ) {
-        // As in HIP, they concern what is compiled when it is loaded, which code objects are not.
+        // As in HIP, the options concern code that is compiled at load; code objects are not.
         let _ = (count, options, values);
         // SAFETY: by HIP's contract.
         unsafe { load(module, image) }
@@ -99,12 +99,12 @@ hip! {
 
     fn hipFuncGetAttributes(attributes: *mut sys::hipFuncAttributes, function: *const c_void) {
         let _ = (attributes, function);
-        // For functions of the host's program, none of which are known.
+        // This function is for kernels of the host's program, none of which are known.
         Err(sys::hipErrorInvalidDeviceFunction)
     }
 
     fn hipFuncSetAttribute(function: *const c_void, attribute: sys::hipFuncAttribute, value: c_int) {
-        // SAFETY: by HIP's contract; functions of the host's program are not known.
+        // SAFETY: by HIP's contract; kernels of the host's program are not known.
         let function = unsafe { Handle::<Function>::from_raw(function.cast_mut()) }?;
         let value = u64::try_from(value).map_err(|_| sys::hipErrorInvalidValue)?;
         let room = (function.module.device.model.lds as u64).saturating_sub(function.kernel.lds_bytes.into());
@@ -137,7 +137,7 @@ hip! {
         }
         let runtime = runtime::get()?;
         if runtime.is_noop() && !capture::any() && !scheduler::get().is_seeded() && stream.is_free() {
-            // Nothing to wait for and nothing to do: it is complete.
+            // No queued command and no kernel to run: the launch is complete.
             return stream.device.check();
         }
         // SAFETY: by HIP's contract.
@@ -154,8 +154,8 @@ hip! {
         stream: sys::hipStream_t,
     ) {
         let _ = (function, grid, block, arguments, shared, stream);
-        // Functions of the host's program are not known: programs that contain kernels register
-        // them when they start.
+        // Kernels of the host's program are not known: a program that contains kernels registers
+        // them at start-up, with functions that the emulator does not have.
         Err(sys::hipErrorInvalidDeviceFunction)
     }
 
@@ -193,7 +193,7 @@ hip! {
 
 /// # Safety
 ///
-/// As for [`put`], and the image is null or a code object.
+/// As for [`put`], and `image` is null or points to a code object.
 unsafe fn load(place: *mut sys::hipModule_t, image: *const c_void) -> Result {
     if image.is_null() || place.is_null() {
         return Err(sys::hipErrorInvalidValue);
@@ -213,7 +213,7 @@ fn check(function: &Function, grid: [u32; 3], block: [u32; 3], shared: u32) -> R
     if grid.contains(&0) || items == 0 {
         return Err(sys::hipErrorInvalidConfiguration);
     }
-    // HIP counts a grid in work items, of which each dimension has fewer than 2^32.
+    // HIP measures a grid in work items; each dimension must have fewer than 2^32.
     let items_fit = grid
         .iter()
         .zip(block)
@@ -230,13 +230,13 @@ fn check(function: &Function, grid: [u32; 3], block: [u32; 3], shared: u32) -> R
     Ok(())
 }
 
-/// The argument segment of a launch: from an array of pointers to arguments, or as the caller laid
-/// it out.
+/// Builds the argument segment of a launch, either from an array of pointers to arguments or from a
+/// buffer that the caller laid out.
 ///
 /// # Safety
 ///
-/// By HIP's contract the array has a pointer per argument, or `extra` is a list of a buffer and its
-/// size.
+/// By HIP's contract, `parameters` has one pointer per argument, or `extra` is a list that gives a
+/// buffer and its size.
 unsafe fn arguments(
     function: &Function,
     parameters: *mut *mut c_void,
@@ -261,7 +261,7 @@ unsafe fn arguments(
             let from = unsafe { parameters.add(index).read() };
             let to = kernarg.get_mut(argument.offset..argument.offset + argument.bytes);
             let to = to.filter(|_| !from.is_null()).ok_or(sys::hipErrorInvalidValue)?;
-            // SAFETY: by this function's contract the pointer is to an argument of that many bytes.
+            // SAFETY: by this function's contract `from` points to an argument of `to.len()` bytes.
             unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.cast(), to.len()) };
         }
     } else if !extra.is_null() {
@@ -290,16 +290,16 @@ unsafe fn arguments(
     Ok(kernarg)
 }
 
-/// Reads `HIP_LAUNCH_PARAM_BUFFER_POINTER`, a buffer, `HIP_LAUNCH_PARAM_BUFFER_SIZE`, a pointer to
-/// its size, `HIP_LAUNCH_PARAM_END`.
+/// Reads a launch's `extra` list: `HIP_LAUNCH_PARAM_BUFFER_POINTER`, a buffer,
+/// `HIP_LAUNCH_PARAM_BUFFER_SIZE`, a pointer to its size, `HIP_LAUNCH_PARAM_END`.
 ///
 /// # Safety
 ///
-/// It is such a list.
+/// `list` is such a list.
 unsafe fn buffer(mut list: *mut *mut c_void) -> Result<(*const u8, usize)> {
     let (mut start, mut bytes): (*const u8, Option<usize>) = (std::ptr::null(), None);
     loop {
-        // SAFETY: by this function's contract, before the list's end.
+        // SAFETY: by this function's contract; the list's end has not been reached.
         let (key, value) = unsafe {
             let key = list.read();
             (
@@ -329,7 +329,8 @@ unsafe fn buffer(mut list: *mut *mut c_void) -> Result<(*const u8, usize)> {
     }
 }
 
-/// Workgroups that a compute unit of CDNA holds at once, by waves, registers and LDS.
+/// Returns the workgroups that are resident on a CDNA compute unit at once, limited by waves,
+/// registers and LDS.
 fn occupancy(function: &Function, block: c_int, shared: usize) -> Result<c_int> {
     let (kernel, model) = (&function.kernel, &function.module.device.model);
     let block = u32::try_from(block)
@@ -340,7 +341,8 @@ fn occupancy(function: &Function, block: c_int, shared: usize) -> Result<c_int> 
         return Ok(0);
     }
     let waves = block.div_ceil(model.wave.cast_unsigned());
-    // 512 vector registers a lane and SIMD, in steps of 8; four SIMDs of at most eight waves.
+    // 512 vector registers per lane and SIMD, allocated in steps of 8; four SIMDs with at most
+    // eight waves each.
     let by_registers = 512 / kernel.vgprs.next_multiple_of(8).max(8);
     let by_waves = 4 * by_registers.min(8) / waves;
     let lds = kernel.lds_bytes as usize + shared;
@@ -352,7 +354,7 @@ fn occupancy(function: &Function, block: c_int, shared: usize) -> Result<c_int> 
     Ok(c_int::try_from(by_waves.min(by_lds)).unwrap_or(c_int::MAX))
 }
 
-/// A launch as a graph's node has it.
+/// Converts the parameters of a graph's kernel node to a launch.
 ///
 /// # Safety
 ///
@@ -382,7 +384,7 @@ pub(super) unsafe fn node(parameters: &sys::hipKernelNodeParams) -> Result<Work>
     })))
 }
 
-/// Whether a stream may run a graph's launch.
+/// Returns true if a stream may run this work of a graph: a kernel must be loaded on its device.
 pub(super) fn fits(work: &Work, stream: &Stream) -> bool {
     match work {
         Work::Kernel(launch) => launch.function.module.device.ordinal == stream.device.ordinal,

@@ -1,4 +1,4 @@
-//! Streams, events and what is captured from streams.
+//! Streams, events and stream capture.
 
 use super::{enqueue, put, put_if, synchronize};
 use crate::calls::{self, hip};
@@ -13,7 +13,7 @@ use crate::work::{UserData, Work};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 
-/// The stream that a caller's handle means.
+/// Resolves a caller's stream handle.
 ///
 /// # Safety
 ///
@@ -79,8 +79,8 @@ fn record(event: &'static Handle<Event>, stream: &'static Handle<Stream>, extern
     Ok(())
 }
 
-/// Checks that what a stream captures can be told: of the null stream it cannot while a stream that
-/// waits for it is captured.
+/// Checks that a stream's capture state can be reported: the null stream's cannot while a stream
+/// that waits for it is captured.
 fn not_entangled(stream: &Stream) -> Result {
     match capture::entangled(stream) {
         None => Ok(()),
@@ -88,7 +88,7 @@ fn not_entangled(stream: &Stream) -> Result {
     }
 }
 
-/// The last record of an event, for who asks whether it is complete.
+/// Returns the last record of an event, to check its completion; an error if it was captured.
 fn pending(event: &Event) -> Result<Option<Arc<Record>>> {
     match event.recorded() {
         Recorded::Never => Ok(None),
@@ -146,7 +146,8 @@ hip! {
         capture::not_captured(stream)?;
         capture::disturbing()?;
         if stream.is_null() && !stream.is_free() {
-            // The null stream is done when the streams that wait for it are.
+            // The null stream is done only when all blocking streams are: an empty command waits
+            // for them.
             enqueue(stream, Work::Nothing)?;
         }
         synchronize(stream)
@@ -346,8 +347,8 @@ hip! {
             .map(|entry| entry.handle.raw())
             .collect();
         drop(nodes);
-        // SAFETY: by HIP's contract. HIP's array lives as long as the capture goes on; this one is
-        // small and stays.
+        // SAFETY: by HIP's contract. HIP's array lives as long as the capture; this one is small
+        // and is leaked.
         unsafe {
             put(status, branch.capture.status())?;
             put_if(id, branch.capture.id);

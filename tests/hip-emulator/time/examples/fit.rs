@@ -14,7 +14,7 @@ struct Kernel {
     record: Record,
 }
 
-/// The mean of |ln(predicted / measured)| in percent.
+/// Returns the mean of |ln(predicted / measured)| in percent.
 fn cost(kernels: &[&Kernel], parameters: &Parameters) -> f64 {
     let error = |kernel: &&Kernel| {
         let predicted = predict(&kernel.record, &MI300X, parameters).warm.microseconds();

@@ -1,31 +1,33 @@
-//! Owns how workgroups with different work spread over the compute units.
+//! The distribution of workgroups with different work over the compute units.
 //!
-//! Workgroups go to the dies in turn, and on a die, in order, to the compute unit that has room
-//! first. A workgroup that is alone on its unit runs faster than one beside others.
+//! Workgroups are dispatched to the dies (XCDs) in turn, and on a die, in order, to the first
+//! compute unit with room. A workgroup alone on its unit runs faster than one that shares the unit.
 //!
-//! The work of a few workgroups is known. If it follows from one axis of the grid, such as the tile
-//! of a causal mask, that axis is found, and with it which die gets which work: where eight tiles
-//! lie side by side, the last die has nothing but the longest.
+//! The work is known for only a few workgroups. If it depends on one axis of the grid, such as the
+//! tile of a causal mask, that axis is detected, and with it the work that each die gets: for
+//! example, if the eight tiles of a head have consecutive numbers, the last die gets only the
+//! longest tiles.
 
 use std::collections::BTreeMap;
 
 use crate::Machine;
 
-/// Workgroups above which the launch is so long that its end does not matter.
+/// Number of workgroups above which the launch is so long that imbalance at its end does not
+/// matter.
 const MANY: u64 = 1 << 15;
 
-/// The work of each workgroup of a launch, relative to the one whose path is kept.
+/// The work of each workgroup of a launch, relative to the workgroup whose path was recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Work<'a> {
-    /// Known work by workgroup number, sorted
+    /// Known work by workgroup number, sorted by that number
     known: &'a [(u64, f32)],
     workgroups: u64,
     axis: Option<Axis>,
 }
 
 impl<'a> Work<'a> {
-    /// The work of a launch whose workgroups differ, and are few enough for their differences to
-    /// matter.
+    /// Returns the work of a launch; `None` if all workgroups have the same, or if they are too
+    /// many for differences to matter.
     pub(crate) fn of(known: &'a [(u64, f32)], workgroups: u64) -> Option<Self> {
         (!known.is_empty() && workgroups <= MANY).then(|| Self {
             known,
@@ -34,8 +36,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// A workgroup's work: by its place on the axis that decides, else that of the nearest known
-    /// one.
+    /// Returns a workgroup's work: interpolated along the deciding axis if there is one, else that
+    /// of the nearest known workgroup.
     fn at(&self, group: u64) -> f64 {
         if let Some(axis) = &self.axis {
             return axis.work(group);
@@ -51,8 +53,8 @@ impl<'a> Work<'a> {
         nearest.map_or(1.0, |&(_, work)| f64::from(work))
     }
 
-    /// How much longer the launch takes than one of the same workgroups with equal work of 1.
-    /// `clocks[k]` is what a workgroup of work 1 takes where k + 1 run at once.
+    /// Returns the launch's time divided by that of the same launch with work 1 in every workgroup.
+    /// `clocks[k]` is the time of a workgroup of work 1 when k + 1 workgroups share the unit.
     pub(crate) fn stretch(&self, machine: &Machine, clocks: &[f64]) -> f64 {
         let dies = u64::from(machine.dies);
         let units = (machine.units / machine.dies) as usize;
@@ -67,24 +69,24 @@ impl<'a> Work<'a> {
     }
 }
 
-/// An axis of the grid from which the work of a workgroup follows.
+/// An axis of the grid that determines the work of a workgroup.
 #[derive(Clone, Debug, PartialEq)]
 struct Axis {
-    /// Workgroups from one place on the axis to the next
+    /// Distance in workgroup numbers between neighbouring positions on the axis
     inner: u64,
-    /// Number of places
+    /// Number of positions
     extent: u64,
-    /// Mean of the known work by place, sorted
+    /// Mean of the known work by position, sorted by position
     places: Vec<(u64, f64)>,
 }
 
 impl Axis {
-    /// Share of the variation of the known work that an axis may leave unexplained.
+    /// Largest share of the known work's variation that an axis may leave unexplained.
     const UNEXPLAINED: f64 = 0.02;
-    /// Known places below which a long axis may fit by chance.
+    /// Minimum number of known positions: with fewer, a long axis may fit by chance.
     const FEWEST: usize = 6;
 
-    /// The axis that explains the known work best, if there is one.
+    /// Returns the axis that explains the known work best, if any explains enough of it.
     fn find(known: &[(u64, f32)], workgroups: u64) -> Option<Self> {
         let count = known.len() as f64;
         let mean = known.iter().map(|&(_, work)| f64::from(work)).sum::<f64>() / count;
@@ -104,7 +106,7 @@ impl Axis {
         (error <= Self::UNEXPLAINED * variation).then_some(axis)
     }
 
-    /// An axis with what is known of it.
+    /// Returns an axis with the mean known work at each of its positions.
     fn of(known: &[(u64, f32)], inner: u64, extent: u64) -> Self {
         let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         for &(group, work) in known {
@@ -131,8 +133,8 @@ impl Axis {
         }
     }
 
-    /// Sum of the squares of what the axis does not explain: how far each known work is from the
-    /// mean of its place, and each place from the line between its neighbours.
+    /// Returns the sum of the squared residuals of the axis: of each known work against the mean of
+    /// its position, and of each position against the line between its neighbours.
     fn unexplained(&self, known: &[(u64, f32)]) -> f64 {
         let inside = known.iter().map(|&(group, work)| f64::from(work) - self.work(group));
         let between = self.places.windows(3).map(|three| match *three {
@@ -143,15 +145,17 @@ impl Axis {
     }
 }
 
-/// The value at a place of the line through two points.
+/// Returns the value at `place` of the line through two points.
 fn on_line((a, before): (u64, f64), (b, behind): (u64, f64), place: u64) -> f64 {
     before + (place as f64 - a as f64) / (b as f64 - a as f64) * (behind - before)
 }
 
-/// Clocks until the last of some workgroups ends that start in order on a die's compute units.
+/// Returns the clocks until the last workgroup ends, if workgroups start in order on the compute
+/// units of one die.
 fn makespan(work: impl Iterator<Item = f64>, units: usize, clocks: &[f64]) -> f64 {
     let mut work = work;
-    // The work that is left to each workgroup of each unit, and when that was so.
+    // For each unit: the remaining work of its workgroups, and the time for which that was
+    // computed.
     let mut running: Vec<(Vec<f64>, f64)> = vec![(Vec::new(), 0.0); units];
     for _ in 0..clocks.len() {
         for (groups, _) in &mut running {
@@ -192,14 +196,15 @@ mod tests {
 
     #[test]
     fn the_longest_workgroup_decides_where_all_run_at_once() {
-        // Half of the time would be the mean's.
+        // With the mean work, the time would be half of that.
         let known: Vec<(u64, f32)> = (0..512)
             .map(|group| (group, 2.0 * (511 - group) as f32 / 511.0))
             .collect();
         let work = Work::of(&known, 512).unwrap();
         let alone = work.stretch(&MI300X, &[100.0, 100.0]);
         assert!((alone - 2.0).abs() < 0.01, "{alone}");
-        // Beside another one each is slower, so the longest gains when its neighbour ends.
+        // A workgroup that shares its unit is slower, so the longest one speeds up when its
+        // neighbour ends.
         let beside = work.stretch(&MI300X, &[100.0, 200.0]);
         assert!(beside > 1.2 && beside < 1.8, "{beside}");
     }
@@ -214,7 +219,8 @@ mod tests {
         assert!((stretch - 1.0).abs() < 0.06, "{stretch}");
     }
 
-    /// Known work of causal attention: some heads' tiles, at numbers without a pattern.
+    /// Returns the known work of causal attention: the tiles of some heads, at numbers without a
+    /// pattern.
     fn causal(tiles: u64, workgroups: u64) -> Vec<(u64, f32)> {
         let numbers = (0..workgroups).filter(|number| number * 7919 % 23 == 0);
         numbers
@@ -232,7 +238,7 @@ mod tests {
             let stretch = work.stretch(&MI300X, &[100.0, 150.0]);
             assert!((stretch / wanted - 1.0).abs() < 0.05, "{tiles}: {stretch}, {wanted}");
         }
-        // Heads side by side and tiles behind each other: each die has all tiles.
+        // If neighbouring numbers are different heads of the same tile, each die gets all tiles.
         let known: Vec<(u64, f32)> = (0..2048)
             .filter(|number| number * 7919 % 23 == 0)
             .map(|number| (number, 2.0 * (number / 32 % 8 + 1) as f32 / 9.0))

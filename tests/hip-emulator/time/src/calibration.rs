@@ -1,4 +1,4 @@
-//! Owns calibrations: constants that were measured on one device, and the machine with them.
+//! Calibrations: constants measured on one device, and the machine model with them.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,40 +14,39 @@ pub struct Calibration {
     /// TFLOP/s of f16 products at the device's power limit
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f16: Option<f64>,
-    /// Bytes a nanosecond from and to memory
+    /// Memory bandwidth in bytes per nanosecond
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<f64>,
 }
 
-/// The rate of a product under sustained load.
+/// The rate of a matrix product under sustained load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sustained {
-    /// Operations a picosecond (TFLOP/s)
+    /// Rate in TFLOP/s
     pub tflops: f64,
-    /// The clock meanwhile, in GHz
+    /// The clock during the product, in GHz
     pub gigahertz: f64,
 }
 
 /// Measurements that constants are derived from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// The largest bf16 product
+    /// The rate of the largest bf16 product
     pub bf16: Option<Sustained>,
-    /// The largest f16 product
+    /// The rate of the largest f16 product
     pub f16: Option<Sustained>,
-    /// Bytes and microseconds of a kernel that is limited by memory and whose operands are in no
-    /// cache
+    /// Bytes and time in µs of a memory-bound kernel whose operands are in no cache
     pub cold: Option<(f64, f64)>,
 }
 
-/// A clock below this share of the highest shows that power limits it.
+/// A clock below this share of the machine's highest clock indicates that the power limit applies.
 const LIMITED: f64 = 0.97;
 
 impl Calibration {
     /// Derives the constants of a machine. Also returns the reason for each one that is missing.
     ///
-    /// Rates of products count only where the clock fell: else the kernel is the limit, and not the
-    /// device. A rate above what the clock or the data sheet allows is an error of the measurement.
+    /// Rates of products count only if the clock fell: otherwise the kernel is the limit, not the
+    /// device. A rate above what the clock or the data sheet allows is a measurement error.
     #[must_use]
     pub fn of(measured: &Measured, machine: &Machine) -> (Self, Vec<String>) {
         let mut reasons = Vec::new();
@@ -87,7 +86,8 @@ impl Calibration {
         (Self { bf16, f16, memory }, reasons)
     }
 
-    /// Returns true if there are constants, and all of them are possible for the machine.
+    /// Returns true if the calibration has at least one constant, and all of them are possible for
+    /// the machine.
     #[must_use]
     pub fn is_possible(&self, machine: &Machine) -> bool {
         let limits = [
@@ -105,8 +105,8 @@ fn is_within(value: f64, most: f64) -> bool {
 }
 
 impl Machine {
-    /// Returns the machine with a device's constants. Rates of products limit what kernels reach;
-    /// the power that an operation draws stays the published one.
+    /// Returns the machine with a device's constants. Measured rates of products limit what kernels
+    /// reach; the power per operation stays the published one.
     #[must_use]
     pub fn calibrated(&self, calibration: &Calibration) -> Self {
         let mut machine = *self;
@@ -140,11 +140,11 @@ mod tests {
         assert_eq!(reasons, [""; 0]);
         assert!(calibration.is_possible(&MI300X));
         let machine = MI300X.calibrated(&calibration);
-        // 134 MB in 40 µs, without the 1.879 µs that every kernel takes.
+        // 134 MB in 40 µs, after subtracting the 1.879 µs that every kernel takes.
         assert!((machine.memory - 3350.0).abs() < 1.0, "{}", machine.memory);
         assert!((machine.ceiling(Operands::F16) - 500.0).abs() < 1e-9);
         assert_eq!(machine.ceiling(Operands::Byte), MI300X.ceiling(Operands::Byte));
-        // What an operation draws is no constant of the device's rate.
+        // The power that an operation draws does not depend on the measured rate.
         assert_eq!(machine.allowance(Operands::F16), MI300X.allowance(Operands::F16));
         assert_eq!(machine.drawn_by_vector(0.5), MI300X.drawn_by_vector(0.5));
     }
@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn impossible_measurements_change_nothing() {
         for (tflops, gigahertz, microseconds) in [
-            // The clock did not fall; the rate exceeds the clock; nothing is a number.
+            // The clock did not fall; the rate exceeds what the clock allows; no number; negative
+            // values.
             (300.0, 2.09, 1.0),
             (800.0, 1.2, 20.0),
             (f64::NAN, f64::NAN, f64::NAN),

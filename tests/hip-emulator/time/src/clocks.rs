@@ -1,9 +1,9 @@
-//! Owns what one instruction occupies of its SIMD, by mnemonic.
+//! Clocks that one instruction occupies its SIMD, by mnemonic.
 
 use crate::Operands;
 
-/// Clocks of a vector instruction: 64 lanes on 16 lanes' hardware take 4; products of 32 bits and
-/// transcendental functions have a quarter of that rate, shifts of 64 bits half.
+/// Returns the clocks of a vector instruction. 64 lanes on 16-lane hardware take 4 clocks; 32-bit
+/// products and transcendental functions have a quarter of that rate, 64-bit shifts half.
 #[must_use]
 pub fn vector(mnemonic: &str) -> u8 {
     const QUARTER: &[&str] = &[
@@ -29,19 +29,19 @@ pub fn vector(mnemonic: &str) -> u8 {
     }
 }
 
-/// Whether a vector instruction works on pairs of f32 or is a dot product: these never run beside a
-/// matrix instruction. Source: LLVM's pull request 233721, by thread traces of gfx942. Pairs of 16
-/// bits are as other instructions.
+/// Returns true if a vector instruction works on pairs of f32 or is a dot product: these never run
+/// concurrently with a matrix instruction. Source: LLVM's pull request 233721, by thread traces of
+/// gfx942. Instructions on pairs of 16 bits behave like ordinary ones.
 #[must_use]
 pub fn is_packed(mnemonic: &str) -> bool {
     const PACKED: &[&str] = &["v_pk_add_f32", "v_pk_fma_f32", "v_pk_mul_f32", "v_pk_mov_b32", "v_dot"];
     PACKED.iter().any(|name| mnemonic.starts_with(name))
 }
 
-/// Clocks of a matrix instruction of `operations` (a multiply-add is two), from the
-/// operations that a SIMD's matrix unit does a clock. Source: AMD's peaks (f16 1307, f8 and i8
-/// 2615, f32 and f64 163 T a second at 2.1 GHz on 304 compute units of four SIMDs), which agree
-/// with the tables of ROCm/rocm-libraries `shared/origami`.
+/// Returns the clocks of a matrix instruction of `operations` operations (a multiply-add is two),
+/// at least 8, from the operations per clock of a SIMD's matrix unit. Source: AMD's peaks (f16
+/// 1307, f8 and i8 2615, f32 and f64 163 TFLOP/s at 2.1 GHz on 304 compute units of four SIMDs),
+/// which agree with the tables of ROCm/rocm-libraries `shared/origami`.
 #[must_use]
 pub fn matrix(mnemonic: &str, operations: u64) -> u16 {
     let name = mnemonic.strip_suffix("_1k").unwrap_or(mnemonic);
@@ -51,7 +51,7 @@ pub fn matrix(mnemonic: &str, operations: u64) -> u16 {
         () if name.ends_with("_i8") || name.ends_with("fp8") || name.ends_with("bf8") => 1024,
         () => 512,
     };
-    // Two operations of a sparse product are done where a dense one does one.
+    // A sparse product does two operations in the time of one dense operation.
     let rate = if mnemonic.starts_with("v_smfmac") {
         2 * rate
     } else {
@@ -60,7 +60,7 @@ pub fn matrix(mnemonic: &str, operations: u64) -> u16 {
     u16::try_from(operations.div_ceil(rate).max(8)).unwrap_or(u16::MAX)
 }
 
-/// The type of a matrix instruction's operands.
+/// Returns the type of a matrix instruction's operands.
 #[must_use]
 pub fn operands(mnemonic: &str) -> Operands {
     let name = mnemonic.strip_suffix("_1k").unwrap_or(mnemonic);
@@ -72,7 +72,7 @@ pub fn operands(mnemonic: &str) -> Operands {
     }
 }
 
-/// Operations of a SIMD's matrix unit in a clock.
+/// Returns the operations per clock of a SIMD's matrix unit.
 pub(crate) const fn rate(operands: Operands) -> f64 {
     match operands {
         Operands::Bf16 | Operands::F16 => 512.0,

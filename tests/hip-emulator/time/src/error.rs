@@ -1,21 +1,21 @@
-//! Owns what is wrong with a record.
+//! Errors of records.
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A word that is no instruction
+    /// A word of the text form that is no instruction
     #[error("{0} is no instruction of a record")]
     Step(String),
-    /// A path that leads outside of the instructions, or has no end
+    /// The path leads outside of the instructions, or is empty
     #[error("the path of the wave leads outside of the kernel")]
     Path,
-    /// Work of workgroups that the launch does not have, or that no workgroup can have
+    /// Work of workgroups that the launch does not have, out of order, or of an impossible amount
     #[error("the record's work of workgroups is not that of a launch")]
     Work,
-    /// Too many instructions
+    /// The record has too many instructions
     #[error("the record has too many instructions")]
     Long,
-    /// A size that no launch has
+    /// A size that is 0
     #[error("the record's {0} is 0")]
     Zero(&'static str),
 }

@@ -1,19 +1,19 @@
-//! Predicts how long kernels take on an MI300 from what the emulator counted. Nothing here is a
-//! measurement.
+//! Predicts the times of kernels on an MI300 from the emulator's counts. Nothing here is measured.
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `record`, `step`, `path`, `error` | what the emulator counted of a launch, and its text form |
-//! | [`clocks`], `residence` | what an instruction occupies; how many workgroups a compute unit holds |
+//! | `record`, `step`, `path`, `error` | the emulator's counts of a launch, and their text form |
+//! | [`clocks`] | the clocks that an instruction occupies |
+//! | `residence` | the number of workgroups that a compute unit holds |
 //! | [`machine`] | the machines |
 //! | `calibration` | constants measured on one device |
-//! | `parameters` | what was fitted |
+//! | `parameters` | the fitted parameters |
 //! | `unit` | one compute unit, event by event |
 //! | `balance` | workgroups with different work on all compute units |
 //! | `traffic` | bytes from memory and from Infinity Cache |
-//! | `predict` | the time of a launch, its interval, what bounds it |
+//! | `predict` | the time of a launch, its interval, and its bound |
 //!
-//! The test `model` holds it against kernels that others measured on an MI300X.
+//! The test `model` compares predictions with kernels that others measured on an MI300X.
 
 mod balance;
 mod calibration;

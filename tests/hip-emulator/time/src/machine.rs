@@ -1,72 +1,73 @@
-//! Owns the machines: constants of products, and the parameters of the model.
+//! The machines: constants of the products, and the parameters of the power model.
 
 use crate::Operands;
 
-/// A product.
+/// A GPU product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Name, as the compiler's targets have it
+    /// Name, as in the compiler's targets
     pub name: &'static str,
-    /// Dies (XCDs), to which workgroups go in turn
+    /// Number of dies (XCDs), to which workgroups are dispatched in turn
     pub dies: u32,
-    /// Compute units of all dies
+    /// Number of compute units on all dies
     pub units: u32,
-    /// Clock at most, in GHz
+    /// Highest clock in GHz
     pub clock: f64,
-    /// Bytes a nanosecond from the second-level caches of all dies
+    /// Bandwidth of the second-level caches of all dies, in bytes per nanosecond
     pub near: f64,
-    /// Bytes a nanosecond from Infinity Cache
+    /// Bandwidth of Infinity Cache, in bytes per nanosecond
     pub cached: f64,
-    /// Bytes of Infinity Cache
+    /// Size of Infinity Cache in bytes
     pub cache: u64,
-    /// Bytes a nanosecond from memory, sustained
+    /// Sustained memory bandwidth, in bytes per nanosecond
     pub memory: f64,
-    /// Bytes a nanosecond from memory, as the data sheet has it
+    /// Memory bandwidth in the data sheet, in bytes per nanosecond
     pub peak_memory: f64,
-    /// f16 operations a picosecond of the matrix units (TFLOP/s), as the data sheet has it
+    /// f16 rate of the matrix units in the data sheet, in TFLOP/s
     pub peak_f16: f64,
-    /// Operations a picosecond (TFLOP/s) that the vendor's best kernels sustain at the machine's
-    /// power limit: bf16, f16, and 8 bits
+    /// Rates in TFLOP/s that the vendor's best kernels sustain at the machine's power limit: bf16,
+    /// f16, and 8 bits
     pub sustained: [f64; 3],
-    /// Clocks in GHz at which they do
+    /// Clocks in GHz at which they sustain these rates
     pub sustained_clocks: [f64; 3],
-    /// The share of the sustained rates that other kernels reach at most
+    /// Highest share of the sustained rates that other kernels reach
     pub reached: [f64; 3],
-    /// Limit of the power that is drawn, in watts, where it was looked up
+    /// Power limit in watts, if it was looked up
     pub watts: Option<f64>,
 }
 
-/// The power that a machine draws grows with this power of its clock. The MI325X has the dies of
-/// the MI300X and a limit of 1000 W for 750 W, and AMD's kernels reach 1.19, 1.21 and 1.19 of the
-/// rate there in bf16, f16 and FP8 (the page of [`MI300X`], whose notes have the limits as well):
-/// ln(1000 / 750) / ln(1.20). By the clocks of that page it would be 1.57.
+/// Exponent of the clock in the power that a machine draws. The MI325X has the dies of the MI300X
+/// and a limit of 1000 W instead of 750 W, and AMD's kernels reach 1.19, 1.21 and 1.19 times the
+/// rate there in bf16, f16 and FP8 (the page cited at [`MI300X`], whose notes also give the
+/// limits): ln(1000 / 750) / ln(1.20). From the clocks on that page it would be 1.57.
 const POWER: f64 = 1.58;
 
-/// Power that all vector units draw, as a share of what all matrix units draw in bf16. Counters of
-/// attention by kernels that are not predicted here give their clocks: the rate, divided by the
-/// share of the peak that the use of the matrix units allows. AITER's (of 64 columns Composable
-/// Kernel's) and AOTriton's for 16384 rows and heads of 128 and 64 columns
-/// (data/measured/triton-attention.csv) have 1.14, 1.38, 1.58 and 1.63 GHz. AITER's times are less
-/// the copy of the result that is in them, at [`MI300X`]'s bandwidth. With the vector work of this
-/// project's Triton kernel, 0.94 and 1.6 clocks beside a clock of matrix work,
-/// [`Machine::stretch`] gives these for shares of 0.46, 0.51, 1.01 and 0.74. This is their mean.
+/// Power of all vector units, as a share of the power of all matrix units in bf16. Clocks were
+/// derived from counters of attention kernels that are not predicted here: the rate, divided by the
+/// share of the peak that the use of the matrix units allows. AITER's kernels (for 64 columns
+/// Composable Kernel's) and AOTriton's, for 16384 rows and heads of 128 and 64 columns
+/// (data/measured/triton-attention.csv), run at 1.14, 1.38, 1.58 and 1.63 GHz. From AITER's times
+/// the copy of the result is subtracted, at the bandwidth of [`MI300X`]. With the vector work of
+/// this project's Triton kernel, 0.94 and 1.6 clocks per clock of matrix work, [`Machine::stretch`]
+/// gives these clocks for shares of 0.46, 0.51, 1.01 and 0.74. This constant is their mean.
 const VECTOR: f64 = 0.68;
 
-/// [`Machine::reached`] of published rates: the maximum is that of hand-written kernels, tuned for
-/// the one size at which it was measured.
+/// [`Machine::reached`] for published rates: the published maximum is that of hand-written kernels,
+/// tuned for the one size at which it was measured.
 const REACHED: f64 = 0.85;
 
-/// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight
-/// dies (published: 15 read, 17 in Origami's tables). [`crate::Parameters::bandwidth`] is the share
-/// of it that was fitted.
+/// Bandwidth of a die of 38 units from its second-level cache, in bytes per nanosecond: 16.8 TB/s
+/// for eight dies (published: 15 read, 17 in Origami's tables). [`crate::Parameters::bandwidth`] is
+/// the fitted share of it.
 const DIE: f64 = 2100.0;
 
-/// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X".
-/// Sustained rates of products: AMD's "Measuring Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm
-/// 6.3; ROCm/rocm-blogs at d957560caa), which also has the clocks: 1207 MHz in bf16, 1115 in f16,
-/// 1230 in FP8. Its notes have 750 W, and for FP8 1223.6 TFLOP/s at 1273 MHz, which seem to be
-/// interchanged. Infinity Cache 256 MB; 5.5 TB/s of it and 4.1 TB/s of HBM are sustained in
-/// published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
+/// The MI300X: 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s (AMD's data sheet "Instinct
+/// MI300X"). Sustained rates of products are from AMD's "Measuring Max-Achievable FLOPs, Part 2"
+/// (ROCm blogs, ROCm 6.3; ROCm/rocm-blogs at d957560caa), which also gives the clocks: 1207 MHz in
+/// bf16, 1115 in f16, 1230 in FP8. Its notes give 750 W, and for FP8 1223.6 TFLOP/s at 1273 MHz,
+/// where the two numbers seem to be interchanged. Infinity Cache has 256 MB; 5.5 TB/s of it and 4.1
+/// TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0
+/// to 4.3).
 pub const MI300X: Machine = Machine {
     name: "mi300x",
     dies: 8,
@@ -84,21 +85,23 @@ pub const MI300X: Machine = Machine {
     watts: Some(750.0),
 };
 
-/// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".
+/// The MI300A: 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s (AMD's data sheet "Instinct
+/// MI300A").
 pub const MI300A: Machine = Machine {
     name: "mi300a",
     dies: 6,
     units: 228,
     near: 6.0 * DIE,
     peak_f16: 980.6,
-    // Nobody published them: those of the MI300X by compute units.
+    // No sustained rates are published: these are the MI300X's, scaled by the number of compute
+    // units.
     sustained: scaled(228.0 / 304.0),
     watts: None,
     ..MI300X
 };
 
-/// 4 dies of 20 compute units, HBM3 5.3 TB/s: IREE's and LLVM's tables of targets (80 compute
-/// units). The clock is taken to be the MI300X's.
+/// The MI308X: 4 dies of 20 compute units, HBM3 5.3 TB/s (IREE's and LLVM's tables of targets: 80
+/// compute units). The clock is assumed to be the MI300X's.
 pub const MI308X: Machine = Machine {
     name: "mi308x",
     dies: 4,
@@ -110,8 +113,9 @@ pub const MI308X: Machine = Machine {
     ..MI300X
 };
 
-/// As the MI300X, with HBM3E of 6 TB/s: AMD's data sheet "Instinct MI325X". Rates of products,
-/// clocks and power: the page of [`MI300X`]. What memory sustains is scaled.
+/// The MI325X: like the MI300X, with HBM3E of 6 TB/s (AMD's data sheet "Instinct MI325X"). Rates of
+/// products, clocks and power are from the page cited at [`MI300X`]. The sustained memory bandwidth
+/// is scaled.
 pub const MI325X: Machine = Machine {
     name: "mi325x",
     memory: 4100.0 * 6.0 / 5.3,
@@ -122,14 +126,14 @@ pub const MI325X: Machine = Machine {
     ..MI300X
 };
 
-/// The MI300X's sustained rates, scaled.
+/// Returns the MI300X's sustained rates, multiplied by `share`.
 const fn scaled(share: f64) -> [f64; 3] {
     let [bf16, f16, byte] = MI300X.sustained;
     [share * bf16, share * f16, share * byte]
 }
 
-/// The place of a type in [`Machine::sustained`]; `None` for f32 and f64, which power does not
-/// limit.
+/// Returns the index of a type in [`Machine::sustained`]; `None` for f32 and f64, whose rates are
+/// not limited by power.
 pub(crate) const fn index(operands: Operands) -> Option<usize> {
     match operands {
         Operands::Bf16 => Some(0),
@@ -143,8 +147,8 @@ pub(crate) const fn index(operands: Operands) -> Option<usize> {
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
 impl Machine {
-    /// Operations a picosecond (TFLOP/s) that no kernel exceeds for long, for operands of a type.
-    /// f32 and f64 draw less power: theirs is the data sheet's rate.
+    /// Returns the rate in TFLOP/s that no kernel sustains more of, by type of operands. f32 and
+    /// f64 draw less power, so theirs is the data sheet's rate.
     #[must_use]
     pub fn ceiling(&self, operands: Operands) -> f64 {
         match index(operands) {
@@ -153,8 +157,8 @@ impl Machine {
         }
     }
 
-    /// Share of the clocks in which all matrix units may work at the highest clock, with operands
-    /// of a type and nothing else that draws power. Above it the clock falls.
+    /// Returns the share of the clocks in which all matrix units may work at the highest clock, if
+    /// nothing else draws power. Above this share the clock falls.
     #[must_use]
     pub fn allowance(&self, operands: Operands) -> f64 {
         let Some(index) = index(operands) else { return 1.0 };
@@ -163,28 +167,29 @@ impl Machine {
         self.sustained[index] / (self.peak(bits) * slowed) * slowed.powf(POWER)
     }
 
-    /// What the vector units would draw of the machine's limit at the highest clock, if they work
-    /// for a share of the clocks.
+    /// Returns the power that the vector units would draw at the highest clock, as a share of the
+    /// machine's limit, if they work in `share` of the clocks.
     #[must_use]
     pub fn drawn_by_vector(&self, share: f64) -> f64 {
         VECTOR * share / self.allowance(Operands::Bf16)
     }
 
-    /// Clock in GHz at which the vendor's best kernels sustain their rate; `None` for f32 and f64.
+    /// Returns the clock in GHz at which the vendor's best kernels sustain their rate; `None` for
+    /// f32 and f64.
     #[must_use]
     pub fn sustained_clock(&self, operands: Operands) -> Option<f64> {
         index(operands).map(|index| self.sustained_clocks[index])
     }
 
-    /// How much longer a clock takes if units would draw this multiple of the machine's limit at
-    /// the highest clock.
+    /// Returns the factor by which a clock becomes longer if the units would draw `drawn` times the
+    /// machine's limit at the highest clock.
     #[must_use]
     pub fn stretch(&self, drawn: f64) -> f64 {
         drawn.max(1.0).powf(1.0 / POWER)
     }
 
-    /// Operations a picosecond (TFLOP/s) of products whose operands have `bits` bits, as the data
-    /// sheet has it: twice the rate of f16 for eight bits, an eighth of it for f32 and f64.
+    /// Returns the data sheet's rate in TFLOP/s of products whose operands have `bits` bits: twice
+    /// the f16 rate for eight bits, an eighth of it for f32 and f64.
     #[must_use]
     pub fn peak(&self, bits: u32) -> f64 {
         match bits {
@@ -194,13 +199,13 @@ impl Machine {
         }
     }
 
-    /// The fewest microseconds for these bytes and operations, at the data sheet's rates.
+    /// Returns the least time in µs for these bytes and operations, at the data sheet's rates.
     #[must_use]
     pub fn least(&self, bytes: f64, operations: f64, bits: u32) -> f64 {
         (bytes / (1e3 * self.peak_memory)).max(operations / (1e6 * self.peak(bits)))
     }
 
-    /// The machine with a name.
+    /// Returns the machine with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         MACHINES.iter().find(|machine| machine.name == name)
@@ -221,8 +226,8 @@ mod tests {
         assert_eq!(MI300X.stretch(0.5), 1.0);
     }
 
-    /// The exponent is from two limits of power and the rates below them; the clocks of the same
-    /// page say nothing else.
+    /// The exponent was derived from two power limits and the rates at these limits; the clocks on
+    /// the same page are consistent with it.
     #[test]
     fn power_grows_with_the_clock_as_published() {
         let limits = MI325X.watts.unwrap() / MI300X.watts.unwrap();

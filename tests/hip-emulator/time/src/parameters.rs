@@ -1,26 +1,25 @@
-//! Owns what was fitted to kernels measured on an MI300X; everything else in the model is a
-//! published constant.
+//! The parameters that were fitted to kernels measured on an MI300X. Everything else in the model
+//! is a published constant.
 
 /// The fitted parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Clocks from the first-level cache to the second
+    /// Latency in clocks from the first-level cache to the second
     pub near: f64,
-    /// Clocks from there on to Infinity Cache and memory
+    /// Additional latency in clocks to Infinity Cache and memory
     pub far: f64,
-    /// What is had of the second-level caches' bandwidth, as a share of the machine's constant; at
-    /// most 1
+    /// Usable share of the second-level caches' bandwidth [`crate::Machine::near`]; at most 1
     pub bandwidth: f64,
-    /// How much longer a clock takes if all matrix units are always busy, below the machine's power
-    /// limit
+    /// Relative lengthening of a clock if all matrix units are always busy, below the machine's
+    /// power limit
     pub slowdown: f64,
-    /// Microseconds that every kernel takes
+    /// Fixed time of every kernel, in µs
     pub floor: f64,
-    /// Clocks of the address unit for a register of a store
+    /// Clocks that the address unit needs per register of a store
     pub store: f64,
 }
 
-/// Which half of the shape families a set of parameters was fitted on. Families alternate in the
+/// The half of the shape families that a set of parameters was fitted on. Families alternate in the
 /// order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
@@ -31,8 +30,8 @@ pub enum Half {
 }
 
 impl Parameters {
-    /// The parameters that were fitted on the tuned kernels of a half. The other half, and all
-    /// default configurations, were not looked at.
+    /// Returns the parameters that were fitted on the tuned kernels of one half. The other half,
+    /// and all default configurations, were not used.
     #[must_use]
     pub const fn fitted_on(half: Half) -> Self {
         match half {
@@ -57,7 +56,7 @@ impl Parameters {
 }
 
 impl Default for Parameters {
-    /// What predictions are made with.
+    /// Returns the parameters that predictions use.
     fn default() -> Self {
         Self::fitted_on(Half::Even)
     }

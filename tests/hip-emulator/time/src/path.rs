@@ -1,33 +1,34 @@
-//! Owns the way of a wave through its kernel: straight runs, and repetitions of those before.
+//! The path of a wave through its kernel: straight runs of instructions, and repetitions of earlier
+//! runs.
 
 use crate::RecordError;
 
-/// A straight run of instructions; after it, the last `back` entries of the path are repeated
-/// `times` times more.
+/// A straight run of instructions. After it, the last `back` entries of the path are repeated
+/// `times` more times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// First instruction
+    /// Index of the first instruction
     pub first: u32,
-    /// The one after the last
+    /// Index after the last instruction
     pub end: u32,
-    /// Entries of the path to repeat, this one the last of them
+    /// Number of path entries to repeat, of which this is the last
     pub back: u32,
-    /// How often more
+    /// Number of additional repetitions
     pub times: u32,
 }
 
-/// The way of a wave.
+/// The path of a wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(pub Vec<Run>);
 
-/// Longest loop body, in straight runs, that is recognised.
+/// Length of the longest loop body that is recognised, in straight runs.
 const LONGEST: usize = 12;
-/// More instructions than the model follows of one wave.
+/// Maximum number of instructions that the model follows of one wave.
 const MOST: u64 = 1 << 22;
 
 impl Path {
-    /// The way that leads through `runs` (first instruction, the one after the last), with loops
-    /// found.
+    /// Returns the path through `runs` (first instruction, index after the last), with loops
+    /// detected.
     #[must_use]
     pub fn of(runs: &[(u32, u32)]) -> Self {
         let mut path = Vec::new();
@@ -57,7 +58,7 @@ impl Path {
         Self(path)
     }
 
-    /// The numbers of the instructions in the order in which they ran.
+    /// Returns the indices of the instructions in execution order.
     pub fn instructions(&self) -> impl Iterator<Item = u32> + '_ {
         let plain = self.0.iter().enumerate().flat_map(move |(at, run)| {
             let from = (at + 1).saturating_sub(run.back as usize);
@@ -67,7 +68,7 @@ impl Path {
         plain.flat_map(|run| run.first..run.end)
     }
 
-    /// Instructions that ran.
+    /// Returns the number of executed instructions.
     #[must_use]
     pub fn len(&self) -> u64 {
         let length = |run: &Run| u64::from(run.end.saturating_sub(run.first));
@@ -79,7 +80,7 @@ impl Path {
         self.0.iter().enumerate().map(total).fold(0, u64::saturating_add)
     }
 
-    /// Whether nothing ran.
+    /// Returns true if no instruction was executed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

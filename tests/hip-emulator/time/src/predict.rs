@@ -1,4 +1,4 @@
-//! Owns predictions: a record and a machine in, microseconds and what bounds them out.
+//! Predictions: from a record and a machine to a time and what bounds it.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use crate::balance::Work;
 use crate::traffic::Traffic;
 use crate::{Caches, Machine, Operands, Parameters, Record, Residence, Step, clocks, unit};
 
-/// Clocks between two workgroups that the dispatcher gives to one die. Source: the time of one-wave
-/// workgroups by the ten thousand.
+/// Clocks between two workgroups that the dispatcher sends to one die. Derived from launches of
+/// tens of thousands of one-wave workgroups.
 const DISPATCH: f64 = 8.4;
-/// Bytes of a die's second-level cache. The table's kernels whose footprint fits in it were
-/// measured as if the launch before had left their operands there.
+/// Bytes of a die's second-level cache. Kernels of the table whose footprint fits in it were
+/// measured as if the preceding launch had left their operands there.
 const NEAR_CACHE: u64 = 4 << 20;
-/// Bytes a clock that a compute unit gets at most.
+/// Highest bandwidth of a compute unit, in bytes per clock.
 const WIDEST: f64 = 64.0;
 
-/// What takes the largest share of a kernel's time.
+/// The resource that takes the largest share of a kernel's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Matrix units
@@ -26,13 +26,13 @@ pub enum Bound {
     Vector,
     /// LDS
     Lds,
-    /// Addresses of loads and stores
+    /// Address unit of loads and stores
     Addresses,
     /// The second-level caches
     Cache,
     /// Infinity Cache and memory
     Memory,
-    /// None of them: waiting for results, at barriers, for the launch
+    /// No resource: the kernel waits for results, at barriers, or for the launch
     Latency,
 }
 
@@ -50,7 +50,8 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Microseconds that nobody measured: they cannot be printed or written without saying so.
+/// A predicted time in µs. It can only be printed or serialized with a label that says that it is
+/// predicted.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Predicted {
     #[serde(rename = "predicted_us")]
@@ -62,7 +63,7 @@ impl Predicted {
         Self { microseconds }
     }
 
-    /// The figure, for arithmetic.
+    /// Returns the number, for arithmetic.
     #[must_use]
     pub const fn microseconds(self) -> f64 {
         self.microseconds
@@ -76,15 +77,15 @@ impl fmt::Display for Predicted {
     }
 }
 
-/// Microseconds between the end of a launch and the start of the next one, which depends on it. An
-/// assumption: events around dependent launches on an MI300X show 1 to 3 µs.
+/// Time in µs between the end of a launch and the start of a dependent one. An assumption: events
+/// around dependent launches on an MI300X show 1 to 3 µs.
 const GAP: f64 = 1.25;
-/// The shortest time of any graph, in microseconds: the shortest that anybody published of an
-/// MI300X (iree-turbine #1160).
+/// Lower bound of the time of any graph, in µs: the shortest time that is published for an MI300X
+/// (iree-turbine #1160).
 const SHORTEST_PUBLISHED: f64 = 2.78;
 
 impl Predicted {
-    /// The time of launches that follow each other on a stream, each dependent on the one before.
+    /// Returns the time of successive launches on a stream, each dependent on the one before.
     #[must_use]
     pub fn in_sequence(launches: impl Iterator<Item = Self>) -> Self {
         let (sum, count) = launches.fold((0.0, 0_u32), |(sum, count), one| (sum + one.microseconds, count + 1));
@@ -93,26 +94,26 @@ impl Predicted {
     }
 }
 
-/// What a kernel is predicted to take, and why.
+/// The predicted time of a kernel, and its causes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The time with nothing of its operands in the caches
+    /// The time with none of the operands in the caches
     pub time: Predicted,
     /// The time right after the same launch, for comparison with published measurements
     pub warm: Predicted,
-    /// The interval of `time`: nine of ten kernels that were compared with hardware lie in it;
-    /// twice as wide, as a guess, where the prediction is extrapolated
+    /// The interval of `time`, which contains nine of ten kernels that were compared with hardware.
+    /// If the prediction is extrapolated, it is a wider guess
     pub interval: [Predicted; 2],
-    /// What takes the largest share, and the share
+    /// The resource with the largest share of the time, and that share
     pub bound: (Bound, f64),
-    /// Share of the time in which the average matrix unit works
+    /// Share of the time in which the average matrix unit is busy
     pub matrix: f64,
-    /// Operations of matrix instructions a picosecond (TFLOP/s)
+    /// Rate of the matrix instructions, in TFLOP/s
     pub rate: f64,
-    /// Workgroups that a compute unit holds at once
+    /// Number of workgroups that a compute unit holds at once
     pub resident: u64,
-    /// Why the prediction is extrapolated, that is, why no kernel like this was compared with
-    /// hardware; empty if it is not
+    /// The reasons why the prediction is extrapolated, that is, why no kernel like this was
+    /// compared with hardware; empty if it is not
     pub outside: Vec<&'static str>,
 }
 
@@ -160,9 +161,9 @@ struct Launch<'a> {
     record: &'a Record,
     machine: &'a Machine,
     parameters: &'a Parameters,
-    /// One wave's instructions in the order in which they ran
+    /// Indices of one wave's instructions in execution order
     path: Vec<u32>,
-    /// Workgroups of the busiest compute unit, and how many of them it holds at once
+    /// Number of workgroups of the busiest compute unit, and the number that it holds at once
     groups: u64,
     resident: u64,
     traffic: Traffic,
@@ -177,8 +178,9 @@ struct Timed {
 }
 
 impl Timed {
-    /// What takes the largest share, and the share. If that is less than half of the time, the rest
-    /// of it is spent waiting.
+    /// Returns the resource with the largest share of the time, and that share. If it is busy for
+    /// less than half of the time, returns latency with the remaining share, which is spent
+    /// waiting.
     fn bound(&self) -> (Bound, f64) {
         let largest = |a: (Bound, f64), b: (Bound, f64)| if b.1 > a.1 { b } else { a };
         match self.shares.into_iter().fold((Bound::Latency, 0.0), largest) {
@@ -216,7 +218,7 @@ impl<'a> Launch<'a> {
             .map(|&number| self.record.instructions[number as usize].step)
     }
 
-    /// Clocks of a wave's matrix instructions with operands of a type.
+    /// Returns the clocks of one wave's matrix instructions with operands of a type.
     fn matrix_clocks(&self, operands: Operands) -> f64 {
         let clocks = self.steps().map(|step| match step {
             Step::Mfma { clocks, operands: own } if own == operands => f64::from(clocks),
@@ -225,14 +227,14 @@ impl<'a> Launch<'a> {
         clocks.sum()
     }
 
-    /// Operations of all waves' matrix instructions with operands of a type.
+    /// Returns the operations of all waves' matrix instructions with operands of a type.
     fn operations(&self, operands: Operands) -> f64 {
         let waves = f64::from(self.record.waves) * self.record.workgroups as f64;
         self.matrix_clocks(operands) * clocks::rate(operands) * waves
     }
 
-    /// How much longer a clock takes under the machine's power limit, if the average matrix unit
-    /// and the average vector unit work for these shares of the clocks.
+    /// Returns the factor by which a clock becomes longer under the machine's power limit, if the
+    /// average matrix unit and the average vector unit are busy for these shares of the clocks.
     fn slowed_by_power(&self, matrix: f64, vector: f64) -> f64 {
         let all: f64 = Operands::ALL.into_iter().map(|one| self.matrix_clocks(one)).sum();
         let share = |operands| matrix * self.matrix_clocks(operands) / all.max(1.0);
@@ -241,7 +243,7 @@ impl<'a> Launch<'a> {
         self.machine.stretch(by_matrix + self.machine.drawn_by_vector(vector))
     }
 
-    /// Microseconds that the matrix instructions take at least, by the machine's power.
+    /// Returns the least time in µs of the matrix instructions under the machine's power limit.
     fn least_by_power(&self) -> f64 {
         let least = |operands| self.operations(operands) / self.machine.ceiling(operands) / 1e6;
         Operands::ALL.into_iter().map(least).sum()
@@ -266,7 +268,7 @@ impl<'a> Launch<'a> {
                 groups,
             )
         };
-        // Many rounds of workgroups: the third shows what each further one takes.
+        // With many rounds of workgroups, the third round gives the time of each further one.
         let few = groups.min(3 * resident);
         let busy = run(few);
         let mut clocks = busy.clocks;
@@ -305,22 +307,22 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Share of the compute units that have a workgroup, in the mean over the rounds of the busiest
-    /// unit. Units without one draw no power for arithmetic, and leave their share of the caches
+    /// Returns the share of compute units that have a workgroup, averaged over the rounds of the
+    /// busiest unit. Idle units draw no power for arithmetic, and leave their share of the caches
     /// and of memory to the others.
     fn occupied(&self) -> f64 {
         self.record.workgroups as f64 / (self.groups as f64 * f64::from(self.machine.units))
     }
 
-    /// Clocks of `count` workgroups that run at once on a compute unit.
+    /// Returns the clocks of `count` workgroups that run at once on a compute unit.
     fn round(&self, caches: Caches, count: u64) -> f64 {
         let record = self.record;
         let unit = self.unit(caches);
         unit::run(unit, &record.instructions, &self.path, record.waves, count, count).clocks
     }
 
-    /// Share of the accesses to private memory that go beyond a die's second-level cache: what the
-    /// waves that run at once have of it is shared with none.
+    /// Returns the share of the accesses to private memory that miss a die's second-level cache.
+    /// Waves share no private memory, so all waves resident on a die compete for the cache.
     fn scratch_beyond(&self) -> f64 {
         let (record, machine) = (self.record, self.machine);
         let groups = self.resident as f64 * f64::from(machine.units / machine.dies);
@@ -328,7 +330,7 @@ impl<'a> Launch<'a> {
         1.0 - (NEAR_CACHE as f64 / bytes.max(1.0)).min(1.0)
     }
 
-    /// A compute unit of the machine, while the launch has it.
+    /// Returns the model of a compute unit during the launch.
     fn unit(&self, caches: Caches) -> unit::Unit {
         let (machine, parameters) = (self.machine, self.parameters);
         let units = f64::from(machine.units);
@@ -353,15 +355,17 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Rate above which no kernel was compared with hardware, in TFLOP/s. The table's fastest has 446.
+/// Rate in TFLOP/s above which no kernel was compared with hardware. The table's fastest kernel
+/// reaches 446.
 const FASTEST: f64 = 450.0;
-/// The same for the share of the time in which the average matrix unit works.
+/// Share of the time in which the average matrix unit is busy, above which no kernel was compared
+/// with hardware.
 const BUSIEST: f64 = 0.45;
-/// Microseconds below which launches were measured too slow by up to a factor of two.
+/// Time in µs below which launches were measured too slow by up to a factor of two.
 const SHORTEST: f64 = 10.0;
 
-/// How a launch differs from the kernels that were compared with hardware: convolutions and
-/// products on matrix units, channels innermost, bf16, on an MI300X.
+/// Returns the differences of a launch from the kernels that were compared with hardware:
+/// convolutions and matrix products on matrix units, channels innermost, bf16, on an MI300X.
 fn outside(launch: &Launch<'_>, timed: &Timed) -> Vec<&'static str> {
     let has = |wanted: fn(Step) -> bool| launch.steps().any(wanted);
     let count = |wanted: fn(Step) -> bool| launch.steps().filter(|&step| wanted(step)).count();

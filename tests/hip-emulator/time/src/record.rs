@@ -1,5 +1,5 @@
-//! Owns the record of a launch: what the emulator counted on a sample of workgroups, and the way of
-//! one wave.
+//! The record of a launch: the emulator's counts on a sample of workgroups, and the path of one
+//! wave.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,38 +9,38 @@ use crate::{
     step::{self, Instruction},
 };
 
-/// What was counted of a launch.
+/// The counts of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Kernel
+    /// Name of the kernel
     pub kernel: String,
-    /// Workgroups of the launch
+    /// Number of workgroups of the launch
     pub workgroups: u64,
-    /// Waves of a workgroup
+    /// Number of waves per workgroup
     pub waves: u32,
-    /// Vector registers of a lane, those for accumulation among them
+    /// Vector registers per lane, including accumulation registers
     pub registers: u32,
-    /// Scalar registers of a wave
+    /// Scalar registers per wave
     pub scalars: u32,
-    /// LDS bytes of a workgroup
+    /// LDS bytes per workgroup
     pub lds: u32,
-    /// Private bytes of a lane
+    /// Private memory per lane, in bytes
     pub scratch: u32,
-    /// Workgroups that were run
+    /// Number of workgroups that were executed
     pub sampled: u64,
-    /// Bytes that all workgroups touch, by the sample's lines of 128 bytes: at most the allocations
-    /// that they lie in
+    /// Bytes that all workgroups touch, estimated from the sample's lines of 128 bytes: at most the
+    /// sizes of the allocations that contain them
     pub footprint: u64,
     /// The kernel's instructions
     pub instructions: Vec<Instruction>,
-    /// How one wave went through them
+    /// The path of one wave through the instructions
     pub path: Path,
-    /// Work of some workgroups, by number, relative to the one whose path is kept; empty if all
-    /// have the same
+    /// Work of some workgroups by number, relative to the workgroup whose path was recorded; empty
+    /// if all have the same work
     pub work: Vec<(u64, f32)>,
 }
 
-/// The form in which a record is written.
+/// The serialized form of a record.
 #[derive(Serialize, Deserialize)]
 struct Written {
     kernel: String,
@@ -59,12 +59,12 @@ struct Written {
 }
 
 impl Record {
-    /// Checks what the model relies on.
+    /// Checks the properties that the model relies on.
     ///
     /// # Errors
     ///
-    /// [`RecordError`]: sizes of 0, work of workgroups that the launch does not have, and a path
-    /// that leaves the kernel.
+    /// Returns a [`RecordError`] for sizes of 0, work of workgroups that the launch does not have,
+    /// and a path that leaves the kernel.
     pub fn check(&self) -> Result<(), RecordError> {
         for (name, value) in [
             ("workgroups", self.workgroups),

@@ -1,26 +1,27 @@
-//! Owns how many workgroups a compute unit holds at once.
+//! Occupancy: the number of workgroups that a compute unit holds at once.
 
-/// What a workgroup takes of a compute unit.
+/// The resources that a workgroup needs of a compute unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residence {
-    /// Waves of a workgroup
+    /// Number of waves per workgroup
     pub waves: u32,
-    /// Vector registers of a lane, those for accumulation among them
+    /// Vector registers per lane, including accumulation registers
     pub registers: u32,
-    /// Scalar registers of a wave
+    /// Scalar registers per wave
     pub scalars: u32,
-    /// LDS bytes of a workgroup
+    /// LDS bytes per workgroup
     pub lds: u32,
-    /// Private bytes of a lane
+    /// Private memory per lane, in bytes
     pub scratch: u32,
 }
 
 impl Residence {
-    /// Workgroups that fit: four SIMDs with 512 vector registers a lane in blocks of 8, 800 scalar
-    /// registers and 8 waves each; 64 KiB of LDS in blocks of 512 bytes; barriers for 16 workgroups
-    /// of more than one wave.
+    /// Returns the number of workgroups that fit. A compute unit has four SIMDs, each with 512
+    /// vector registers per lane in blocks of 8, 800 scalar registers and 8 waves; 64 KiB of LDS in
+    /// blocks of 512 bytes; and barriers for 16 workgroups of more than one wave.
     ///
-    /// A damaged code object may claim any figure: more than there is counts as all of it.
+    /// A damaged code object may claim any number: claims above the hardware's limit count as the
+    /// limit.
     #[must_use]
     pub fn workgroups(self) -> u32 {
         let by_registers = 512 / self.registers.clamp(1, 512).next_multiple_of(8);

@@ -1,5 +1,5 @@
-//! Owns the instructions of a record: what each occupies, in a text form of a few characters an
-//! instruction.
+//! The instructions of a record, by the resources that they occupy, in a text form of a few
+//! characters per instruction.
 
 use std::{fmt, str::FromStr};
 
@@ -22,8 +22,8 @@ impl Operands {
     /// All types.
     pub const ALL: [Self; 4] = [Self::Bf16, Self::F16, Self::Byte, Self::Wide];
 
-    /// The suffix in a record's text. bf16 has none, as in records from before other types were
-    /// told apart: all of those are bf16.
+    /// Returns the suffix in a record's text. bf16 has none, because all matrix instructions in
+    /// records from before this distinction are bf16.
     const fn suffix(self) -> &'static str {
         match self {
             Self::Bf16 => "",
@@ -34,53 +34,53 @@ impl Operands {
     }
 }
 
-/// What an instruction of a kernel occupies. Figures of memory are means over its executions in the
-/// sample.
+/// The resources that an instruction of a kernel occupies. Numbers about memory are means over its
+/// executions in the sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Vector arithmetic that occupies its SIMD for this many clocks
+    /// Vector arithmetic; the number of clocks that it occupies its SIMD
     Valu(u8),
-    /// An exponential: 16 clocks of its SIMD
+    /// An exponential, which occupies its SIMD for 16 clocks
     Exp,
-    /// Vector arithmetic on pairs of f32, or a dot product: 4 clocks of its SIMD, and never beside
-    /// a matrix instruction
+    /// Vector arithmetic on pairs of f32, or a dot product: occupies its SIMD for 4 clocks, and
+    /// never runs concurrently with a matrix instruction
     Packed,
     /// Scalar arithmetic
     Salu,
     /// A matrix instruction
     Mfma {
-        /// Clocks that it occupies its SIMD's matrix unit
+        /// Clocks for which it occupies its SIMD's matrix unit
         clocks: u16,
-        /// Type of its operands
+        /// Type of the operands
         operands: Operands,
     },
-    /// LDS: bytes of all active lanes, and turns beyond the bytes' own, which bank conflicts make
+    /// An LDS access
     Lds {
         /// Bytes of all active lanes
         bytes: f32,
-        /// Extra turns
+        /// Additional turns caused by bank conflicts
         conflicts: f32,
     },
     /// A load from device memory
     Load {
-        /// Registers of a lane's data
+        /// Registers of data per lane
         dwords: u8,
         /// Segments of 64 bytes that the lanes touch
         segments: f32,
         /// Lines of 128 bytes that the lanes touch
         lines: f32,
-        /// Those of them that the first-level cache does not have
+        /// Lines of them that miss the first-level cache
         missed: f32,
-        /// Those of them that no workgroup on the same die has loaded
+        /// Lines of them that no workgroup on the same die has loaded before
         fresh: f32,
-        /// Share of the executions that miss a line
+        /// Share of the executions that miss at least one line
         misses: f32,
-        /// Share of the executions that find a line fresh
+        /// Share of the executions with at least one fresh line
         freshes: f32,
     },
     /// A store to device memory
     Store {
-        /// Registers of a lane's data
+        /// Registers of data per lane
         dwords: u8,
         /// Bytes of all active lanes
         bytes: f32,
@@ -89,16 +89,16 @@ pub enum Step {
         /// Lines of 128 bytes that the lanes touch
         lines: f32,
     },
-    /// An atomic on device memory: active lanes, lines of 128 bytes that they touch
+    /// An atomic on device memory
     Atomic {
         /// Active lanes
         lanes: f32,
-        /// Lines of 128 bytes
+        /// Lines of 128 bytes that the lanes touch
         lines: f32,
     },
-    /// Private memory: registers of a lane's data, active lanes
+    /// An access to private memory
     Scratch {
-        /// Registers of a lane's data
+        /// Registers of data per lane
         dwords: u8,
         /// Active lanes
         lanes: f32,
@@ -107,27 +107,27 @@ pub enum Step {
     Scalar,
     /// A branch
     Branch,
-    /// Clocks of an `s_nop`
+    /// An `s_nop`, with its count
     Nop(u8),
-    /// `s_waitcnt`: what may be outstanding in `vmcnt` and `lgkmcnt`
+    /// `s_waitcnt`: the numbers of accesses that may stay outstanding in `vmcnt` and `lgkmcnt`
     Wait(Option<u8>, Option<u8>),
     /// `s_barrier`
     Barrier,
-    /// The wave's end
+    /// The end of the wave
     End,
 }
 
-/// An instruction and the matrix instruction whose result it reads.
+/// An instruction, and its dependence on a matrix instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instruction {
-    /// What it occupies
+    /// The resources that it occupies
     pub step: Step,
-    /// The result it reads was made by the matrix instruction this many instructions before; 0: by
-    /// none nearby
+    /// Distance in instructions back to the matrix instruction whose result this one reads; 0 if
+    /// there is none nearby
     pub after: u8,
 }
 
-/// A mean, with as many digits as it is worth.
+/// A mean, formatted with its significant digits only.
 struct Mean(f32);
 
 impl fmt::Display for Mean {
@@ -292,7 +292,7 @@ impl FromStr for Instruction {
     }
 }
 
-/// Instructions as text: equal neighbours are written once, with a count.
+/// Formats instructions as text. Equal neighbours are written once, with a count.
 pub(crate) fn write(instructions: &[Instruction]) -> String {
     let mut words: Vec<(String, usize)> = Vec::new();
     for instruction in instructions {
@@ -309,9 +309,9 @@ pub(crate) fn write(instructions: &[Instruction]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The instructions that [`write`] wrote.
+/// Parses the text that [`write`] produces.
 pub(crate) fn read(text: &str) -> Result<Vec<Instruction>, RecordError> {
-    /// More than any kernel has.
+    /// More instructions than any kernel has.
     const MOST: usize = 1 << 20;
     let mut all = Vec::new();
     for word in text.split_ascii_whitespace() {

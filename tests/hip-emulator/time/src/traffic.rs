@@ -1,30 +1,31 @@
-//! Owns where a launch's bytes beyond the second-level caches come from: memory, or Infinity Cache.
+//! The sources of a launch's bytes beyond the second-level caches: memory, or Infinity Cache.
 
 use crate::{Machine, Record, Step};
 
-/// Whether the launch's operands are in Infinity Cache when it starts.
+/// The state of Infinity Cache when a launch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caches {
-    /// No: other buffers were used since. hipDNN's users rotate buffers, and a network has other
-    /// layers in between
+    /// It holds no operands, because other buffers were used since. hipDNN's users rotate buffers,
+    /// and a network runs other layers in between
     Cold,
-    /// Yes, as far as they fit: the same launch ran just before, as in most published measurements
+    /// It holds the operands as far as they fit, because the same launch ran just before, as in
+    /// most published measurements
     Warm,
 }
 
 /// Bytes of all workgroups beyond the second-level caches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Traffic {
-    /// Read, by every die that needs them
+    /// Bytes read, counted for every die that reads them
     read: f64,
-    /// Written
+    /// Bytes written
     written: f64,
-    /// Touched, each counted once
+    /// Bytes touched, each counted once
     footprint: f64,
 }
 
 impl Traffic {
-    /// The traffic of all workgroups, from one wave's path.
+    /// Returns the traffic of all workgroups, extrapolated from one wave's path.
     pub(crate) fn of(record: &Record, path: &[u32]) -> Self {
         const LINE: f64 = 128.0;
         let waves = record.workgroups as f64 * f64::from(record.waves);
@@ -43,14 +44,15 @@ impl Traffic {
         }
     }
 
-    /// Share of the reads that are the first of their line. The others find it in Infinity Cache,
-    /// where another die's read brought it.
+    /// Returns the share of the reads that are the first read of their line. All others hit
+    /// Infinity Cache, because another die's read brought the line there.
     fn first(&self) -> f64 {
         let first = (self.footprint - self.written).clamp(0.0, self.read);
         if self.read > 0.0 { first / self.read } else { 0.0 }
     }
 
-    /// Bytes a nanosecond of all reads, and of all writes: memory and Infinity Cache serve both.
+    /// Returns the bandwidths of all reads and of all writes in bytes per nanosecond. Reads are
+    /// served by both memory and Infinity Cache.
     pub(crate) fn rates(&self, machine: &Machine, caches: Caches) -> [f64; 2] {
         let kept = match caches {
             Caches::Cold => 0.0,
@@ -61,7 +63,7 @@ impl Traffic {
         [1.0 / read, machine.memory]
     }
 
-    /// Nanoseconds that memory takes at least.
+    /// Returns the least time in ns that the traffic takes.
     pub(crate) fn least(&self, machine: &Machine, caches: Caches) -> f64 {
         let [read, write] = self.rates(machine, caches);
         self.read / read + self.written / write

@@ -1,37 +1,38 @@
-//! One compute unit, event by event: resident workgroups run the way of the recorded wave, and wait
-//! for each other and for memory.
+//! One compute unit, event by event: its resident workgroups execute the path of the recorded wave,
+//! and wait for each other and for memory.
 
 use std::{cmp::Reverse, collections::BinaryHeap, collections::VecDeque};
 
 use crate::{Instruction, Operands, Step};
 
-/// What a compute unit has, in clocks and bytes a clock.
+/// The parameters of a compute unit, in clocks and bytes per clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// Clocks from the first-level cache to the second, and from there on
+    /// Latency in clocks from the first-level cache to the second, and from there to Infinity Cache
+    /// and memory
     pub(crate) near: f64,
     pub(crate) far: f64,
-    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to
-    /// memory. What is read and written beyond the cache shares one way
+    /// This unit's bandwidths in bytes per clock: from the second-level cache, from beyond it, and
+    /// to memory. Reads and writes beyond the cache share one path
     pub(crate) cache_rate: f64,
     pub(crate) far_rate: f64,
     pub(crate) store_rate: f64,
-    /// Clocks of the address unit for a register of a store
+    /// Clocks that the address unit needs per register of a store
     pub(crate) store_clocks: f64,
-    /// Clocks between two workgroups that the dispatcher gives this unit
+    /// Clocks between two workgroups that the dispatcher sends to this unit
     pub(crate) dispatch: f64,
-    /// Share of the accesses to private memory that go beyond the second-level cache
+    /// Share of the accesses to private memory that miss the second-level cache
     pub(crate) scratch_beyond: f64,
 }
 
-/// Clocks of constant things, from published measurements and the ISA's text.
+/// Constants in clocks and bytes, from published measurements and the ISA's documentation.
 mod fixed {
     pub(super) const SIMDS: usize = 4;
-    /// From one instruction of a wave to its next
+    /// From one instruction of a wave to the next one
     pub(super) const ISSUE: f64 = 4.0;
     pub(super) const EXPONENTIAL: f64 = 16.0;
     pub(super) const MATRIX_RESULT: f64 = 8.0;
-    /// From the end of a matrix instruction until a packed one can start. Source: that of
+    /// From the end of a matrix instruction until a packed one can start. Same source as
     /// [`super::held`]
     pub(super) const AFTER_MATRIX: f64 = 8.0;
     pub(super) const LDS: f64 = 64.0;
@@ -40,25 +41,25 @@ mod fixed {
     pub(super) const SCALAR: f64 = 200.0;
     pub(super) const BRANCH: f64 = 16.0;
     pub(super) const LINE: f64 = 128.0;
-    /// A loaded register of 64 lanes, at 64 bytes a clock
+    /// Clocks of loading one register of 64 lanes, at 64 bytes per clock
     pub(super) const REGISTER: f64 = 4.0;
-    /// What `s_nop` counts
+    /// Clocks per count of `s_nop`
     pub(super) const NOP: f64 = 4.0;
-    /// Instructions whose results are remembered; distances in records are smaller.
+    /// Number of latest instructions whose results are remembered. Distances in records are
+    /// smaller.
     pub(super) const RESULTS: usize = 64;
 }
 
-/// What the simulation found.
+/// The results of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Busy {
     /// Clocks until the last workgroup ended
     pub(crate) clocks: f64,
-    /// Clocks of the average SIMD's matrix unit and vector unit, which decide the power that is
-    /// drawn
+    /// Busy clocks of the average SIMD's matrix unit and vector unit, which determine the power
     pub(crate) average_matrix: f64,
     pub(crate) average_vector: f64,
-    /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the
-    /// ways to caches and memory
+    /// Busy clocks of the busiest SIMD's matrix unit and vector unit, of LDS, of the address unit,
+    /// and of the paths to the caches and to memory
     pub(crate) matrix: f64,
     pub(crate) vector: f64,
     pub(crate) lds: f64,
@@ -71,7 +72,7 @@ struct Wave {
     group: usize,
     simd: usize,
     at: usize,
-    /// When outstanding accesses complete, in order
+    /// Completion times of outstanding accesses, in order
     vector: VecDeque<f64>,
     scalar: VecDeque<f64>,
     results: [f64; fixed::RESULTS],
@@ -79,12 +80,12 @@ struct Wave {
 
 struct Group {
     waves: u32,
-    /// Waves that wait at the barrier, and when the last of them came
+    /// Waves that wait at the barrier, and the time at which the last of them arrived
     waiting: Vec<usize>,
     latest: f64,
 }
 
-/// A resource that serves one after the other.
+/// A resource that serves one request at a time, in order.
 #[derive(Clone, Copy, Default)]
 struct Server {
     free: f64,
@@ -92,7 +93,8 @@ struct Server {
 }
 
 impl Server {
-    /// Serves for `clocks` from `time` on; when it begins.
+    /// Serves a request of `clocks` that arrives at `time`. Returns the time at which service
+    /// begins.
     fn serve(&mut self, time: f64, clocks: f64) -> f64 {
         let start = time.max(self.free);
         self.free = start + clocks;
@@ -101,19 +103,19 @@ impl Server {
     }
 }
 
-/// How much of a load's next miss has come together: a load finds all of its lines, or misses some
-/// at once.
+/// Accumulates the share of executions of a load that miss, so that misses occur together: an
+/// execution either hits in all of its lines or misses several at once.
 #[derive(Clone, Copy, Default)]
 struct Due(f64);
 
 impl Due {
-    /// Lines that this execution of a load misses, for a given mean, in the share of
-    /// executions that miss any.
+    /// Returns the number of lines that this execution of a load misses, given the mean over all
+    /// executions and the share of executions that miss any.
     fn take(&mut self, mean: f32, share: f32) -> f64 {
         if mean <= 0.0 {
             return 0.0;
         }
-        // The share is a rounded figure.
+        // The recorded share is rounded, and may be 0.
         let share = f64::from(share).max(0.005);
         self.0 += share;
         if self.0 + 1e-6 < 1.0 {
@@ -124,7 +126,7 @@ impl Due {
     }
 }
 
-/// A time in the queue of waves, in sixteenths of a clock.
+/// Converts a time to its key in the queue of waves, in sixteenths of a clock.
 fn key(time: f64) -> u64 {
     (time * 16.0) as u64
 }
@@ -138,8 +140,8 @@ struct Simulation<'a> {
     waves: Vec<Wave>,
     groups: Vec<Group>,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Of each instruction: lines that the first-level cache and that the second-level cache does
-    /// not have
+    /// For each instruction: the accumulated misses of the first-level cache, and of the
+    /// second-level cache
     due: Vec<[Due; 2]>,
     load: [u32; fixed::SIMDS],
     vector: [Server; fixed::SIMDS],
@@ -150,11 +152,12 @@ struct Simulation<'a> {
     far: Server,
     dispatcher: Server,
     end: f64,
-    /// Clocks of vector instructions on all SIMDs, matrix instructions' turns not counted
+    /// Busy clocks of vector instructions on all SIMDs, without the issue turns of matrix
+    /// instructions
     arithmetic: f64,
 }
 
-/// Runs `groups` workgroups of `waves` waves, `resident` at a time.
+/// Simulates `groups` workgroups of `waves` waves, of which `resident` run at a time.
 pub(crate) fn run(
     unit: Unit,
     instructions: &[Instruction],
@@ -194,7 +197,8 @@ pub(crate) fn run(
 }
 
 impl Simulation<'_> {
-    /// A workgroup begins where another has ended.
+    /// Starts a workgroup. If `place` is given, the workgroup at that index has ended and is
+    /// replaced.
     fn begin(&mut self, time: f64, place: Option<usize>) {
         if self.left == 0 {
             return;
@@ -232,7 +236,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The wave's next instruction.
+    /// Executes the next instruction of a wave.
     fn step(&mut self, time: f64, index: usize) {
         let wave = &mut self.waves[index];
         let Some(&number) = self.way.get(wave.at) else {
@@ -244,7 +248,7 @@ impl Simulation<'_> {
         let slot = wave.at % fixed::RESULTS;
         if after > 0 {
             let made = wave.results[(wave.at + fixed::RESULTS - usize::from(after)) % fixed::RESULTS];
-            // An accumulator goes straight to the next matrix instruction.
+            // An accumulator is forwarded to the next matrix instruction.
             let late = if matches!(step, Step::Mfma { .. }) {
                 fixed::MATRIX_RESULT
             } else {
@@ -258,7 +262,7 @@ impl Simulation<'_> {
             Step::Packed => self.matrix[simd].free + fixed::AFTER_MATRIX,
             _ => 0.0,
         };
-        // The turn stays free for other waves until then.
+        // The issue turn stays available to other waves until then.
         if key(free.max(time)) > key(time) {
             self.queue.push(Reverse((key(free.max(time)) + 1, index)));
             return;
@@ -341,7 +345,7 @@ impl Simulation<'_> {
             Step::Scratch { dwords, lanes } => {
                 let clocks = fixed::REGISTER * f64::from(dwords);
                 let start = self.addresses.serve(time, clocks);
-                // A dword of all lanes lies together: whole lines.
+                // The same dword of all lanes is contiguous, so whole lines are accessed.
                 let bytes = 4.0 * f64::from(dwords) * f64::from(lanes);
                 let turns = bytes / self.unit.cache_rate;
                 let mut done = self.cache.serve(start, turns) + turns + fixed::FIRST_LEVEL + self.unit.near;
@@ -382,7 +386,7 @@ impl Simulation<'_> {
         self.release(self.waves[index].group);
     }
 
-    /// Lets the waves of a workgroup go if all have come.
+    /// Releases the waves of a workgroup from the barrier if all of them have arrived.
     fn release(&mut self, group: usize) {
         let group = &mut self.groups[group];
         if !group.waiting.is_empty() && group.waiting.len() as u32 >= group.waves {
@@ -423,10 +427,10 @@ impl Simulation<'_> {
     }
 }
 
-/// Clocks for which a matrix instruction keeps vector instructions of all waves from its SIMD: one
-/// turn to issue, or all of its own and two turns for f32 and f64, which are done on the vector
-/// unit. Source: LLVM's pull request 233721, "Add MFMA VALU and packed-VALU issue cycle helpers",
-/// by thread traces of gfx942; operands of at most 8 bytes a lane. xf32 counts as f32 here.
+/// Returns the clocks for which a matrix instruction blocks vector instructions of all waves on its
+/// SIMD: one issue turn; for f32 and f64, which execute on the vector unit, its own clocks and two
+/// turns. Source: LLVM's pull request 233721, "Add MFMA VALU and packed-VALU issue cycle helpers",
+/// by thread traces of gfx942; operands of at most 8 bytes per lane. xf32 counts as f32 here.
 fn held(clocks: f64, operands: Operands) -> f64 {
     match operands {
         Operands::Wide => clocks + 2.0 * fixed::ISSUE,
@@ -434,13 +438,13 @@ fn held(clocks: f64, operands: Operands) -> f64 {
     }
 }
 
-/// Accesses of a kind complete in the order in which they were issued.
+/// Adds an access that completes at `done`, but not before earlier accesses of its kind.
 fn in_order(queue: &mut VecDeque<f64>, done: f64) {
     let last = queue.back().copied().unwrap_or(0.0);
     queue.push_back(done.max(last));
 }
 
-/// When at most `left` accesses are outstanding.
+/// Returns the time at which at most `left` accesses are outstanding.
 fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
     let Some(left) = left else { return 0.0 };
     let mut time = 0.0;
@@ -454,8 +458,8 @@ fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Clocks of a workgroup of five waves, two of which share a SIMD: matrix instructions, then
-    /// others.
+    /// Returns the clocks of a workgroup of five waves, two of which share a SIMD, that execute 8
+    /// matrix instructions and then 8 times `step`.
     fn beside(step: Step) -> f64 {
         let unit = Unit {
             near: 0.0,

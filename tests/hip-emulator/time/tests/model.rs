@@ -1,9 +1,10 @@
-//! Holds the model against kernels that others measured on an MI300X, and fails above the bars.
+//! Compares the model with kernels that others measured on an MI300X, and fails if an error exceeds
+//! its bar.
 //!
-//! Tuned kernels are in two halves by shape family. Each half is predicted with the parameters that
-//! were fitted on the other. Default configurations were never fitted. Of these the table has
-//! products only: with padding, IREE of the day made another kernel than 3.8.0 makes, which nobody
-//! named.
+//! Tuned kernels are divided in two halves by shape family. Each half is predicted with the
+//! parameters fitted on the other one. Default configurations were never used for fitting; the
+//! table has only matrix products of these, because with padding the IREE version of the
+//! measurements, which is not named, made another kernel than 3.8.0 makes.
 
 #![allow(
     clippy::unwrap_used,
@@ -64,7 +65,8 @@ const fn other(half: Half) -> Half {
     }
 }
 
-/// Mean of |predicted / measured - 1| in percent, and the rank correlation of operations a second.
+/// Returns the mean of |predicted / measured - 1| in percent, and the rank correlation of the
+/// rates.
 fn judge<'a>(kernels: impl Iterator<Item = (&'a Kernel, f64)>) -> (f64, f64) {
     let all: Vec<_> = kernels.collect();
     let error = |(kernel, predicted): &(&Kernel, f64)| (predicted / kernel.measured - 1.0).abs();
@@ -90,7 +92,8 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     cross / (square(a, ma) * square(b, mb)).sqrt()
 }
 
-/// Bars: mean error at most 10 %, rank at least 0.95; here for each half by itself as well.
+/// Bars: mean error at most 10 %, rank correlation at least 0.95, for each half as well as for
+/// both.
 #[test]
 fn held_out_families_are_predicted() {
     let all = table();
@@ -107,7 +110,8 @@ fn held_out_families_are_predicted() {
     assert!(rank >= 0.95, "{rank}");
 }
 
-/// Bar: mean error at most 13 %.
+/// Bars: mean error at most 13 %, rank correlation at least 0.95; 14 % for kernels inside of the
+/// model's domain.
 #[test]
 fn default_configurations_are_predicted() {
     let all = table();
@@ -123,7 +127,8 @@ fn default_configurations_are_predicted() {
     assert!(error <= 14.0, "{error} %");
 }
 
-/// Which of two kernels of one shape is faster: the tuned one, by measurement.
+/// For the tuned and the default kernel of one shape, the model has to predict which is faster, in
+/// nine of ten pairs.
 #[test]
 fn the_faster_of_two_is_chosen() {
     let all = table();
@@ -142,12 +147,12 @@ fn the_faster_of_two_is_chosen() {
     assert!(pairs >= 30 && 10 * right >= 9 * pairs, "{right} of {pairs}");
 }
 
-/// Bar: of 20 shapes with 12 candidates each, the tuned one is among the best three of 18. The
-/// candidates are the configurations that were tuned for other products of the table. Nobody
-/// measured them here, but the tuned one was the fastest of all that its tuners tried. Of products
-/// that differ in their two to four rows alone, the one that was measured fastest stands for all:
-/// for three of the others it is known that its configuration is better than theirs, which the
-/// model says too.
+/// Bar: in 18 of 20 shapes with 12 candidates each, the tuned candidate is among the predicted best
+/// three. The candidates are the configurations that were tuned for other products of the table.
+/// Nobody measured them for these shapes, but the tuned one was the fastest of all that its tuners
+/// tried. Of products that differ only in their two to four rows, the one that was measured fastest
+/// represents all: for three of the others it is known that its configuration is better than
+/// theirs, which the model predicts too.
 #[test]
 fn the_tuned_candidate_is_among_the_best_three() {
     let measured = table();
@@ -184,7 +189,7 @@ fn the_tuned_candidate_is_among_the_best_three() {
     assert!(found >= 18, "{found}");
 }
 
-/// Nine of ten kernels in the domain lie in the interval of their prediction.
+/// Nine of ten kernels of the table are within the interval of their prediction.
 #[test]
 fn intervals_hold_what_was_measured() {
     let all = table();
@@ -197,7 +202,8 @@ fn intervals_hold_what_was_measured() {
     assert!(share >= 0.9, "{share}");
 }
 
-/// The parameters are what the fit says: none can be moved by a tenth and fit its half much better.
+/// The parameters are those of the fit: moving any of them by a tenth does not fit its half much
+/// better.
 #[test]
 fn parameters_are_the_fit_of_their_half() {
     let all = table();
@@ -228,13 +234,13 @@ fn parameters_are_the_fit_of_their_half() {
     }
 }
 
-/// A published rate, and what is predicted of a Triton kernel for each configuration that its
+/// A published time, and the predictions of a Triton kernel for each configuration that its
 /// autotuner may have chosen.
 struct Published {
     name: String,
-    /// Operations, or bytes
+    /// Number of operations, or of bytes
     count: f64,
-    /// Microseconds
+    /// Measured time in µs
     measured: f64,
     predicted: Vec<Predictions>,
 }
@@ -246,7 +252,7 @@ struct Predictions {
 }
 
 impl Published {
-    /// Returns the fastest configuration: the autotuner's choice, if the model is right.
+    /// Returns the fastest configuration, which is the autotuner's choice if the model is right.
     fn best(&self) -> &Predictions {
         let candidates = self.predicted.iter();
         candidates
@@ -255,7 +261,8 @@ impl Published {
     }
 }
 
-/// Returns the rows of a file of `scripts/ground-truth-triton` whose lines begin with `name`.
+/// Returns the rows whose lines begin with `name`, from a file that `scripts/ground-truth-triton`
+/// wrote.
 fn published(text: &str, name: &str, caches: Caches) -> Vec<Published> {
     let mut rows: Vec<(Published, Vec<Vec<Predicted>>)> = Vec::new();
     for line in text
@@ -297,13 +304,13 @@ fn published(text: &str, name: &str, caches: Caches) -> Vec<Published> {
     rows.into_iter().map(finish).collect()
 }
 
-/// What the errors of some predictions are, in percent.
+/// The errors of some predictions in percent.
 struct Errors {
     mean: f64,
     largest: f64,
 }
 
-/// Returns the errors of the fastest configurations, and prints them.
+/// Returns the errors of the predicted fastest configurations, and prints them.
 fn errors<'a>(what: &str, rows: impl Iterator<Item = &'a Published>) -> Errors {
     let mut all = Vec::new();
     for row in rows {
@@ -329,8 +336,8 @@ fn errors<'a>(what: &str, rows: impl Iterator<Item = &'a Published>) -> Errors {
     Errors { mean, largest }
 }
 
-/// Microseconds of the host for a launch of #2891's kernels: what its products of 1024^3 take,
-/// which the host decides (39.4 TFLOP/s, and 33.5 with a bias).
+/// Returns the host's time per launch of #2891's kernels in µs, derived from its products of
+/// 1024^3, whose time is determined by the host (39.4 TFLOP/s, and 33.5 with a bias).
 fn host(name: &str) -> f64 {
     let rate = match name {
         _ if name.starts_with("2891/mm") => 39.4,
@@ -340,9 +347,9 @@ fn host(name: &str) -> f64 {
     2.0 * 1024_f64.powi(3) / rate / 1e6
 }
 
-/// Large products in Triton (TLX). Bars of the field: mean error at most 12 %, none above 25 %; 8.6
-/// and 23 % are reached. Of three rows nobody said which configuration ran, and no autotuner chose
-/// it. In launches one after the other none takes less than the host.
+/// Large products in Triton (TLX). Bars: mean error at most 12 %, none above 25 %; 8.6 and 23 % are
+/// reached. For three rows the configuration is not published, and no autotuner chose it. Launches
+/// in sequence take no less than the host's time each.
 #[test]
 fn large_products_of_triton_are_predicted() {
     let mut rows = published(TRITON_GEMM, "", Caches::Warm);
@@ -370,9 +377,9 @@ fn large_products_of_triton_are_predicted() {
     );
 }
 
-/// A published fact of the kernel's authors: with tiles of 64x64, 4096^3 has 0.54 of aten's rate
-/// (facebookexperimental/triton #2891). The model is a sixth too fast. Where the second-level
-/// caches limit a kernel, it gives them more than they have.
+/// A fact published by the kernel's authors: with tiles of 64x64, 4096^3 reaches 0.54 of aten's
+/// rate (facebookexperimental/triton #2891). The prediction is a sixth too fast: the model
+/// overestimates the bandwidth of the second-level caches for kernels that they limit.
 #[test]
 fn tiles_of_64_are_too_fast_at_4096() {
     let rows = published(TRITON_GEMM, "2891/mm/bf16/4096x4096x4096 64x64x64", Caches::Warm);
@@ -387,9 +394,8 @@ fn tiles_of_64_are_too_fast_at_4096() {
     assert!(error.abs() <= 18.0, "{error} %");
 }
 
-/// Bar of the field: mean error at most 20 % on 30 rows. Reached: 15.3 %. Of norms, sums and the
-/// rotary embedding the measured kernels' code is not known; BabelStream and RMSNorm are what they
-/// are.
+/// Bar: mean error at most 20 % on 30 rows; 15.3 % is reached. The code of the measured norms, sums
+/// and rotary embedding is not known; for BabelStream and RMSNorm it is the code that is predicted.
 #[test]
 fn rows_and_reductions_are_predicted() {
     let rows = published(TRITON_ROWS, "", Caches::Cold);
@@ -401,11 +407,11 @@ fn rows_and_reductions_are_predicted() {
     assert!(streams.mean <= 8.0, "{} %", streams.mean);
 }
 
-/// Causal attention in Triton. Bar of the field: mean error at most 20 %; 15 % are reached. The
-/// measured times are between events around one call on an idle device, so that the host's way to
-/// the launch is in all of them. How long it was is not said. If it is taken to be that of another
-/// autotuned Triton kernel ([`host`]), the error is 11 %. All predictions are too fast, those of
-/// 1024 and 2048 rows with 64 columns by 20 to 42 %.
+/// Causal attention in Triton. Bar: mean error at most 20 %; 15 % is reached. The times were
+/// measured between events around one call on an idle device, so all of them include the host's
+/// time until the launch, which is not published. If it is assumed to be that of another autotuned
+/// Triton kernel ([`host`]), the error is 11 %. All predictions are too fast, those of 1024 and
+/// 2048 rows with 64 columns by 20 to 42 %.
 #[test]
 fn attention_of_triton_is_predicted() {
     let mut rows = published(TRITON_ATTENTION, "triton", Caches::Warm);
@@ -419,11 +425,11 @@ fn attention_of_triton_is_predicted() {
     assert!(all.mean <= 13.0 && all.largest <= 35.0, "{} %", all.mean);
 }
 
-/// How much less causal attention takes than full: a Triton kernel with AITER's tiles and pairs of
-/// tiles by prediction, AITER's assembly by measurement. Bar of the field: within 15 % where
-/// workgroups fill the compute units once or twice. 11 of 12 shapes are. The other is 2048 rows of
-/// one batch: causal attention has 128 workgroups there, so that the clock does not fall, and
-/// AITER's full one, which is faster than ours, is slowed more by the power limit.
+/// The ratio of the times of causal and full attention: predicted for a Triton kernel with AITER's
+/// tiles and pairs of tiles, measured for AITER's assembly. Bar: within 15 % where workgroups fill
+/// the compute units once or twice, which 11 of 12 shapes meet. The other one is 2048 rows of one
+/// batch: causal attention has 128 workgroups there, so the clock does not fall, and AITER's full
+/// attention, which is faster than this project's, is slowed more by the power limit.
 #[test]
 fn causal_attention_takes_its_share_of_full() {
     let rows = published(TRITON_ATTENTION, "aiter", Caches::Warm);

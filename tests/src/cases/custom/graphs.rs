@@ -15,7 +15,7 @@ pub(crate) fn node(b: &mut GraphBuilder, inputs: &[TensorId], outputs: &[TensorI
     b.node("custom", F32, op);
 }
 
-/// The type of elements in MLIR.
+/// Returns the MLIR type of elements.
 pub(crate) fn element(dtype: DataType) -> String {
     match dtype {
         DataType::U8 => "i8".to_owned(),
@@ -23,13 +23,13 @@ pub(crate) fn element(dtype: DataType) -> String {
     }
 }
 
-/// The type of a tensor in MLIR.
+/// Returns the MLIR type of a tensor.
 pub(crate) fn tensor(dtype: DataType, dims: &[i64]) -> String {
     let extents: String = dims.iter().map(|extent| format!("{extent}x")).collect();
     format!("tensor<{extents}{}>", element(dtype))
 }
 
-/// A map of some of the loops.
+/// Returns an affine map to some of the loops.
 pub(crate) fn map(loops: usize, results: &[usize]) -> String {
     let list = |indices: &mut dyn Iterator<Item = usize>| -> String {
         indices.map(|index| format!("d{index}")).collect::<Vec<_>>().join(", ")
@@ -41,7 +41,7 @@ pub(crate) fn map(loops: usize, results: &[usize]) -> String {
     )
 }
 
-/// Reads an element in f32.
+/// Returns a statement that widens an element to f32, and the name of the result.
 fn widened(name: &str, dtype: DataType) -> (String, String) {
     match dtype {
         DataType::F16 | DataType::Bf16 => (
@@ -52,7 +52,7 @@ fn widened(name: &str, dtype: DataType) -> (String, String) {
     }
 }
 
-/// Rounds the f32 `%r` to what is yielded.
+/// Returns the statements that round the f32 `%r` to the result's type and yield it.
 fn yielded(dtype: DataType) -> String {
     match dtype {
         DataType::F16 | DataType::Bf16 => {
@@ -62,7 +62,8 @@ fn yielded(dtype: DataType) -> String {
     }
 }
 
-/// A function of one tensor, element by element: `compute` makes %r of what %x is called.
+/// Returns an elementwise function of one tensor: `compute` gets the name of %x and returns
+/// statements that compute %r.
 pub(crate) fn unary(name: &str, dtype: DataType, dims: &[i64], compute: impl Fn(&str) -> String) -> String {
     let ty = tensor(dtype, dims);
     let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
@@ -95,7 +96,8 @@ pub(crate) fn gelu(dtype: DataType, dims: &[i64]) -> String {
     })
 }
 
-/// The rows of a matrix combined by `combiner` from `start`, without their axis.
+/// Returns an operation that combines the rows of a matrix by `combiner`, starting at `start`,
+/// without their axis.
 pub(crate) fn row(result: &str, combiner: &str, start: &str, [rows, columns]: [i64; 2]) -> String {
     let (from, line, to) = (
         tensor(F32, &[rows, columns]),
@@ -130,7 +132,7 @@ pub(crate) fn row_sums_and_maxima(dims: [i64; 2]) -> String {
     )
 }
 
-/// x + z², where z is one row for all.
+/// x + z², where z is a single row that is broadcast.
 pub(crate) fn add_square(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
     let (full, one, line) = (
         tensor(dtype, &[rows, columns]),
@@ -186,7 +188,7 @@ pub(crate) fn odd_rows([rows, columns]: [i64; 2]) -> String {
     )
 }
 
-/// x + z², where z is one row for all, read at a fixed index.
+/// x + z², where z is a single row that is broadcast, read at a constant index.
 pub(crate) fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
     let (full, one) = (tensor(dtype, &[rows, columns]), tensor(dtype, &[1, columns]));
     let ((widen_x, x), (widen_z, z)) = (widened("x", dtype), widened("z", dtype));
@@ -201,7 +203,7 @@ pub(crate) fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i64; 2]) ->
     )
 }
 
-/// Each row plus the third.
+/// Adds the third row to each row.
 pub(crate) fn third_row_added([rows, columns]: [i64; 2]) -> String {
     let full = tensor(F32, &[rows, columns]);
     format!(
@@ -212,7 +214,7 @@ pub(crate) fn third_row_added([rows, columns]: [i64; 2]) -> String {
     )
 }
 
-/// The sums of a matrix' rows, whose axis stays.
+/// The sums of a matrix's rows, with their axis kept.
 pub(crate) fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[rows, 1]));
     format!(
@@ -224,7 +226,7 @@ pub(crate) fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
     )
 }
 
-/// Tensors one after the other.
+/// Concatenates tensors along an axis.
 pub(crate) fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -> Graph {
     let mut dims = parts[0].to_vec();
     dims[axis] = parts.iter().map(|part| part[axis]).sum();
@@ -241,7 +243,8 @@ pub(crate) fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -> Graph {
     alone(&inputs, &[(dtype, &dims)], body)
 }
 
-/// Rows turned by the angles of their places: x, and the type and extents of the angles.
+/// Rotary embedding by angles per position; the arrays give the types of x, angles and y, and x's
+/// dims.
 pub(crate) fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> Graph {
     let element = |dtype| match dtype {
         DataType::F16 => rotini_custom::Element::F16,
@@ -263,7 +266,7 @@ pub(crate) fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> Graph {
     )
 }
 
-/// A function of two tensors, element by element, by one operation in f32.
+/// Elementwise function of two tensors, by one operation in f32.
 pub(crate) fn paired(name: &str, operation: &str, dtype: DataType, dims: &[i64]) -> Graph {
     let ty = tensor(dtype, dims);
     let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
@@ -280,7 +283,7 @@ pub(crate) fn paired(name: &str, operation: &str, dtype: DataType, dims: &[i64])
     alone(&[(dtype, dims), (dtype, dims)], &[(dtype, dims)], body)
 }
 
-/// The largest number of each row, in f32.
+/// Maximum of each row, in f32.
 pub(crate) fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -> Graph {
     let (from, to) = (tensor(dtype, &[rows, columns]), tensor(F32, &[rows, 1]));
     let (widen, x) = widened("x", dtype);
@@ -294,7 +297,7 @@ pub(crate) fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -> Graph {
     alone(&[(dtype, &[rows, columns])], &[(F32, &[rows, 1])], body)
 }
 
-/// One operation on buffers.
+/// Builds a graph of one operation on buffers.
 pub(crate) fn alone(inputs: &[(DataType, &[i64])], outputs: &[(DataType, &[i64])], body: String) -> Graph {
     let mut b = GraphBuilder::new("custom");
     let mut buffers = |tensors: &[(DataType, &[i64])], name: &str| -> Vec<TensorId> {

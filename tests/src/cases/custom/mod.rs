@@ -1,5 +1,5 @@
-//! Custom operations: bodies whose meaning the reference knows, over types and layouts, alone and
-//! between other operations.
+//! Custom operations whose meaning the reference knows: types and layouts, alone and between other
+//! operations.
 
 pub(super) mod graphs;
 
@@ -13,8 +13,8 @@ use rotini_graph::{ConvFprop, ConvGeometry, DataType, GraphBuilder, Matmul, Poin
 
 const F32: DataType = DataType::F32;
 
-/// What is not a number wins, and zeros of both signs differ: on two tensors and along rows, from a
-/// constant and from a tensor.
+/// Returns extrema in which NaN wins and zeros of both signs differ: of two tensors and along rows,
+/// starting from a constant and from a tensor.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub(super) fn extremes() -> Result<Vec<Data>> {
         let elements = [("x0", firsts.clone()), ("x1", seconds.clone())];
         data.push(Data::with(format!("custom_{name}_of_any"), graph, &elements, true)?);
     }
-    // Rows of numbers, some with what is none, some of zeros of both signs.
+    // Rows of numbers, some with NaN, some of zeros of both signs.
     let columns = 24_usize;
     let mut rows: Vec<f32> = (0..8 * columns)
         .map(|index| (index as f32 * 0.37).sin() * 1e3)
@@ -65,7 +65,7 @@ pub(super) fn extremes() -> Result<Vec<Data>> {
     );
     let graph = alone(&[(F32, &[8, 24])], &[(F32, &[8, 1]), (F32, &[8, 1])], body);
     data.push(Data::with("custom_row_extremes", graph, &[("x0", rows.clone())], true)?);
-    // The largest of each row and of what is there already, the smallest, and the sum.
+    // The maximum and the minimum of each row and an initial value, and the sum.
     let more = [f32::NAN, 0.0, 2e3, -1.0, 5e5, -0.0, 0.0, f32::NEG_INFINITY].map(bits);
     for (name, combiner) in [
         ("maxima", "arith.maximumf"),
@@ -92,7 +92,7 @@ pub(super) fn extremes() -> Result<Vec<Data>> {
     Ok(data)
 }
 
-/// The examples in the documentation.
+/// Returns the examples in the documentation.
 pub(super) fn examples() -> Vec<String> {
     include_str!("../../../../docs/custom-op.md")
         .split("```mlir\n")
@@ -128,7 +128,7 @@ pub(super) fn bodies(cases: &mut Cases) {
     });
     let of_i32: (DataType, &[i64]) = (DataType::I32, &[3, 6]);
     cases.add("custom_doubled_i32", alone(&[of_i32], &[of_i32], doubled));
-    // What the compiler finds out to be constant.
+    // A value that the compiler finds to be constant.
     let nothing = unary("nothing", DataType::I32, &[3, 6], |x| {
         format!("    %r = arith.subi {x}, {x} : i32\n")
     });
@@ -222,7 +222,7 @@ pub(super) fn bodies(cases: &mut Cases) {
             row_sums_and_maxima([5, 8]),
         ),
     );
-    // One value for two outputs, and one that is its input's memory.
+    // One value for two outputs, and an output that shares its input's memory.
     let (from, to) = (tensor(F32, &[5, 8]), tensor(F32, &[5, 1]));
     let sum = row("sum", "arith.addf", "0.0", [5, 8]);
     cases.add(
@@ -290,7 +290,7 @@ pub(super) fn layouts(cases: &mut Cases) {
 }
 
 pub(super) fn fused(cases: &mut Cases) {
-    // Between pointwise operations; a virtual tensor's type is where the body rounds.
+    // Between pointwise operations; the type of a virtual tensor determines where the body rounds.
     for dtype in FLOATS {
         let dims = [4, 10];
         let mut b = GraphBuilder::new("custom between");

@@ -1,4 +1,4 @@
-//! Declined attention: what no reference of hipDNN defines, and what is not supported.
+//! Declined attention: cases that no reference of hipDNN defines, and unsupported ones.
 
 use super::{CONSTANT, Declined, F32, FLOAT_IN_I32, I8, I32, IN_I8, single, with_constant};
 use crate::cases::attention::Attention;
@@ -9,7 +9,7 @@ const PAGED: &str = "paged keys and values are not supported";
 const EIGHT_BITS: &str = "scales of 8-bit floats are not supported";
 const LENGTHS: &str = "sequence lengths without padding_mask";
 
-/// More positions than f32 tells apart.
+/// More positions than f32 distinguishes.
 const TOO_LONG: i64 = (1 << 24) + 1;
 
 impl Declined {
@@ -118,7 +118,7 @@ impl Declined {
         self.scores("sdpa_backward", node, Attention::backward);
     }
 
-    /// What is declined in every direction that has q, k and v for its first tensors.
+    /// Adds cases that are declined in every direction whose first tensors are q, k and v.
     fn scores(&mut self, name: &str, node: &str, build: fn(&Attention) -> Graph) {
         let plain = smallest(F32);
         let bottom_right = plain.with(|attention| {
@@ -173,7 +173,7 @@ impl Declined {
     }
 }
 
-/// An attention in which every tensor is a single element.
+/// Returns an attention in which every tensor is a single element.
 fn smallest(dtype: DataType) -> Attention {
     Attention::new(1, 1, [1, 1], 1, dtype)
 }

@@ -1,4 +1,4 @@
-//! Declined graphs with truth values: where nothing says what they would mean.
+//! Declined graphs with truth values, where their meaning is undefined.
 
 use super::{Declined, F32, pointwise};
 use crate::cases::attention::Attention;
@@ -6,7 +6,7 @@ use rotini_graph::{DataType, GraphBuilder, Matmul, Op, PointwiseMode, Scalar};
 
 const BOOL: DataType = DataType::Bool;
 
-/// What is said of operands and results that may be none.
+/// The reason for truth values in operands and results that do not support them.
 const ELSEWHERE: &str = "truth values (bool) other than in pointwise operations, in reductions and as attn_mask";
 
 impl Declined {
@@ -58,8 +58,7 @@ impl Declined {
             gradient,
             "node 'sdpa' (SDPA backward): a mask of truth values has no gradient (dbias)",
         );
-        // An operand of an attention that is one value for every element is declined for that; a
-        // mask may be one.
+        // A constant as an attention's operand is declined for being a constant; a mask may be one.
         let mut b = GraphBuilder::new("constant only");
         let truth = b.constant("truth", BOOL, &[1, 1], Scalar::Integer(1));
         let y = b.buffer("y", BOOL, &[3, 8]);

@@ -1,11 +1,11 @@
-//! Declined custom operations: ids of others, and bodies that contain what is not allowed.
+//! Declined custom operations: unknown ids, and bodies with forbidden contents.
 
 use super::{Declined, F32};
 use crate::cases::custom::graphs::{gelu, node, tensor};
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode};
 
-/// A function of one tensor of [4, 6] with statements in it that make %y; `inner` stands in the
-/// body of a structured operation, in which %x is an element, and makes %r.
+/// Returns a function of one tensor of [4, 6]: `statements` compute %y; `inner`, in the body of a
+/// structured operation, computes %r from the element %x.
 fn body(statements: &str, inner: &str) -> String {
     let ty = tensor(F32, &[4, 6]);
     let map = "affine_map<(d0, d1) -> (d0, d1)>";
@@ -101,7 +101,7 @@ impl Declined {
                 "line 6, column 24: expected ':' or a flag",
             ),
             ("power", body("", "    %r = math.powf %x, %x : f32").into(), "line 6, column 10, math.powf: an operation that is not allowed there"),
-            // These three crashed MLIR's parser, or had it tell what lay in memory.
+            // These three crashed MLIR's parser, or made it print the contents of memory.
             (
                 "loop_of_a_number",
                 body("", right).replace("\"parallel\", \"parallel\"", "1").into(),

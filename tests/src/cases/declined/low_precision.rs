@@ -1,4 +1,4 @@
-//! Declined graphs with types of few bits and with block scales.
+//! Declined graphs with narrow types and with block scales.
 
 use super::{Declined, F32, FLOAT_IN_I32, I8, I32, pointwise};
 use rotini_graph::{
@@ -8,7 +8,7 @@ use rotini_graph::{
 const E4M3: DataType = DataType::F8E4M3;
 const E8M0: DataType = DataType::F8E8M0;
 
-/// x, scale, y, compute.
+/// Builds a dequantization; `types` are those of x, scale, y and the computation.
 fn dequantize(types: [DataType; 4]) -> Graph {
     let mut b = GraphBuilder::new("dequantize");
     let op = BlockScaleDequantize {
@@ -22,7 +22,7 @@ fn dequantize(types: [DataType; 4]) -> Graph {
     b.build()
 }
 
-/// x, y, scale, compute.
+/// Builds a quantization; `types` are those of x, y, scale and the computation.
 fn quantize(types: [DataType; 4], transpose: bool) -> Graph {
     let mut b = GraphBuilder::new("quantize");
     let op = BlockScaleQuantize {

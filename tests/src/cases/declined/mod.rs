@@ -24,13 +24,13 @@ const I8: DataType = DataType::I8;
 /// Dims that fit every operand of an operation on single elements.
 const SINGLE: [i64; 4] = [1; 4];
 
-/// Causes that several operations share.
+/// Reasons that several operations share.
 const FLOAT_IN_I32: &str = "a float operand of an operation computed in i32";
 const IN_I8: &str = "it cannot be computed in i8";
 const CONSTANT: &str = "an operand of a contraction that is one value for every element";
 
-/// Graphs that are well formed and that rotini does not run, with a word of the reason: where it is
-/// about an operation, its beginning, which names the node, the tensor if there is one, and the
+/// Returns well-formed graphs that rotini does not run, each with a part of the reason. If the
+/// reason is about an operation, the part is its beginning: the node, the tensor if any, and the
 /// cause.
 #[must_use]
 pub fn declined() -> Vec<(Case, String)> {
@@ -53,7 +53,7 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.0
 }
 
-/// Cases, each with what is said of it.
+/// Cases, each with its reason.
 struct Declined(Vec<(Case, String)>);
 
 impl Declined {
@@ -81,7 +81,7 @@ impl Declined {
         let y = b.buffer("y", F32, &[3, 8]);
         b.pointwise(F32, PointwiseMode::Sqrt, &[value], y);
         self.add("constant_only", b.build(), "'y'");
-        // Scalars that are passed at execution, and nothing else.
+        // Scalars that are passed at execution, and no other input.
         let mut b = GraphBuilder::new("scalar only");
         let s = scalar::scalar(&mut b, "s", F32, 1);
         let y = b.buffer("y", F32, &[4]);
@@ -108,7 +108,7 @@ impl Declined {
         b.pointwise(F32, PointwiseMode::Mul, &[x, s], y);
         let reason = "tensor 's' (uid 2): more than one element is passed at execution";
         self.add("scalar_of_two", b.build(), reason);
-        // Rows that are found through offsets.
+        // Ragged rows, which are found through offsets.
         let ragged = |is_input: bool| {
             let mut b = GraphBuilder::new("ragged");
             let tensors = ["x", "y"].map(|name| b.buffer(name, F32, &[4, 3, 2]));
@@ -131,8 +131,8 @@ impl Declined {
     }
 
     fn convolutions(&mut self) {
-        // Each number is one that i64 holds, and the output has five pixels a row: dilation and
-        // padding are 2^62.
+        // Each number fits in i64, and the output has five pixels per row: dilation and padding are
+        // 2^62.
         let mut far = Conv::new(1, 4, 4, 5, 2, 0, F32, Order::First);
         far.geometry.dilation.fill(1 << 62);
         far.geometry.pre_padding.fill(1 << 62);
@@ -308,7 +308,7 @@ impl Declined {
     }
 }
 
-/// The graph with one value for all elements of a tensor.
+/// Replaces a tensor of the graph by a constant.
 fn with_constant(mut graph: Graph, name: &str) -> Graph {
     for tensor in graph.tensors.iter_mut().filter(|tensor| tensor.name == name) {
         tensor.kind = TensorKind::Constant(Scalar::float(0.25));
@@ -332,7 +332,8 @@ fn single(graph: &mut Graph, name: &str) -> TensorId {
     TensorId(index)
 }
 
-/// A normalization of single elements: which one counts up, in the order of `Declined::norms`.
+/// Builds a normalization of single elements; `index` selects the kind, in the order of
+/// `Declined::norms`.
 fn norm(index: usize, dtype: DataType, compute: DataType) -> Graph {
     let mut b = GraphBuilder::new("norm");
     let mut buffer = |name| b.buffer(name, dtype, &SINGLE);

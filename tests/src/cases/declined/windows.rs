@@ -111,7 +111,7 @@ impl Declined {
     }
 }
 
-/// One window over one element, the rest of it padding.
+/// Builds a pooling of one window over one element; the rest of the window is padding.
 fn pool(mode: ResampleMode, [dtype, compute]: [DataType; 2], window: &[i64], is_backward: bool) -> Graph {
     let mut b = GraphBuilder::new("pool");
     let dims = vec![1; window.len() + 2];

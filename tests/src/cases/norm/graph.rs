@@ -9,8 +9,8 @@ use rotini_graph::{
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
 
-/// A normalization of x, whose type is that of y too; parameters and statistics are f32, as the
-/// compute type is.
+/// A normalization of x; y has the same type. Parameters and statistics have the compute type, f32
+/// by default.
 #[derive(Clone, Debug)]
 pub(crate) struct Norm {
     dims: Vec<i64>,
@@ -30,7 +30,7 @@ impl Norm {
         }
     }
 
-    /// x or another tensor of its dims.
+    /// Adds x or another tensor of its dims.
     fn full(&self, b: &mut GraphBuilder, name: &str) -> TensorId {
         self.order.buffer(b, name, self.dtype, &self.dims)
     }
@@ -43,14 +43,14 @@ impl Norm {
         b.constant(name, self.compute, &[1], Scalar::float(value))
     }
 
-    /// 1, C, 1, ...
+    /// Returns the dims 1, C, 1, ...
     fn channel(&self) -> Vec<i64> {
         let mut dims = vec![1; self.dims.len()];
         dims[1] = self.dims[1];
         dims
     }
 
-    /// The dims of parameters and of statistics if the last `count` dims are normalized.
+    /// Returns the dims of parameters and of statistics if the last `count` dims are normalized.
     fn split(&self, count: usize) -> (Vec<i64>, Vec<i64>) {
         let (outer, inner) = self.dims.split_at(self.dims.len() - count);
         (
@@ -59,7 +59,7 @@ impl Norm {
         )
     }
 
-    /// Batchnorm inference, with what follows it if it is to be `fused`.
+    /// Builds batchnorm inference, followed by the activation `fused`, if any.
     pub(super) fn batchnorm_inference(&self, with_variance: bool, fused: Option<PointwiseMode>) -> Graph {
         let mut b = GraphBuilder::new("batchnorm_inference");
         let x = self.full(&mut b, "x");
@@ -104,7 +104,7 @@ impl Norm {
         b.build()
     }
 
-    /// Batchnorm training that saves its statistics if `saved` and updates running ones if
+    /// Builds batchnorm training that saves its statistics if `saved` and updates running ones if
     /// `running`.
     pub(crate) fn batchnorm_training(&self, saved: bool, running: bool) -> Graph {
         let mut b = GraphBuilder::new("batchnorm_training");
@@ -158,7 +158,8 @@ impl Norm {
         b.build()
     }
 
-    /// Layernorm over the last `count` dims, of which the parameters have leading 1s if `padded`.
+    /// Builds layernorm over the last `count` dims; the parameters' dims have leading 1s if
+    /// `padded`.
     pub(crate) fn layernorm(&self, count: usize, phase: NormPhase, padded: bool) -> Graph {
         let mut b = GraphBuilder::new("layernorm");
         let (parameter, statistic) = self.split(count);
@@ -211,7 +212,7 @@ impl Norm {
         b.build()
     }
 
-    /// RMSNorm over the last `count` dims.
+    /// Builds RMSNorm over the last `count` dims.
     pub(crate) fn rms_norm(&self, count: usize, phase: NormPhase, with_bias: bool) -> Graph {
         let mut b = GraphBuilder::new("rms_norm");
         let (parameter, statistic) = self.split(count);
@@ -256,7 +257,7 @@ impl Norm {
         b.build()
     }
 
-    /// Layernorm of the sum of x and a residual.
+    /// Builds layernorm of the sum of x and a residual.
     pub(super) fn residual_layernorm(&self, count: usize) -> Graph {
         let mut b = GraphBuilder::new("residual_layernorm");
         let (parameter, _) = self.split(count);

@@ -10,7 +10,7 @@ use rotini_graph::{DataType, Graph, GraphBuilder, LayernormBackward, NormPhase, 
 
 const F32: DataType = DataType::F32;
 
-/// Extents by what they are about; the first is run in every type.
+/// Extents by name; the first is run in every type.
 const CHANNELS: [(&str, &[i64]); 9] = [
     ("4d", &[2, 6, 5, 4]),
     ("2d", &[9, 7]),
@@ -72,7 +72,8 @@ pub(super) fn batchnorm(cases: &mut Cases) {
     cases.add("bn_training_one_element", single.batchnorm_training(true, true));
 }
 
-/// Extents and how many of the last are normalized; the first is run in every type.
+/// Extents by name, and the number of trailing dims that are normalized; the first is run in every
+/// type.
 const ROWS: [(&str, &[i64], usize); 10] = [
     ("2d", &[6, 32], 1),
     ("odd", &[5, 37], 1),
@@ -127,8 +128,8 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_nhwc", last.layernorm_backward(3, true));
     cases.add("rmsnorm_nhwc", last.rms_norm(3, NormPhase::Training, true));
     cases.add("rmsnorm_backward_nhwc", last.rms_norm_backward(3, true));
-    // What is summed up is whole subgroups, none of its axes is, and parameters are row-major: GPUs
-    // would leave parts of the sums out.
+    // The reduced elements fill whole subgroups, but no reduced axis does, and parameters are
+    // row-major: GPUs would omit parts of the sums.
     for order in Order::BOTH {
         for dims in [[2, 28, 4, 4], [5, 6, 4, 8]] {
             let norm = Norm::new(&dims, F32, order);
@@ -142,7 +143,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
             cases.add(format!("rmsnorm_backward_{suffix}"), norm.rms_norm_backward(3, true));
         }
     }
-    // IREE 3.13 for gfx942 rejects its own code for these sums if it fuses aggressively.
+    // IREE 3.13 for gfx942 rejects its own code for these sums with aggressive fusion.
     let mut b = GraphBuilder::new("layernorm backward of a converted tensor");
     let x = b.buffer("x", DataType::F64, &[6, 1, 3]);
     let scale = b.buffer("scale", DataType::F64, &[1, 1, 3]);
@@ -170,7 +171,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_f64", double.layernorm_backward(1, true));
     cases.add("rmsnorm_f64", double.rms_norm(1, NormPhase::Training, true));
     cases.add("rmsnorm_backward_f64", double.rms_norm_backward(1, true));
-    // Long enough to be spread over lanes, which have to be neighbours for sums in 64 bits.
+    // Long enough to be spread over lanes, which must be adjacent for 64-bit sums.
     let mut rows = Norm::new(&[4, 300], DataType::F64, Order::First);
     rows.compute = DataType::F64;
     cases.add("layernorm_rows_f64", rows.layernorm(1, NormPhase::Training, true));
@@ -189,9 +190,9 @@ pub(super) fn layernorm(cases: &mut Cases) {
     }
 }
 
-/// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend
-/// on each other. The last ones are spread over lanes in each way that kernels of rows know:
-/// several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
+/// Rows that frameworks send: lengths that are no multiples of a subgroup, several dependent sums.
+/// The last ones are spread over lanes in each way that row kernels support: several rows per
+/// subgroup, several subgroups per row, rows that are not kept in registers.
 const EVERYDAY: [&str; 56] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
@@ -264,9 +265,9 @@ fn everyday_rows_have_names() {
     assert_eq!(cases.0.len(), EVERYDAY.len());
 }
 
-/// Enough elements that GPUs have rotini's kernels for them: several rows for each lane, with
-/// and without a rest; odd channels, whose runs do not lie side by side; rows that have their
-/// parameters alone; several subgroups for a row.
+/// Enough elements that GPUs use rotini's kernels: several rows per lane, with and without a
+/// remainder; odd channels, whose runs are not contiguous; rows with parameters of their own;
+/// several subgroups per row.
 const MANY: [(&[i64], DataType, Order); 5] = [
     (&[8, 64, 56, 56], DataType::F16, Order::Last),
     (&[3, 64, 115, 113], DataType::Bf16, Order::Last),
@@ -281,8 +282,8 @@ pub(super) fn many(cases: &mut Cases) {
         let extents: Vec<String> = dims.iter().map(i64::to_string).collect();
         cases.add(format!("bn_many_{}_{}_{dtype}", extents.join("x"), order.name()), graph);
     }
-    // Two tensors are stored, one operand has all elements, one those of a row, one a single
-    // element for each row.
+    // Two tensors are stored; the operands have all elements, one row, and a single element per
+    // row.
     let mut b = GraphBuilder::new("many");
     let dims = [1, 3001, 96];
     let [x, residual] = ["x", "residual"].map(|name| b.buffer(name, DataType::F16, &dims));
@@ -296,8 +297,8 @@ pub(super) fn many(cases: &mut Cases) {
     cases.add("pw_many_of_rows".to_owned(), b.build());
 }
 
-/// Parameters that say no more of their dims than they must: [C] per channel, and the last axes of
-/// x without 1s before them.
+/// Adds parameters with the shortest allowed dims: [C] per channel, and the last axes of x without
+/// leading 1s.
 pub(super) fn short_parameters(cases: &mut Cases) {
     let shortened = |mut graph: Graph, is_per_channel: bool| {
         for tensor in &mut graph.tensors {

@@ -1,4 +1,4 @@
-//! Sums of normalizations that other nodes read, which may have the summed axes again.
+//! Sums of normalizations that other nodes read, which may restore the summed axes.
 
 use super::graph::Norm;
 use crate::cases::case::{Cases, Order};
@@ -6,7 +6,7 @@ use rotini_graph::{DataType, Graph, Node, Op, Pointwise, PointwiseMode, Tensor, 
 
 const F32: DataType = DataType::F32;
 
-/// Makes a tensor virtual, of another type, and adds it to x.
+/// Makes a tensor virtual, with another type, and adds it to x.
 fn read(graph: &mut Graph, name: &str, carried: DataType) {
     let find = |name: &str| graph.tensors.iter().position(|tensor| tensor.name == name);
     let [x, sums] = ["x", name].map(|name| {

@@ -3,7 +3,7 @@
 use rotini_graph::{DataType, Graph, GraphBuilder, Node, Op, TensorId};
 use serde_json::{Value, json};
 
-/// A graph of one operation, and what is changed about it.
+/// A graph of one operation, and the changes to it.
 pub(super) struct Base {
     pub(super) name: &'static str,
     pub(super) tensors: Vec<(&'static str, DataType, Vec<i64>)>,
@@ -11,34 +11,34 @@ pub(super) struct Base {
     pub(super) changes: Vec<Change>,
 }
 
-/// Fields with what they are changed to. All belong together; the first is the one that is tested.
+/// New values of fields that are changed together; the first field is the one under test.
 pub(super) struct Change(pub(super) Vec<(&'static str, To)>);
 
-/// What a field is changed to.
+/// The new content of a field.
 #[derive(Clone)]
 pub(super) enum To {
     /// Another value.
     Value(Value),
-    /// A tensor of its own.
+    /// A separate tensor.
     Tensor(DataType, Vec<i64>),
 }
 
 impl Base {
-    /// With single values for a field, each tested alone.
+    /// Adds single values for a field, each tested alone.
     pub(super) fn values(mut self, field: &'static str, values: impl IntoIterator<Item = Value>) -> Self {
         self.changes
             .extend(values.into_iter().map(|value| Change(vec![(field, To::Value(value))])));
         self
     }
 
-    /// With a new tensor for a field.
+    /// Adds a new tensor for a field.
     pub(super) fn tensor(mut self, field: &'static str, dtype: DataType, dims: &[i64]) -> Self {
         self.changes
             .push(Change(vec![(field, To::Tensor(dtype, dims.to_vec()))]));
         self
     }
 
-    /// With fields that are changed together.
+    /// Adds fields that are changed together.
     pub(super) fn together(mut self, fields: &[(&'static str, To)]) -> Self {
         self.changes.push(Change(fields.to_vec()));
         self
@@ -48,13 +48,13 @@ impl Base {
         serde_json::from_value(self.op.clone()).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// The graph with some fields changed.
+    /// Builds the graph with some fields changed.
     pub(super) fn graph(&self, changed: &[(&'static str, To)]) -> Graph {
         let mut builder = GraphBuilder::new("attributes");
         for (name, dtype, dims) in &self.tensors {
             builder.buffer(name, *dtype, dims);
         }
-        // As it is written with all its fields.
+        // Serialized with all its fields.
         let mut op = serde_json::to_value(self.operation()).expect("operations are serialized");
         for (field, to) in changed {
             let slot = slot(&mut op, field);
@@ -79,7 +79,7 @@ impl Base {
     }
 }
 
-/// A field of a serialized operation, by its path.
+/// Returns a field of a serialized operation, by its path.
 pub(super) fn slot<'a>(op: &'a mut Value, path: &str) -> &'a mut Value {
     let fields = op
         .as_object_mut()

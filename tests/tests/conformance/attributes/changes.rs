@@ -8,7 +8,7 @@ use rotini_graph::DataType::{self, F32, I32};
 use rotini_graph::PointwiseMode;
 use serde_json::{Value, json};
 
-/// One graph or more of every operation.
+/// Returns at least one graph of every operation.
 pub(super) fn bases() -> Vec<Base> {
     let mut bases = convolutions();
     bases.push(base(
@@ -32,8 +32,8 @@ pub(super) fn bases() -> Vec<Base> {
     bases
 }
 
-/// Along both axes the windows start at 0 and 3 of 6 elements, the first and the last of which are
-/// padding.
+/// Returns convolutions. Along both axes the windows start at 0 and 3 of 6 elements, the first and
+/// the last of which are padding.
 fn convolutions() -> Vec<Base> {
     let geometry = json!({
         "pre_padding": [1, 1], "post_padding": [1, 1], "stride": [3, 3], "dilation": [1, 1], "mode": "CrossCorrelation",
@@ -77,7 +77,7 @@ fn convolutions() -> Vec<Base> {
     ]
 }
 
-/// One base for each number of operands, and one for each parameter.
+/// Returns one base for each number of operands, and one for each parameter.
 fn pointwise() -> Vec<Base> {
     let names = ["x", "y", "z"];
     let new = |name, mode: &str, arity: usize| {
@@ -140,7 +140,7 @@ fn index(new: &dyn Fn(&'static str, &str, usize) -> Base) -> Base {
     index.values("axis", [json!(1), json!(2), Value::Null])
 }
 
-/// The windows overlap, and every axis has padding on both sides.
+/// Returns poolings whose windows overlap, with padding on both sides of every axis.
 fn pooling() -> Vec<Base> {
     let geometry = |base: Base| {
         base.values("pre_padding", [json!([0, 1]), json!([1, 2])])
@@ -163,7 +163,7 @@ fn pooling() -> Vec<Base> {
     vec![
         forward("max pooling", "Maxpool")
             .tensor("index", I32, y)
-            // Without a tensor to write: the tensor alone decides otherwise.
+            // Without an index tensor: the tensor alone decides otherwise.
             .values("generate_index", [json!(true)])
             .values("padding_mode", strings(&["Zero", "NotSet"]))
             .values(

@@ -1,9 +1,9 @@
 //! No attribute of an operation is silently ignored. If an attribute changes, or an optional tensor
-//! comes or goes, the compiled module changes, or the graph is declined or malformed.
+//! is added or removed, the compiled module changes, or the graph is declined or malformed.
 //!
 //! The test writes and changes operations in their serialized form, so it sees every field. A field
-//! that no change touches fails the test. Nothing is compiled: the test compares the lowered
-//! modules as text.
+//! without a change fails the test. Nothing is compiled: the test compares the lowered modules as
+//! text.
 
 #![expect(
     clippy::expect_used,
@@ -21,7 +21,7 @@ use rotini_graph::{Graph, Op};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fields that change nothing, and need not: the base, the field and why.
+/// Fields that need not change the result: the base, the field and the reason.
 const IGNORED: &[(&str, &str, &str)] = &[
     (
         "batchnorm without running statistics",
@@ -65,7 +65,7 @@ const IGNORED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The paths of all fields of an operation but those that name tensors.
+/// Returns the paths of all fields of an operation, except for those that name tensors.
 fn fields(op: &Op) -> BTreeSet<String> {
     let value = serde_json::to_value(op).expect("operations are serialized");
     let mut tensors = BTreeSet::new();
@@ -83,14 +83,14 @@ fn fields(op: &Op) -> BTreeSet<String> {
     fields
 }
 
-/// What becomes of a graph.
+/// The result of checking and lowering a graph.
 #[derive(PartialEq, Debug)]
 enum Outcome {
     Malformed,
     Declined,
     /// The modules for all targets.
     Lowered(Vec<String>),
-    /// Lowered, but these arguments lead to nothing.
+    /// Lowered, but these arguments do not affect the results.
     Unread(Vec<String>),
 }
 
@@ -116,7 +116,7 @@ fn outcome(name: &str, mut graph: Graph) -> Outcome {
     Outcome::Lowered(modules)
 }
 
-/// The arguments of the lowered function that do not lead to its results.
+/// Returns the arguments of the lowered function that do not affect its results.
 fn unread(module: &str) -> Vec<String> {
     let (signature, body) = module
         .split_once("@compute(")
@@ -132,7 +132,8 @@ fn unread(module: &str) -> Vec<String> {
             .map(|rest| rest[..end(rest)].to_owned())
             .collect()
     };
-    // A statement of the function is what stands under one line with two spaces before it.
+    // A statement of the function consists of a line that is indented by two spaces and the lines
+    // below it.
     let mut statements: Vec<String> = Vec::new();
     for line in body.lines().take_while(|line| *line != "}") {
         let inner = line.strip_prefix("  ").unwrap_or(line);
@@ -144,7 +145,7 @@ fn unread(module: &str) -> Vec<String> {
             _ => statements.push(inner.to_owned()),
         }
     }
-    // Backwards, what the results are made of.
+    // Backwards from the results, through their operands.
     let mut live = BTreeSet::new();
     for statement in statements.iter().rev() {
         let (made, of) = statement.split_once(" = ").unwrap_or(("", statement));
@@ -184,7 +185,7 @@ fn every_change_of_an_attribute_is_noticed() {
             }
             match (&seen[0].1, &after) {
                 (_, Outcome::Unread(arguments)) => failures.push(format!("{what}: {arguments:?} lead to nothing")),
-                // An operation that is not lowered yet: nothing that it says is.
+                // An operation without a lowering yet: its attributes cannot be tested.
                 (Outcome::Declined, Outcome::Lowered(_)) => failures.push(format!("{what}: lowered, but not the base")),
                 (_, Outcome::Malformed | Outcome::Declined) => continue,
                 _ => {}

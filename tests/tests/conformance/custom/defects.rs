@@ -1,5 +1,5 @@
-//! Bodies and the compiler's defects: each quirk of the register is avoided, or declined, or no
-//! body can express it.
+//! Bodies and the compiler's defects: each quirk of the register is avoided or declined, or no body
+//! can express it.
 
 use super::{normal, of_one};
 use rotini_emit::{Backend, Quirk, Quirks, REGISTER, Target, check, emit_avoiding};
@@ -7,11 +7,11 @@ use rotini_graph::{CustomOp, DataType, GraphBuilder, Scalar};
 use rotini_tests::cases;
 
 enum Meets {
-    /// The case's code is another without the quirk. It is executed where the cases are.
+    /// The case's code differs without the quirk. It is executed with the other cases.
     Built(&'static str),
     /// A test here shows that it is declined.
     Declined,
-    /// Why no body meets it.
+    /// The reason why no body meets it.
     Never(&'static str),
 }
 
@@ -114,7 +114,7 @@ fn sums_of(rows: i64, columns: i64, lines: &str) -> String {
     )
 }
 
-/// The compiler would sum the products themselves.
+/// The compiler would sum the products themselves instead of the functions of them.
 #[test]
 fn a_sum_of_functions_of_products_is_declined_on_gpus() {
     let graph = |lines: &str| of_one(DataType::F32, [&[5, 7], &[5, 5]], sums_of(5, 7, lines));
@@ -133,7 +133,7 @@ fn a_sum_of_functions_of_products_is_declined_on_gpus() {
     }
 }
 
-/// What a reduction starts from may be infinite or no number, whatever the caller promises of the
+/// A reduction's initial value may be infinite or NaN, whatever the caller promises of the
 /// elements.
 #[test]
 fn promises_do_not_hold_for_what_a_reduction_starts_from() {
@@ -170,7 +170,7 @@ fn promises_do_not_hold_for_what_a_reduction_starts_from() {
     }
 }
 
-/// The compiler would evaluate it and copy the result.
+/// The compiler would evaluate such an output and copy the result.
 #[test]
 fn an_output_of_constants_alone_is_declined() {
     let body = |second: &str| {
@@ -209,7 +209,7 @@ fn an_output_of_constants_alone_is_declined() {
     }
 }
 
-/// The runtime gives a kernel no more buffers.
+/// The runtime supports no more buffers per kernel.
 #[test]
 fn more_tensors_than_a_kernel_takes_are_declined() {
     let graph = |count: usize| {

@@ -1,6 +1,6 @@
-//! Hostile bodies. Right bodies are changed: every attribute, type, number, operation and value is
-//! replaced by every other kind, nested deep, or cut off. Each is declined or lowered within a
-//! short time, and each message quotes only the body or our own text.
+//! Hostile bodies. In valid bodies every attribute, type, number, operation and value is replaced
+//! by every other kind, nested deeply, or truncated. Each result is declined or lowered within a
+//! short time, and each message quotes only the body or rotini's own text.
 
 use super::{accepted, data, normal, originals};
 use rand::seq::IndexedRandom;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Every kind of attribute that MLIR has a text for.
+/// Every kind of attribute with a textual form in MLIR.
 const ATTRIBUTES: [&str; 34] = [
     "1",
     "-1",
@@ -134,7 +134,7 @@ const MARKS: [&str; 16] = [
     "(", ")", "[", "]", "{", "}", "<", ">", "->", "=", ":", ",", "-", "!", "\"", "/*",
 ];
 
-/// Words, numbers and marks, each with the white space behind it.
+/// Splits into words, numbers and punctuation, each with the white space behind it.
 fn pieces(text: &str) -> Vec<String> {
     let kind = |c: char| match c {
         c if c.is_ascii_alphanumeric() || "_.%#@^\"".contains(c) => 0,
@@ -163,19 +163,19 @@ fn pick<'a>(list: &[&'a str], rng: &mut ChaCha8Rng) -> &'a str {
     list.choose(rng).copied().unwrap_or_default()
 }
 
-/// One change somewhere.
+/// Makes one random change.
 fn worse(pieces: &mut Vec<String>, rng: &mut ChaCha8Rng) {
     if pieces.is_empty() {
         return;
     }
     let at = rng.random_range(0..pieces.len());
-    // The next piece that begins so, from somewhere on.
+    // The next piece with such a beginning, cyclically from `at`.
     let next = |pieces: &[String], begins: &dyn Fn(char) -> bool| {
         let found = |index: &usize| pieces[*index].chars().next().is_some_and(begins);
         (at..pieces.len()).chain(0..at).find(found)
     };
     match rng.random_range(0..14) {
-        // What follows an equality sign or opens a list.
+        // The piece after an equals sign or an opening bracket.
         0 | 1 => {
             let place = next(pieces, &|c| c == '=' || c == '[').map(|index| index + 1);
             if let Some(piece) = place.and_then(|index| pieces.get_mut(index)) {
@@ -198,7 +198,7 @@ fn worse(pieces: &mut Vec<String>, rng: &mut ChaCha8Rng) {
         }
         4 | 5 => {
             if let Some(index) = next(pieces, &|c| c.is_ascii_digit()) {
-                // An extent carries its type.
+                // An extent is followed by its type.
                 let rest: String = pieces[index].chars().skip_while(char::is_ascii_digit).collect();
                 pieces[index] = format!("{}{rest}", pick(&NUMBERS, rng));
             }
@@ -235,7 +235,7 @@ fn worse(pieces: &mut Vec<String>, rng: &mut ChaCha8Rng) {
             let copy = pieces[rng.random_range(0..pieces.len())].clone();
             pieces.insert(at, copy);
         }
-        // An attribute more, where an operation may have some.
+        // An additional attribute, where an operation may have some.
         12 => {
             if let Some(index) = next(pieces, &|c| c == ':') {
                 pieces.insert(index, format!("{{value = {}}} ", pick(&ATTRIBUTES, rng)));
@@ -250,7 +250,7 @@ fn worse(pieces: &mut Vec<String>, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// A right body that was made worse up to four times, mostly once, and perhaps cut.
+/// Returns a valid body with up to four changes, mostly one, possibly truncated.
 fn hostile(originals: &[(Graph, Vec<String>)], rng: &mut ChaCha8Rng) -> Graph {
     let (graph, right) = originals.choose(rng).unwrap();
     let (mut graph, mut pieces) = (graph.clone(), right.clone());
@@ -281,7 +281,7 @@ fn all(seed: u64) -> impl Iterator<Item = Graph> {
     std::iter::repeat_with(move || hostile(&originals, &mut rng))
 }
 
-/// How many: 2,000, or 20,000 in a full run, unless `ROTINI_GRAPHS` says so.
+/// Returns hostile graphs: 2,000, or 20,000 in a full run, unless `ROTINI_GRAPHS` is set.
 fn some(seed: u64) -> impl ExactSizeIterator<Item = Graph> {
     let settings = Settings::from_environment([2_000, 20_000]);
     let mut bodies = all(seed.wrapping_add(settings.seed));
@@ -289,7 +289,7 @@ fn some(seed: u64) -> impl ExactSizeIterator<Item = Graph> {
     (0..count).map(move |_| bodies.next().unwrap())
 }
 
-/// What diagnostics are made of, but for words of the body.
+/// Returns the words of diagnostics that do not come from a body.
 fn own_words() -> HashSet<String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mlir-emit");
     let parser = fs::read_dir(sources.join("custom/src")).unwrap();
@@ -308,7 +308,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Some of many bodies are right unchanged, and most are not: else this tests little.
+/// Checks that some of many bodies remain valid, and most do not: otherwise the test covers little.
 fn expect_some(fine: usize, count: usize) {
     assert!(
         count < 1_000 || (count / 20..count / 2).contains(&fine),
@@ -327,7 +327,7 @@ fn hostile_bodies_are_answered_soon_and_from_what_they_say() {
         times.push(start.elapsed());
         let Err(unsupported) = answer else {
             fine += 1;
-            // What we accept, MLIR's verifier accepts.
+            // MLIR's verifier must accept what rotini accepts.
             if lowered < 300 {
                 lowered += 1;
                 assert!(accepted(&graph));
@@ -339,7 +339,7 @@ fn hostile_bodies_are_answered_soon_and_from_what_they_say() {
         let reason = &unsupported.reason;
         assert!(reason.is_ascii() && reason.len() < 2000, "{reason:?}");
         for word in words(reason) {
-            // Lines, columns and extents are small; an address is not.
+            // Line numbers, columns and extents are small; an address is not.
             let is_small = word.parse().is_ok_and(|number: u64| number < 1_000_000);
             let is_shape = word.chars().all(|c| c.is_ascii_digit() || "xfib".contains(c));
             assert!(
@@ -360,7 +360,7 @@ fn hostile_bodies_are_answered_soon_and_from_what_they_say() {
     assert!(longest < Duration::from_secs(2), "{longest:?}");
 }
 
-/// Through the C ABI, on the host's own thread.
+/// Runs hostile bodies through the C ABI, on the host's own thread.
 #[test]
 fn hostile_bodies_through_the_abi() {
     let runner = Runner::cpu().expect("the plugin loads");

@@ -1,5 +1,5 @@
-//! Bodies of custom operations that nobody would write. `check` answers for each, and what it
-//! accepts is lowered.
+//! Unusual bodies of custom operations. `check` must answer for each, and accepted ones are
+//! lowered.
 
 #![expect(
     clippy::panic,
@@ -25,7 +25,7 @@ fn normal(graph: &Graph) -> NormalGraph {
     graph.normalise().0
 }
 
-/// Checks a graph and, if it is accepted, lowers it. Tells whether it was.
+/// Checks a graph and lowers it if it is accepted. Returns whether it was.
 fn accepted(graph: &Graph) -> bool {
     let graph = normal(graph);
     match check(&graph, &Target::Cpu) {
@@ -46,7 +46,7 @@ fn accepted(graph: &Graph) -> bool {
     }
 }
 
-/// A graph of one body with one operand and one result of these extents.
+/// Returns a graph of one body with one operand and one result of these extents.
 fn of_one(dtype: DataType, [x, y]: [&[i64]; 2], data: String) -> NormalGraph {
     let mut b = GraphBuilder::new("custom");
     let (x, y) = (b.buffer("x", dtype, x), b.buffer("y", dtype, y));
@@ -60,8 +60,8 @@ fn of_one(dtype: DataType, [x, y]: [&[i64]; 2], data: String) -> NormalGraph {
     normal(&b.build())
 }
 
-/// GPUs would leave parts of such a sum out if a tensor beside it lay in another order; on the CPU
-/// it is right.
+/// GPUs would omit parts of such a sum if a neighbouring tensor had another memory order; on the
+/// CPU it is right.
 #[test]
 fn several_loops_reduced_at_once_are_declined_on_gpus() {
     let graph = |rows: i64, columns: i64| {
@@ -85,7 +85,7 @@ fn several_loops_reduced_at_once_are_declined_on_gpus() {
     check(&graph(64, 28), &Target::Cpu).unwrap();
 }
 
-/// The graphs of one custom operation each.
+/// Returns the graphs with exactly one custom operation.
 fn originals() -> Vec<Graph> {
     cases::all()
         .into_iter()
@@ -101,7 +101,7 @@ fn data(graph: &mut Graph) -> &mut Vec<u8> {
     }
 }
 
-/// What the grammar is made of, and what is not allowed.
+/// Words of the grammar, and forbidden ones.
 const WORDS: [&str; 40] = [
     "%x",
     "%a",
@@ -147,7 +147,7 @@ const WORDS: [&str; 40] = [
 
 fn mutate(body: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
     let text = String::from_utf8_lossy(body).into_owned();
-    // Between words, so that much of what comes out still parses.
+    // Changes are made between words, so that much of the result still parses.
     let mut pieces: Vec<&str> = text.split_inclusive([' ', '\n', ',']).collect();
     let at = rng.random_range(0..pieces.len());
     match rng.random_range(0..7) {
@@ -174,7 +174,7 @@ fn mutate(body: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
     *body = pieces.join(" ").into_bytes();
 }
 
-/// Graphs whose bodies were mutated up to three times.
+/// Returns graphs whose bodies were mutated up to three times.
 fn mutants(seed: u64) -> impl Iterator<Item = Graph> {
     let originals = originals();
     assert!(originals.len() > 20);
@@ -195,7 +195,7 @@ fn mutants(seed: u64) -> impl Iterator<Item = Graph> {
 fn mutated_bodies_are_declined_or_lowered() {
     let rounds = 1500;
     let fine = mutants(5).take(rounds).filter(accepted).count();
-    // Comments and names may change; most of the rest may not.
+    // Comments and names may change; most of the rest must not.
     assert!((20..rounds / 2).contains(&fine), "{fine} of {rounds} were accepted");
 }
 
@@ -222,7 +222,7 @@ fn custom_op(x: TensorId, y: TensorId, body: &str) -> CustomOp {
     }
 }
 
-/// A vector of 4 to another.
+/// Returns a graph of a body from a vector of 4 to another.
 fn vector(body: &str) -> Graph {
     let mut b = GraphBuilder::new("custom");
     let (x, y) = (b.buffer("x", DataType::F32, &[4]), b.buffer("y", DataType::F32, &[4]));

@@ -1,4 +1,4 @@
-//! When code is loaded and unloaded.
+//! Loading and unloading of code.
 
 use super::{Emulator, Subject, alone, plugin, set_stream};
 use std::ffi::{c_int, c_void};
@@ -16,58 +16,58 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         emulator.reset();
         let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
         subject.execute().unwrap();
-        // In flight: nothing waits, nothing is unloaded.
+        // With work in flight, nothing waits and nothing is unloaded.
         let Subject {
             context, pack, memory, ..
         } = subject;
         emulator.expect_none(|| drop(context));
-        // The same graph again finds its code.
+        // The same graph reuses its code.
         let again = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
         assert_eq!(emulator.calls("hipModuleLoadDataEx"), 0);
         again.execute_on(&pack).unwrap();
         drop((again, memory));
 
-        // Many graphs, and a GPU that cannot be waited for: all stay.
+        // Many graphs, and a GPU that cannot be synchronised: all code stays.
         emulator.fail("hipDeviceSynchronize=hipErrorStreamCaptureUnsupported");
         emulator.reset();
         for index in 0..64 {
             assert_eq!(emulator.calls("hipDeviceSynchronize"), 0);
             drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + index));
         }
-        // With the one above, that makes 65 with the last.
+        // With the graph above, the last one makes 65.
         emulator.wait_for("hipDeviceSynchronize", 1);
         assert_eq!(emulator.calls("hipModuleUnload"), 0);
 
-        // When it can be again: one wait for a whole batch of them.
+        // Once synchronisation works again, one wait serves a whole batch.
         emulator.fail("");
         emulator.reset();
-        // A program that comes or goes is an occasion, once the thread that was refused above has
-        // ended.
+        // Creating or dropping a context triggers unloading, once the thread that was refused above
+        // has ended.
         let unloaded = || {
             drop(Subject::relu(&emulator.gpu, &plugin, &handle, 2048));
             emulator.calls("hipModuleUnload") >= 65 - 32
         };
         rotini_tests::process::wait_until("code is unloaded", unloaded).unwrap();
         assert_eq!(emulator.calls("hipDeviceSynchronize"), 1);
-        // SAFETY: a terminated text.
+        // SAFETY: a NUL-terminated string.
         let own = unsafe { (emulator.thread_calls)(c"hipDeviceSynchronize".as_ptr()) };
         assert_eq!(own, 0, "the host's thread waited for the GPU");
-        // The youngest are still there.
+        // The most recent code is still loaded.
         drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + 63));
         assert_eq!(emulator.calls("hipModuleLoadDataEx"), 1);
 
-        // The last handle takes everything with it.
+        // Dropping the last handle unloads everything.
         drop(handle);
         assert_eq!(emulator.calls("hipModuleUnload"), 66);
     });
 }
 
-/// Whether the GPU may go on, and whether it has done so without leave.
+/// Whether the GPU may continue, and whether it has continued without permission.
 static LEAVE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 static WENT_ON: AtomicBool = AtomicBool::new(false);
 
-/// Keeps a GPU busy until there is leave; not for ever, so that who waits for it fails and does not
-/// hang.
+/// Keeps a GPU busy until it has permission, with a time limit: a test that waits for it fails
+/// instead of hanging.
 unsafe extern "C" fn keep_busy(_: *mut c_void) {
     let leave = LEAVE.0.lock().unwrap();
     let waited = LEAVE
@@ -76,8 +76,8 @@ unsafe extern "C" fn keep_busy(_: *mut c_void) {
     WENT_ON.store(waited.unwrap().1.timed_out(), Ordering::Release);
 }
 
-/// There is no time in this: the GPU goes on only after everybody has done what is not to wait for
-/// it.
+/// The test does not depend on time: the GPU continues only after every operation that must not
+/// wait for it has finished.
 #[test]
 fn nobody_waits_for_a_gpu_that_is_busy() {
     alone(&[], || {
@@ -90,14 +90,15 @@ fn nobody_waits_for_a_gpu_that_is_busy() {
         let many: Vec<_> = (0..80)
             .map(|index| Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + index))
             .collect();
-        // SAFETY: HIP's header declares it like this, and the function takes anything.
+        // SAFETY: HIP's header declares this signature, and the callback ignores its argument.
         let status = unsafe {
             let launch: unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int =
                 emulator.driver().function("hipLaunchHostFunc").unwrap();
             launch(busy.raw(), keep_busy, std::ptr::null_mut())
         };
         assert_eq!(status, 0);
-        // More code than stays loaded. The test's own memory stays, because to free it is to wait.
+        // More code than stays loaded. The test's own memory is kept, because freeing it would
+        // wait.
         let mut memory = Vec::new();
         for subject in many {
             subject.execute().unwrap();
@@ -111,7 +112,7 @@ fn nobody_waits_for_a_gpu_that_is_busy() {
             drop(context);
             memory.push((own, workspace));
         }
-        // Somebody waits for the GPU, to unload what is too much; and code still comes and is
+        // A thread waits for the GPU, to unload excess code; meanwhile code is still loaded and
         // executed.
         emulator.wait_for("hipDeviceSynchronize", 1);
         let new = Subject::relu(&emulator.gpu, &plugin, &handle, 2048);

@@ -1,4 +1,4 @@
-//! Which GPU and stream an execution goes to, and what happens without a GPU or with a broken HIP.
+//! The GPU and stream of an execution, and the behaviour without a GPU or with a broken HIP.
 
 use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
 use std::path::Path;
@@ -14,18 +14,19 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
         let streams = gpus.each_ref().map(|gpu| gpu.stream().unwrap());
         let graph = relu(1000);
 
-        // The current GPU at creation, and it stays current whatever is done.
+        // The handle uses the GPU that is current at its creation, and never changes the current
+        // one.
         gpus[1].select().unwrap();
         let handle = plugin.handle().unwrap();
         let on_one = Subject::relu(&gpus[1], &plugin, &handle, 1000);
         gpus[0].select().unwrap();
-        // The null stream of the handle's GPU, though another one is current.
+        // The null stream of the handle's GPU, even if another one is current.
         on_one.execute().unwrap();
         assert_eq!(emulator.current(), 0);
         gpus[1].synchronize().unwrap();
         gpus[0].select().unwrap();
 
-        // The stream's GPU.
+        // After setting a stream, the stream's GPU.
         set_stream(&handle, streams[0].raw()).unwrap();
         let on_zero = Subject::relu(&gpus[0], &plugin, &handle, 1000);
         on_zero.execute().unwrap();
@@ -36,8 +37,8 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
         emulator.expect_only("hipModuleLaunchKernel", 1, || on_one.execute().unwrap());
         assert!(on_zero.execute().is_err());
 
-        // A GPU that code cannot be made for is declined, with the reason, and the handle can leave
-        // it again.
+        // A GPU without a code target is declined, with the reason, and the handle can switch away
+        // again.
         set_stream(&handle, streams[2].raw()).unwrap();
         assert!(handle.applicable(&graph).unwrap().is_empty());
         let error = handle.context(&config(&plugin), &graph).err().unwrap().to_string();
@@ -46,13 +47,13 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
         assert_eq!(handle.applicable(&graph).unwrap().len(), 1);
         on_zero.execute().unwrap();
 
-        // The null stream is the current GPU's.
+        // The null stream means the current GPU.
         gpus[1].select().unwrap();
         set_stream(&handle, std::ptr::null_mut()).unwrap();
         on_one.execute().unwrap();
         assert!(on_zero.execute().is_err());
-        // So are HIP's other names for streams, `hipStreamLegacy` and `hipStreamPerThread`: that
-        // GPU's whatever is current later.
+        // HIP's other special streams, `hipStreamLegacy` and `hipStreamPerThread`, do too: the GPU
+        // is fixed then, whatever is current later.
         for name in [1, 2] {
             gpus[1].select().unwrap();
             set_stream(&handle, std::ptr::without_provenance_mut(name)).unwrap();
@@ -76,7 +77,7 @@ fn a_target_can_be_named_for_an_unknown_gpu() {
     });
 }
 
-/// A GPU that cannot be set up for want of memory can be when there is some.
+/// A GPU that could not be set up for lack of memory works once there is memory.
 #[test]
 fn what_passes_is_no_verdict_on_a_gpu() {
     alone(&[], || {
@@ -87,7 +88,7 @@ fn what_passes_is_no_verdict_on_a_gpu() {
         let error = before.context(&config(&plugin), &relu(64)).err().unwrap().to_string();
         assert!(error.contains("hipErrorOutOfMemory"), "{error}");
         emulator.fail("");
-        // Those that were there meanwhile too.
+        // Handles that existed meanwhile work too.
         for handle in [&before, &plugin.handle().unwrap()] {
             assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
             Subject::relu(&emulator.gpu, &plugin, handle, 64).execute().unwrap();
@@ -96,12 +97,12 @@ fn what_passes_is_no_verdict_on_a_gpu() {
     });
 }
 
-/// The plugin's answer to a handle when HIP is asked for and is not as it should be.
+/// Returns the plugin's error for a new handle when HIP is requested and unusable.
 fn refusal() -> String {
     plugin().handle().err().expect("a handle without a GPU").to_string()
 }
 
-/// With `auto`, graphs run on the CPU then.
+/// Checks that with `auto` graphs run on the CPU then.
 fn expect_cpu() {
     let handle = plugin().handle().unwrap();
     assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
@@ -148,7 +149,7 @@ fn a_library_that_is_not_there_is_declined() {
 
 #[test]
 fn another_library_is_declined() {
-    // A library, but not HIP.
+    // A library that is not HIP.
     let other = rotini_tests::plugin::path().unwrap();
     let other = [
         ("ROTINI_HIP_LIBRARY", other.to_str().unwrap()),
@@ -170,8 +171,8 @@ fn a_file_that_is_no_library_is_declined() {
     });
 }
 
-/// A library that is short of memory is no machine without GPUs: the host's buffers are not for the
-/// CPU.
+/// A library that is short of memory does not mean that there are no GPUs: buffers on a GPU must
+/// not be passed to the CPU.
 #[test]
 fn without_memory_auto_is_not_the_cpu() {
     let emulator = rotini_tests::plugin::emulator().unwrap();

@@ -1,4 +1,4 @@
-//! How few calls of HIP an execution makes, alone and beside others.
+//! The number of HIP calls of an execution, alone and beside others.
 
 use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
 use rotini_host::ShapeOverride;
@@ -7,7 +7,7 @@ use rotini_wire::engine_details::BehaviorNote;
 
 #[test]
 fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
-    // A workspace that is little is the host's too.
+    // Even a small workspace comes from the host.
     let environment = [("ROTINI_OWN_WORKSPACE", "0")];
     alone(&environment, || {
         let emulator = Emulator::new();
@@ -24,7 +24,7 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
             println!("{}", case.name);
             let subject = Subject::of_case(&emulator.gpu, &plugin, &handle, &case);
             if subject.context.workspace().unwrap() > 0 {
-                // Where a workspace is, is asked once.
+                // The location of a workspace is queried once.
                 emulator.reset();
                 subject.execute().unwrap();
                 assert_eq!(emulator.calls("hipPointerGetAttributes"), 1);
@@ -32,12 +32,12 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
             emulator.reset();
             subject.execute().unwrap();
             let launches = emulator.calls("hipModuleLaunchKernel");
-            // Two copies, a product, and the sum of its parts.
+            // At most two copies, a product, and a split-K reduction.
             assert!((1..=4).contains(&launches), "{launches}");
             for _ in 0..3 {
                 emulator.expect_only("hipModuleLaunchKernel", launches, || subject.execute().unwrap());
             }
-            // With one GPU, not even a change of the stream asks HIP.
+            // With one GPU, even a change of the stream makes no HIP call.
             emulator.expect_only("hipModuleLaunchKernel", 2 * launches, || {
                 for stream in &streams {
                     set_stream(&handle, stream.raw()).unwrap();
@@ -50,7 +50,7 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
     });
 }
 
-/// Other shapes cost what the declared ones do, from the second time on.
+/// Other shapes cost the same as the declared ones, from the second execution on.
 #[test]
 fn an_execution_of_known_shapes_is_one_launch_too() {
     alone(&[], || {
@@ -80,7 +80,7 @@ fn an_execution_of_known_shapes_is_one_launch_too() {
         for overrides in &overrides {
             emulator.reset();
             execute(overrides);
-            // Code of captured executions has to stay, so that is asked for first.
+            // Code of captured executions must stay loaded, so the capture state is queried first.
             for name in ["hipModuleLaunchKernel", "hipStreamGetCaptureInfo_v2"] {
                 assert_eq!(emulator.calls(name), 1, "{name}: {}", emulator.summary());
             }

@@ -1,5 +1,4 @@
-//! Which memory kernels may work on; and rotini's own memory: when it is allocated, shared and
-//! freed.
+//! The memory that kernels may access; and allocation, sharing and freeing of rotini's own memory.
 
 use super::{Emulator, Subject, alone, plugin, set_stream};
 use rotini_host::{DeviceBuffer, HostError};
@@ -27,14 +26,15 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
                 assert!(text(&pack).contains("no buffer"));
             }
         });
-        // Side by side is not over each other.
+        // Adjacent buffers do not overlap.
         let both = emulator.gpu.allocate(8192).unwrap();
         let mut pack = relu.pack.clone();
         pack[0].ptr = both.pointer();
         pack[1].ptr = both.pointer().wrapping_byte_add(4096);
         relu.execute_on(&pack).unwrap();
 
-        // Two outputs over each other. Over an input one may be: see `own_memory`.
+        // Two overlapping outputs are refused. An output over an input is allowed: see
+        // `own_memory`.
         let diamond = cases::named("diamond_f32").unwrap();
         let diamond = Subject::of_case(&emulator.gpu, &plugin, &handle, &diamond);
         let graph = cases::named("diamond_f32").unwrap().graph;
@@ -60,7 +60,7 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
             (two.memory[0].pointer(), "overlap"),
             (two.workspace.pointer().wrapping_byte_add(8), "16 bytes"),
         ] {
-            // SAFETY: refused before anything uses it.
+            // SAFETY: refused before any buffer is used.
             let error = unsafe { two.context.execute(workspace, &two.pack) }
                 .unwrap_err()
                 .to_string();
@@ -72,15 +72,15 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
 /// `hipLaunchHostFunc`.
 type LaunchHostFunc = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
 
-/// Holds a stream until a gate, a `Mutex<()>`, is open.
+/// Blocks a stream until a gate, a `Mutex<()>`, is open.
 unsafe extern "C" fn pass(gate: *mut c_void) {
     // SAFETY: the test keeps the gate alive until the stream has passed it.
     let gate = unsafe { &*gate.cast::<Mutex<()>>() };
     drop(gate.lock());
 }
 
-/// Without a workspace, all is paid for the first time on a stream: later executions allocate
-/// nothing and wait for nothing.
+/// Without a workspace, only the first execution on a stream pays: later ones allocate nothing and
+/// wait for nothing.
 #[test]
 fn memory_of_our_own_is_made_once() {
     alone(&[], || {
@@ -96,13 +96,12 @@ fn memory_of_our_own_is_made_once() {
             // SAFETY: the buffers have the spans of their tensors, and outlive the work.
             unsafe { subject.context.execute(std::ptr::null_mut(), pack) }.unwrap();
         };
-        // While the first stream's work is not done, the second one gets blocks that are not the
-        // first one's.
+        // While the first stream's work is pending, the second stream gets different blocks.
         let gate = Mutex::new(());
         let closed = gate.lock().unwrap();
-        // SAFETY: HIP's header declares it like this.
+        // SAFETY: HIP's header declares this signature.
         let launch: LaunchHostFunc = unsafe { emulator.driver().function("hipLaunchHostFunc") }.unwrap();
-        // SAFETY: the stream is alive, and the gate is until the stream has passed it.
+        // SAFETY: the stream is alive, and the gate lives until the stream has passed it.
         let status = unsafe { launch(streams[0].raw(), pass, (&raw const gate).cast_mut().cast()) };
         assert_eq!(status, 0);
         for stream in &streams {
@@ -133,15 +132,15 @@ fn memory_of_our_own_is_made_once() {
         // SAFETY: takes nothing.
         let all = unsafe { (emulator.calls_total)() };
         assert_eq!(all, 5 * executions, "{}", emulator.summary());
-        // What is captured has memory of its own from the first time on, and asks for none when it
-        // is replayed.
+        // A capture has its own memory from the first time on, and a replay allocates none.
         let mut beside = None;
         let replay = streams[0].capture(|| -> Result<(), rotini_host::gpu::GpuError> {
             set_stream(&handle, streams[0].raw()).unwrap();
             without(&two, &two.pack);
             without(&two, &two.pack);
             without(&relu, &in_place);
-            // Beside it, on a stream that has no memory yet: nothing of it disturbs the capture.
+            // Meanwhile, on a stream without memory yet: its allocations must not disturb the
+            // capture.
             let new = emulator.gpu.stream().unwrap();
             set_stream(&handle, new.raw()).unwrap();
             without(&two, &two.pack);
@@ -159,7 +158,7 @@ fn memory_of_our_own_is_made_once() {
         emulator.gpu.synchronize().unwrap();
         drop((replay, beside));
         drop((two, relu, handle));
-        // The last handle takes it all with it.
+        // Dropping the last handle frees everything.
         assert!(emulator.calls("hipFree") >= 4, "{}", emulator.summary());
     });
 }
@@ -173,7 +172,7 @@ fn in_place(subject: &Subject) -> Result<(), HostError> {
 
 const MIB: i64 = 1 << 20;
 
-/// Idle workspace of rotini that does not fit is freed before an execution fails for want of
+/// Idle workspace of rotini that does not fit is freed before an execution fails for lack of
 /// memory, and when code is retired.
 #[test]
 fn idle_memory_is_given_back() {
@@ -189,7 +188,7 @@ fn idle_memory_is_given_back() {
         in_place(&little).unwrap();
         assert_eq!(emulator.calls("hipMalloc"), 2);
         assert_eq!(emulator.calls("hipFree"), 1);
-        // If that does not help, the execution says so.
+        // If freeing does not help, the execution reports the failure.
         emulator.fail("hipMalloc=hipErrorOutOfMemory");
         let error = in_place(&large).unwrap_err().to_string();
         assert!(error.contains("hipErrorOutOfMemory"), "{error}");
@@ -198,17 +197,17 @@ fn idle_memory_is_given_back() {
         in_place(&large).unwrap();
         emulator.gpu.synchronize().unwrap();
         emulator.reset();
-        // 80 MiB are too much to keep.
+        // 80 MiB exceed what is kept idle.
         let Subject { context, memory, .. } = large;
         drop(context);
-        // The smaller block goes with it if it is the older one.
+        // The smaller block is freed too if it is the older one.
         rotini_tests::process::wait_until("memory is given back", || emulator.calls("hipFree") > 0).unwrap();
         drop((memory, little));
         emulator.gpu.synchronize().unwrap();
     });
 }
 
-/// Contexts that come and go with their captures do not leave more and more memory behind.
+/// Contexts that come and go with their captures do not leak memory.
 #[test]
 fn memory_of_captures_goes_with_their_code() {
     alone(&[], || {
@@ -238,10 +237,10 @@ fn memory_of_captures_goes_with_their_code() {
             drop((memory, workspace));
             drop(context);
             std::thread::sleep(Duration::from_millis(20));
-            // All that is allocated and not freed is the plugin's now.
+            // All memory that is allocated and not freed belongs to the plugin now.
             most = most.max(emulator.calls("hipMalloc").saturating_sub(emulator.calls("hipFree")));
         }
-        // 256 MiB are kept, and as much again where the thread that unloads is late.
+        // 256 MiB are kept, and the same amount again if the unloading thread is late.
         assert!(
             most <= 2 * (256 << 20) / BYTES + 2,
             "{most} blocks: {}",
@@ -262,11 +261,11 @@ unsafe extern "C" fn warned(severity: i32, message: *const c_char) {
     }
 }
 
-/// Each capture of a context keeps memory of its own while the context lives, whatever becomes of
-/// its graph, and the host gets an error. With a workspace none is needed.
+/// Each capture of a context keeps its own memory while the context lives, whatever happens to its
+/// graph, and the plugin logs a warning. With a workspace none is needed.
 #[test]
 fn captures_keep_memory_and_say_so() {
-    // A workspace that is little is the host's too.
+    // Even a small workspace comes from the host.
     alone(&[("ROTINI_OWN_WORKSPACE", "0")], || {
         let emulator = Emulator::new();
         let plugin = plugin();
@@ -290,7 +289,7 @@ fn captures_keep_memory_and_say_so() {
             capture(&|| two.execute().unwrap());
         }
         assert_eq!(emulator.calls("hipMalloc"), 0, "{}", emulator.summary());
-        // 40 MiB each, of which six are little.
+        // 40 MiB each: six of them are below the limit for a warning.
         for round in 1..10 {
             capture(&|| in_place(&relu).unwrap());
             assert_eq!(emulator.calls("hipMalloc"), round);
@@ -345,7 +344,7 @@ fn without_a_workspace_little_is_needed_or_it_is_an_error() {
     });
 }
 
-/// A kernel that is given the host's memory ends the process: hosts have been seen to pass it.
+/// A kernel that gets the host's memory ends the process: hosts have been seen to pass it.
 #[test]
 fn workspaces_are_where_the_gpu_reaches_them() {
     let environment = [("ROTINI_OWN_WORKSPACE", "0")];
@@ -357,7 +356,7 @@ fn workspaces_are_where_the_gpu_reaches_them() {
         let bytes = two.context.workspace().unwrap();
         let mut on_host = vec![0_u128; bytes.div_ceil(16)];
         let execute = |workspace: *mut c_void| {
-            // SAFETY: the workspace is as large as is asked for, and the work does nothing with it.
+            // SAFETY: the workspace has the required size, and the kernels do nothing.
             unsafe { two.context.execute(workspace, &two.pack) }
         };
         for _ in 0..2 {
@@ -367,8 +366,8 @@ fn workspaces_are_where_the_gpu_reaches_them() {
         emulator.expect_none(|| assert!(execute(std::ptr::null_mut()).is_err()));
         for name in ["hipMalloc", "hipMallocManaged", "hipHostMalloc"] {
             let mut memory = std::ptr::null_mut();
-            // SAFETY: HIP's header declares the first like this; the others have flags, which it
-            // does not mind.
+            // SAFETY: HIP's header declares the first function with this signature; the others take
+            // flags, which the first one ignores.
             let status = unsafe {
                 let allocate: unsafe extern "C" fn(*mut *mut c_void, usize, u32) -> c_int =
                     emulator.driver().function(name).unwrap();

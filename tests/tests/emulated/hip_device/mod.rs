@@ -1,17 +1,17 @@
-//! The plugin's calls of HIP: how few an execution needs, which GPU and stream it goes to, when
-//! code is loaded and unloaded, and what happens if HIP is broken.
+//! The plugin's HIP calls: how few an execution needs, its GPU and stream, loading and unloading of
+//! code, and a broken HIP.
 //!
 //! The emulated HIP library counts the calls. It sees every call of the plugin and of IREE's
-//! driver, from any thread. Kernels do nothing here; `cases` tests what they compute. The
-//! emulator's devices and counters belong to a process. So each test starts itself again as a
-//! child, with the environment that it needs.
+//! driver, from any thread. Kernels do nothing here; `cases` tests their results. The emulator's
+//! devices and counters belong to a process, so each test starts itself again as a child with the
+//! environment that it needs.
 //!
-//! | Module | What it asserts |
+//! | Module | Assertion |
 //! |---|---|
-//! | `launches` | how few calls of HIP an execution makes, alone and beside others |
-//! | `gpus` | which GPU and stream it goes to; no GPU, and a broken HIP |
-//! | `code` | when code is loaded and unloaded |
-//! | `memory` | which memory kernels may work on; when rotini's own memory is allocated and freed |
+//! | `launches` | the number of HIP calls of an execution, alone and beside others |
+//! | `gpus` | the GPU and stream of an execution; no GPU, and a broken HIP |
+//! | `code` | loading and unloading of code |
+//! | `memory` | memory that kernels may access; allocation and freeing of rotini's own memory |
 
 #![expect(
     clippy::expect_used,
@@ -35,10 +35,10 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// In a child that [`alone`] has started.
+/// Variable that is set in a child that [`alone`] has started.
 const ALONE: &str = "ROTINI_TEST_ALONE";
 
-/// Runs the body of this thread's test in a process of its own, where kernels do nothing.
+/// Runs the body of this thread's test in a separate process, where kernels do nothing.
 fn alone(environment: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return body();
@@ -59,7 +59,7 @@ fn alone(environment: &[(&str, &str)], body: impl FnOnce()) {
         text(&output.stdout),
         text(&output.stderr)
     );
-    // A filter that matches nothing is a success too.
+    // A filter that matches nothing succeeds too.
     assert!(text(&output.stdout).contains("1 passed"), "{}", text(&output.stdout));
 }
 
@@ -84,7 +84,7 @@ impl Emulator {
         );
         let gpu = harness::gpu().expect("the emulator is there");
         let driver = gpu.driver();
-        // SAFETY: the emulator and HIP's header declare them like this.
+        // SAFETY: the emulator and HIP's header declare these signatures.
         unsafe {
             Emulator {
                 calls: driver.function("hipemu_calls").unwrap(),
@@ -100,7 +100,7 @@ impl Emulator {
         }
     }
 
-    /// A stream that a handle executes on from now on.
+    /// Creates a stream and makes a handle execute on it.
     fn stream_of(&self, handle: &Handle) -> Stream {
         let stream = self.gpu.stream().unwrap();
         set_stream(handle, stream.raw()).unwrap();
@@ -111,22 +111,22 @@ impl Emulator {
         self.gpu.driver()
     }
 
-    /// Calls of a function since the last reset.
+    /// Returns the calls of a function since the last reset.
     fn calls(&self, name: &str) -> u64 {
         let name = CString::new(name).unwrap();
-        // SAFETY: a terminated text.
+        // SAFETY: a NUL-terminated string.
         let calls = unsafe { (self.calls)(name.as_ptr()) };
         assert_ne!(calls, u64::MAX, "{name:?} is no function");
         calls
     }
 
-    /// What a body calls, given that it calls one function `count` times and nothing else, all of
-    /// it on this thread.
+    /// Asserts that a body calls one function `count` times and nothing else, always on this
+    /// thread.
     fn expect_only(&self, name: &str, count: u64, body: impl FnOnce()) {
         let text = CString::new(name).unwrap();
         self.reset();
         body();
-        // SAFETY: take nothing, or a terminated text.
+        // SAFETY: the functions take nothing, or a NUL-terminated string.
         let counts = unsafe {
             (
                 (self.calls_total)(),
@@ -142,7 +142,7 @@ impl Emulator {
         );
     }
 
-    /// The same of a body that calls nothing.
+    /// Asserts that a body makes no HIP call.
     fn expect_none(&self, body: impl FnOnce()) {
         self.reset();
         body();
@@ -150,7 +150,7 @@ impl Emulator {
         assert_eq!(unsafe { (self.calls_total)() }, 0, "{}", self.summary());
     }
 
-    /// What was called since the last reset.
+    /// Lists the calls since the last reset.
     fn summary(&self) -> String {
         // SAFETY: takes nothing; the text is valid until the next summary.
         unsafe { CStr::from_ptr((self.summary)()) }
@@ -166,7 +166,7 @@ impl Emulator {
     /// Makes calls fail: `function=error`.
     fn fail(&self, what: &str) {
         let what = CString::new(what).unwrap();
-        // SAFETY: a terminated text.
+        // SAFETY: a NUL-terminated string.
         let done = unsafe { (self.fail)(what.as_ptr()) };
         assert_eq!(done, 0, "{what:?} is not understood");
     }
@@ -202,7 +202,7 @@ fn config(plugin: &Plugin) -> Vec<u8> {
     engine_config(plugin.engine_ids().unwrap()[0])
 }
 
-/// Relu over some elements: another graph for each number.
+/// Returns a relu over some elements: another graph for each number.
 fn relu(elements: i64) -> Vec<u8> {
     let mut builder = GraphBuilder::new("relu");
     let x = builder.buffer("x", DataType::F32, &[elements]);
@@ -247,7 +247,7 @@ impl Subject {
             })
             .unzip();
         let mut pack: Vec<DeviceBuffer> = pack;
-        // On the host, and only read.
+        // The scalar is on the host, and only read.
         static SCALAR: u64 = 0;
         for tensor in &graph.tensors {
             if tensor.kind == TensorKind::RuntimeScalar {
@@ -270,8 +270,8 @@ impl Subject {
     }
 
     fn execute_on(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
-        // SAFETY: the memory has the sizes of the tensors, and outlives the work, which does
-        // nothing with it.
+        // SAFETY: the memory has the sizes of the tensors, and outlives the kernels, which do
+        // nothing.
         unsafe { self.context.execute(self.workspace.pointer(), pack) }
     }
 }

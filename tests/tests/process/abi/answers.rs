@@ -1,4 +1,4 @@
-//! What the plugin answers to graphs, engines and configs, right and wrong. The C host tests null
+//! The plugin's answers to valid and invalid graphs, engines and configs. The C host tests null
 //! pointers.
 
 use super::{assert_fails, cpu};
@@ -42,7 +42,7 @@ fn declined_graphs_have_no_engine_and_a_reason() {
     }
 }
 
-/// hipDNN's own serialization of what no engine should accept.
+/// hipDNN's own serializations of graphs that no engine should accept.
 #[test]
 fn hipdnns_bad_graphs_are_declined() {
     let (_plugin, handle, engine) = cpu();
@@ -85,7 +85,7 @@ fn bytes_that_are_no_graph_are_declined() {
     }
 }
 
-/// A host hands over bytes at any address.
+/// A host may pass bytes at any address.
 #[test]
 fn bytes_may_be_unaligned() {
     let (_plugin, handle, engine) = cpu();
@@ -151,7 +151,7 @@ fn bad_configs_are_refused() {
     }
 }
 
-/// An engine config with these knobs set.
+/// Encodes an engine config with these knobs set.
 fn with_knobs(engine: i64, knobs: &[(&str, KnobValue)]) -> Vec<u8> {
     let knobs = knobs
         .iter()
@@ -165,7 +165,7 @@ fn with_knobs(engine: i64, knobs: &[(&str, KnobValue)]) -> Vec<u8> {
     })
 }
 
-/// Hosts pass on what their users set for some other engine.
+/// Hosts pass on knobs that their users set for another engine.
 #[test]
 fn knobs_that_are_not_rotinis_are_ignored_with_one_warning_each() {
     let (plugin, handle, engine) = cpu();
@@ -190,13 +190,13 @@ fn knobs_that_are_not_rotinis_are_ignored_with_one_warning_each() {
 static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn log(severity: i32, message: *const c_char) {
-    // SAFETY: the plugin passes a text with a terminator.
+    // SAFETY: the plugin passes a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     LOG.lock().unwrap().push((severity, text));
 }
 
-/// The default of the benchmark is no benchmark, and a limit holds from the byte on that is
-/// missing.
+/// The default of the benchmark knob is off, and a workspace limit applies from the first missing
+/// byte on.
 #[test]
 fn global_knobs_are_honoured() {
     let (_plugin, handle, engine) = cpu();
@@ -241,7 +241,7 @@ fn details_are_true() {
     let details = handle.details(engine, &some_graph()).unwrap();
     assert_eq!(details.engine_id, engine);
     assert_eq!(details.name, plugin.engine_name(engine).unwrap());
-    // Offered are those that are honoured.
+    // The offered knobs are those that are honoured.
     let offered: Vec<_> = details.knobs.iter().map(|knob| knob.id.as_str()).collect();
     assert_eq!(
         offered,
@@ -254,8 +254,8 @@ fn details_are_true() {
     );
 }
 
-/// Hosts of 1.0 to 1.4 refuse a plugin of another major version, and no other: the comments of
-/// hipDNN's `engine_api_version.h` say so (ROCm/rocm-libraries@0fa4c2d9).
+/// Hosts of 1.0 to 1.4 refuse a plugin of another major version only: the comments of hipDNN's
+/// `engine_api_version.h` say so (ROCm/rocm-libraries@0fa4c2d9).
 #[test]
 fn older_hosts_take_the_plugin() {
     let (plugin, ..) = cpu();
@@ -266,8 +266,8 @@ fn older_hosts_take_the_plugin() {
     }
 }
 
-/// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the
-/// same.
+/// Old hosts do not check: a graph that requires a newer API than the plugin's arrives
+/// nevertheless.
 #[test]
 fn graphs_that_need_a_newer_api_are_declined() {
     let (plugin, handle, engine) = cpu();

@@ -1,4 +1,4 @@
-//! The host of `tests/host`, compiled with the system's C compiler. It runs as it is, with
+//! The host of `tests/host`, compiled with the system's C compiler. It runs unmodified, with
 //! AddressSanitizer, and under valgrind.
 //!
 //! The C program checks the protocol. This test judges its outputs against the reference.
@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Graphs serialized by hipDNN itself, and cases of ours: every way that the CPU takes (one thread,
-/// a pool, copies for alignment, several outputs, a workspace).
+/// Graphs serialized by hipDNN itself, and cases of the suite: every path of the CPU (one thread, a
+/// pool, copies for alignment, several outputs, a workspace).
 const SAMPLES: [&str; 5] = [
     "conv_fprop_bias_relu_nchw_f32",
     "conv_fprop_nhwc_f16",
@@ -27,7 +27,7 @@ const CASES: [&str; 5] = [
     "conv_strided_nchw",
     "conv_i8_nhwc",
 ];
-/// What the slow checkers run: small, a convolution and two outputs.
+/// Cases for the slow checkers: a small one, a convolution and one with two outputs.
 const FEW: [&str; 2] = ["conv_fprop_bias_relu_nchw_f32", "diamond_f16"];
 
 /// A graph in a file, with the files of its buffers beside it.
@@ -67,8 +67,8 @@ impl Job {
         PathBuf::from(format!("{}.{uid}", path.display()))
     }
 
-    /// Asserts that what the host left is right, and takes it away so that no later run is judged
-    /// by it.
+    /// Asserts that the host's outputs are right, and removes them so that no later run is judged
+    /// by them.
     fn judge(&self) {
         let evaluation = evaluate(&self.graph, &self.initial).unwrap();
         for (uid, id, role) in buffers(&self.graph) {
@@ -148,8 +148,8 @@ fn a_c_host_gets_right_results() {
     );
 }
 
-/// Reads and writes outside of the host's memory by library functions, use after free, and leaks on
-/// both sides of the ABI: the plugin's allocations are this host's `malloc` too.
+/// Finds accesses outside the host's memory by library functions, use after free, and leaks on both
+/// sides of the ABI: the plugin's allocations use this host's `malloc` too.
 #[test]
 fn address_sanitizer_finds_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -184,8 +184,7 @@ fn valgrind_finds_nothing() {
     let cache = directory.path().join("cache");
     let compiler = baseline_compiler(directory.path());
     let plugin = without_debug_info(directory.path());
-    // One graph is compiled under valgrind, the others come from the cache: both ways are looked
-    // at.
+    // One graph is compiled under valgrind, the others come from the cache: both paths are checked.
     let mut command = Command::new(&program);
     command.env("ROTINI_IREE_COMPILE", &compiler);
     run(command, &plugin, &cache, &[&jobs[0]]);
@@ -208,7 +207,7 @@ fn valgrind_finds_nothing() {
     run(command, &plugin, &cache, &jobs.iter().collect::<Vec<_>>());
 }
 
-/// A compiler that leaves out what valgrind does not know.
+/// Builds a compiler wrapper that avoids CPU features which valgrind does not know.
 fn baseline_compiler(directory: &Path) -> PathBuf {
     let compiler = rotini_iree::compiler::find_program().unwrap();
     compile(
@@ -218,7 +217,7 @@ fn baseline_compiler(directory: &Path) -> PathBuf {
     )
 }
 
-/// A copy of the plugin without the debug information that Debian's valgrind cannot read.
+/// Copies the plugin without its debug information, which Debian's valgrind cannot read.
 fn without_debug_info(directory: &Path) -> PathBuf {
     let copy = directory.join("librotini_plugin.so");
     let status = Command::new("strip")

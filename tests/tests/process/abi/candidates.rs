@@ -1,4 +1,4 @@
-//! Engine API 1.5.0: the configurations of a graph, and how fast they are known to be.
+//! Engine API 1.5.0: the configurations of a graph, and their measured speed.
 
 use super::{assert_fails, cpu};
 use rotini_graph::{ConvFprop, ConvGeometry, DataType, Graph, GraphBuilder};
@@ -18,7 +18,7 @@ const INVALID_VALUE: i32 = 2;
 const ENGINE: i32 = 0;
 const CONFIGURATION: i32 = 1;
 
-/// A convolution of so few pixels that each of its forms is quickly compiled.
+/// Builds a convolution of few pixels, so that each of its forms compiles quickly.
 fn convolution(channels: i64) -> Graph {
     let mut b = GraphBuilder::new("candidates");
     let x = b.buffer("x", DataType::F32, &[1, channels, 9, 9]);
@@ -37,8 +37,8 @@ fn asked_in(engine: i64, metric: &str) -> Vec<u8> {
     })
 }
 
-/// Every candidate makes a context by its own knobs, and no two make the same code, but for the two
-/// names of IREE's own form, and tiles of products where rotini's kernel leaves none to IREE.
+/// The knobs of every candidate give a context, and no two give the same code, except for the two
+/// names of IREE's own form, and product tiles where rotini's kernel leaves nothing to IREE.
 #[test]
 fn every_candidate_is_a_context_of_its_own() {
     let (_plugin, handle, engine) = cpu();
@@ -58,7 +58,7 @@ fn every_candidate_is_a_context_of_its_own() {
         };
         assert_eq!((name.as_str(), text), ("rotini.schedule", &candidate.id));
         let config = engine_config_with(engine, &[(name.clone(), text.clone())]);
-        // The tuple names this candidate alone.
+        // The tuple selects this candidate only.
         let own = handle
             .candidates(&config, &graph, [0, 10])
             .unwrap()
@@ -128,7 +128,8 @@ fn what_was_not_measured_is_not_predicted() {
     );
 }
 
-/// What is told is what was kept, in the units of the metric: 0.5 ms and 2 GFLOP are 4 TFLOPS.
+/// The reported value is the stored one, in the units of the metric: 0.5 ms and 2 GFLOP are 4
+/// TFLOPS.
 #[test]
 fn what_was_measured_is_told_in_the_metric_that_is_asked_for() {
     let (_plugin, handle, engine) = cpu();
@@ -187,7 +188,7 @@ fn what_was_measured_is_told_in_the_metric_that_is_asked_for() {
                 assert_eq!(kind, CONFIGURATION);
                 let knob = ("rotini.schedule".to_owned(), KnobValue::Text("conv0=iree".to_owned()));
                 assert_eq!(config.knobs, [knob]);
-                // It survives the creation of a context unchanged.
+                // The config survives the creation of a context unchanged.
                 handle.context(&encode(&config), &graph).unwrap();
             }
             None => assert_eq!(kind, ENGINE),

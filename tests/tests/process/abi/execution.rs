@@ -13,10 +13,10 @@ use std::ffi::c_void;
 use std::sync::Barrier;
 
 const INVALID_VALUE: i32 = 2;
-/// What hipDNN promises of a pointer.
+/// Alignment that hipDNN guarantees for a pointer, in bytes.
 const ALIGNMENT: usize = 16;
 
-/// A graph that is ready to execute, with what its buffers hold before.
+/// A graph that is ready to execute, with its buffers' initial contents.
 struct Subject {
     graph: Graph,
     initial: Buffers,
@@ -45,7 +45,7 @@ impl Subject {
 
     fn execute(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
         let mut workspace = Memory::new(&vec![0; self.context.workspace().unwrap()], ALIGNMENT);
-        // SAFETY: every pack in this file is of memories with the spans of the graph's tensors.
+        // SAFETY: every pack in this file has memories with the spans of the graph's tensors.
         unsafe { self.context.execute(workspace.pointer().cast(), pack) }
     }
 
@@ -64,7 +64,7 @@ impl Subject {
     }
 }
 
-/// The variant pack of all memories.
+/// Returns the variant pack of all memories.
 fn pack(memories: &mut BTreeMap<i64, Memory>) -> Vec<DeviceBuffer> {
     memories
         .iter_mut()
@@ -100,7 +100,7 @@ fn a_missing_buffer_is_named() {
         assert_fails(subject.execute(&null), INVALID_VALUE, &label);
     }
     assert_fails(subject.execute(&[]), INVALID_VALUE, "has no buffer");
-    // The failures have left the context as it was.
+    // The failures have not changed the context.
     subject.execute(&all).unwrap();
     subject.judge(&memories);
 }
@@ -111,7 +111,8 @@ fn buffers_are_found_by_uid() {
     let subject = Subject::new(&handle, engine, CONV);
     let used: Vec<i64> = subject.initial.keys().copied().collect();
     let mut order: Vec<usize> = (0..used.len()).collect();
-    // Each rotation, forwards and backwards, with entries in between that the graph does not know.
+    // Every rotation, forwards and backwards, with interspersed entries that the graph does not
+    // use.
     for turn in 0..2 * order.len() {
         order.rotate_left(1);
         if turn == order.len() {
@@ -158,7 +159,7 @@ fn execute_without(subject: &Subject, pack: &[DeviceBuffer]) -> Result<(), HostE
     unsafe { subject.context.execute(std::ptr::null_mut::<c_void>(), pack) }
 }
 
-/// A host that gives none gets memory of the plugin's, on each of its threads.
+/// A host that passes no workspace gets memory of the plugin's, on each of its threads.
 #[test]
 fn little_workspace_need_not_be_given() {
     let (_plugin, handle, engine) = cpu();
@@ -178,8 +179,7 @@ fn little_workspace_need_not_be_given() {
     });
 }
 
-/// hipDNN's samples as they are shipped: none asks how much workspace is needed, and none gives
-/// any.
+/// hipDNN's samples as shipped never query the workspace's size, and pass none.
 #[test]
 fn samples_run_without_a_workspace() {
     let (_plugin, handle, engine) = cpu();
@@ -198,7 +198,7 @@ fn samples_run_without_a_workspace() {
     }
 }
 
-/// Runs a test again in a process where no workspace is the plugin's own.
+/// Runs a test again in a process where the plugin provides no workspace.
 fn without_own_workspace(body: impl FnOnce()) {
     if process::part().is_some() {
         return body();
@@ -223,7 +223,7 @@ fn the_workspace_overlaps_nothing() {
         let all = pack(&mut memories);
         for buffer in &all {
             let length = subject.initial[&buffer.uid].len();
-            // At its start, and in its last bytes.
+            // At the buffer's start, and in its last bytes.
             for (workspace, label) in [
                 (buffer.ptr, "the workspace"),
                 (
@@ -232,7 +232,7 @@ fn the_workspace_overlaps_nothing() {
                 ),
                 (buffer.ptr.wrapping_byte_add(16).wrapping_byte_sub(bytes), "overlap"),
             ] {
-                // SAFETY: refused before anything uses it.
+                // SAFETY: refused before any buffer is used.
                 let result = unsafe { subject.context.execute(workspace, &all) };
                 assert_fails(result, INVALID_VALUE, label);
             }
@@ -263,7 +263,7 @@ fn the_workspace_is_needed() {
     assert!(needed > 0, "no graph needed a workspace");
 }
 
-/// hipDNN says nothing of overlaps; frameworks execute activations in place.
+/// hipDNN does not specify overlaps; frameworks execute activations in place.
 #[test]
 fn outputs_may_overlap_inputs() {
     let (_plugin, handle, engine) = cpu();
@@ -323,7 +323,7 @@ fn outputs_must_not_overlap_each_other() {
     subject.judge(&memories);
 }
 
-/// What was bound before must not matter: the same context on new buffers, and on the old ones
+/// Earlier bindings must not matter: the same context runs on new buffers, and on the old ones
 /// again.
 #[test]
 fn a_context_takes_other_buffers_each_time() {
@@ -346,8 +346,8 @@ fn a_context_takes_other_buffers_each_time() {
     assert!(before == after, "buffers of an earlier execution were touched");
 }
 
-/// Eight threads, each with a handle of its own, make contexts of the same graphs at once and
-/// execute them.
+/// Eight threads, each with its own handle, create contexts of the same graphs at once and execute
+/// them.
 #[test]
 fn threads_need_no_care() {
     const THREADS: usize = 8;
@@ -358,7 +358,7 @@ fn threads_need_no_care() {
             let (plugin, handle, barrier) = (&plugin, &handle, &barrier);
             scope.spawn(move || {
                 let own = plugin.handle().unwrap();
-                // On half of the threads the context is made on a handle that others use too.
+                // Half of the threads create the context on a shared handle.
                 let handle = if thread % 2 == 0 { &own } else { handle };
                 barrier.wait();
                 for name in [CONV, "pw_ADD_f16", "conv_wide_nchw"] {
@@ -381,7 +381,7 @@ fn contexts_outlive_nothing_they_need() {
     let bytes = rotini_wire::encode(&cases::named(CONV).unwrap().graph);
     let config = engine_config(engine);
     let kept = maker.context(&config, &bytes).unwrap();
-    // A context more or less of the same graph does not matter to the one that is kept.
+    // Creating and dropping other contexts of the same graph does not affect this one.
     for _ in 0..3 {
         drop(handle.context(&config, &bytes).unwrap());
     }
@@ -397,8 +397,8 @@ fn contexts_outlive_nothing_they_need() {
     subject.judge(&memories);
 }
 
-/// A result with gaps of 3 GiB, of which only the pages that hold elements can be accessed: a
-/// kernel that read or wrote what is between them would end the process.
+/// A result with gaps of 3 GiB, of which only the pages with elements are accessible: a kernel that
+/// accesses a gap would crash the process.
 #[test]
 fn gaps_are_not_accessed() {
     const ROWS: usize = 4;
@@ -423,7 +423,7 @@ fn gaps_are_not_accessed() {
         .context(&engine_config(engine), &rotini_wire::encode(&graph))
         .unwrap();
 
-    // SAFETY: addresses that nothing else has, and no memory behind them yet.
+    // SAFETY: a new mapping at an unused address, not accessible yet.
     let spans: [*mut u8; 2] = std::array::from_fn(|_| unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let start = libc::mmap(std::ptr::null_mut(), SPAN, libc::PROT_NONE, flags, -1, 0);
@@ -435,7 +435,7 @@ fn gaps_are_not_accessed() {
         }
         start.cast()
     });
-    // SAFETY: the rows are within the pages that can be accessed, and no reference to them is kept.
+    // SAFETY: the rows are within the accessible pages, and no reference to them is kept.
     let row_of = |span: *mut u8, row: usize| unsafe {
         std::slice::from_raw_parts_mut(span.add(row * STRIDE * 4).cast::<f32>(), PAGE / 4)
     };
@@ -459,7 +459,7 @@ fn gaps_are_not_accessed() {
         assert!(behind.iter().all(|&element| element.to_bits() == (-1.0_f32).to_bits()));
     }
     for span in spans {
-        // SAFETY: as it was mapped, and not used any more.
+        // SAFETY: unmapped with the length of the mapping, and no longer used.
         assert_eq!(unsafe { libc::munmap(span.cast(), SPAN) }, 0);
     }
 }

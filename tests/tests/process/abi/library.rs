@@ -1,4 +1,4 @@
-//! The shared library as the loader sees it.
+//! The exports and dependencies of the shared library.
 
 use object::elf::{DT_NEEDED, FileHeader64, STB_GNU_UNIQUE, STB_LOCAL};
 use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
@@ -6,8 +6,8 @@ use object::{Endianness, SymbolIndex};
 use rotini_tests::plugin;
 use std::collections::BTreeSet;
 
-/// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine
-/// functions, and all optional ones that API version 1.5.0 has.
+/// Symbols that hipDNN looks up, from the facts of the ABI: four required base functions and twelve
+/// engine functions, and all optional ones of API version 1.5.0.
 const ABI: [&str; 27] = [
     "hipdnnPluginGetName",
     "hipdnnPluginGetVersion",
@@ -38,7 +38,8 @@ const ABI: [&str; 27] = [
     "hipdnnEnginePluginCreateExecutionContextFromSerialized",
 ];
 
-/// What any C++ program has; the last one is the loader itself, which thread-local storage needs.
+/// Libraries that any C++ program loads; the last one is the loader itself, which thread-local
+/// storage needs.
 const SYSTEM: [&str; 5] = [
     "libc.so.6",
     "libm.so.6",
@@ -62,7 +63,7 @@ fn exports_exactly_the_abi() {
         .unwrap();
     let mut exported = BTreeSet::new();
     for (index, symbol) in symbols.iter().enumerate() {
-        // A unique symbol keeps the library mapped after it is closed.
+        // A unique symbol would keep the library mapped after it is closed.
         assert_ne!(
             symbol.st_bind(),
             STB_GNU_UNIQUE,

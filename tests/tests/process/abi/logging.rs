@@ -1,4 +1,4 @@
-//! Logging functions that throw, panic or call the plugin. None of that disturbs the plugin's own
+//! Logging callbacks that throw, panic or call the plugin. None of these disturbs the plugin's
 //! work.
 
 use rotini_host::{LogCallback, Plugin};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What makes a new state complain: the one name that tests have and no setting has.
+/// A variable that makes a new plugin state log a warning: it is no setting's name.
 const UNKNOWN: (&str, &str) = ("ROTINI_CASH_DIR", "1");
 
 #[test]
@@ -52,7 +52,7 @@ extern "C-unwind" fn panics(_: i32, _: *const c_char) {
     panic!("from the logging function");
 }
 
-/// A host in Rust has a runtime of its own, which ends the process if anybody else drops its
+/// A host in Rust has its own runtime, which aborts the process if another runtime drops its
 /// panics.
 #[test]
 fn panics_do_no_harm() {

@@ -1,17 +1,17 @@
-//! The plugin as a host sees it: what the library exports and needs, what its functions answer, and
-//! its life in a host written in C.
+//! The plugin from a host's view: the exports and dependencies of the library, the answers of its
+//! functions, and its lifetime in a host written in C.
 //!
-//! | Module | What it asserts |
+//! | Module | Assertion |
 //! |---|---|
 //! | `library` | exported symbols and dependencies of the shared library |
-//! | `answers` | statuses and texts for graphs, engines and configs, right and wrong |
-//! | `candidates` | configurations of a graph, and how fast they are known to be |
-//! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
+//! | `answers` | statuses and texts for valid and invalid graphs, engines and configs |
+//! | `candidates` | configurations of a graph, and their measured speed |
+//! | `execution` | buffers in every state that a host may pass, contexts on many threads |
 //! | `scalars` | values that are read when an execution begins |
-//! | `logging` | logging functions that throw, panic or call the plugin |
-//! | `newer` | what a newer hipDNN may mean is not supported; what no version can mean is not valid |
+//! | `logging` | logging callbacks that throw, panic or call the plugin |
+//! | `newer` | graphs of a newer hipDNN: unsupported; graphs that no version allows: invalid |
 //! | `overrides` | executions with other shapes than declared |
-//! | `unknown` | numbers of newer versions, in every enumeration of a graph |
+//! | `unknown` | values of newer versions, in every enumeration of a graph |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
 
 #![expect(
@@ -36,7 +36,7 @@ use rotini_graph::{Graph, SlotRole, TensorId};
 use rotini_host::{Handle, HostError, Plugin};
 use rotini_tests::{harness, plugin};
 
-/// A handle on the CPU, and the engine's id.
+/// Returns the plugin, a handle on the CPU, and the engine's id.
 fn cpu() -> (Plugin, Handle, i64) {
     harness::cpu_only().unwrap();
     // SAFETY: the file is the plugin that this workspace builds.
@@ -59,8 +59,7 @@ fn assert_fails<T>(result: Result<T, HostError>, expected: i32, word: &str) {
     }
 }
 
-/// The tensors of a graph that are in memory: uid, tensor, and whether the graph reads or writes
-/// it.
+/// Returns the tensors of a graph in memory: uid, tensor, and whether the graph reads or writes it.
 fn buffers(graph: &Graph) -> Vec<(i64, TensorId, SlotRole)> {
     let (normal, bindings) = graph.normalise();
     let roles = normal.slots().map(|(_, _, role)| role);

@@ -1,6 +1,6 @@
-//! What hipDNN is answered to graphs that break the rules of today: NOT_APPLICABLE for what a newer
-//! version may mean, after which it asks the next engine; INVALID_VALUE for what no version can
-//! mean. In both cases no engine is offered, which is a success.
+//! The plugin's answers to graphs that break the current rules: NOT_APPLICABLE if a newer version
+//! may allow the graph, upon which hipDNN asks the next engine; INVALID_VALUE if no version can. In
+//! both cases no engine is offered, which is a success.
 
 use super::{assert_fails, cpu};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, TensorId};
@@ -18,7 +18,7 @@ fn matmul(a: &[i64], b: &[i64], c: &[i64]) -> Graph {
     builder.build()
 }
 
-/// The sum of x along its last axis.
+/// Builds the sum of x along its last axis.
 fn sum(x: &[i64], y: &[i64]) -> Graph {
     let mut builder = GraphBuilder::new("sum");
     let [input, output] = [("x", x), ("y", y)].map(|(name, dims)| builder.buffer(name, F32, dims));
@@ -32,7 +32,7 @@ fn sum(x: &[i64], y: &[i64]) -> Graph {
     builder.build()
 }
 
-/// y = RELU(x), changed.
+/// Builds y = RELU(x), then applies a change.
 fn relu(change: fn(&mut Graph)) -> Graph {
     let mut builder = GraphBuilder::new("relu");
     let [x, y] = ["x", "y"].map(|name| builder.buffer(name, F32, &[2, 3, 4]));
@@ -65,7 +65,7 @@ fn what_a_newer_hipdnn_may_mean_is_not_supported() {
         (matmul(&[3], &[3], &[1]), "ranks of a, b and c are 1, 1 and 1"),
         (matmul(&[2, 3], &[3, 4], &[2, 5]), "has dims [2, 5]"),
         (sum(&[2, 3], &[2]), "ranks of input and output"),
-        // Whatever looks wrong in it.
+        // Whatever else looks wrong in it.
         (
             relu(|graph| {
                 graph.min_api_version = [1, 99, 0];

@@ -26,7 +26,7 @@ fn other_shapes_are_executed() {
     }
 }
 
-/// Shapes that come at once from several threads, for the first time.
+/// New shapes arrive at once from several threads.
 #[test]
 fn threads_need_no_care() {
     const THREADS: u64 = 4;
@@ -45,7 +45,7 @@ fn threads_need_no_care() {
     });
 }
 
-/// What is known of other shapes goes with the context, and what is not is found again.
+/// Known code for other shapes is serialized with the context; unknown shapes are compiled again.
 #[test]
 fn serialized_contexts_have_other_shapes() {
     let runner = Runner::cpu().unwrap();
@@ -67,7 +67,7 @@ fn serialized_contexts_have_other_shapes() {
     }
 }
 
-/// Hosts before API 1.1 know nothing of other shapes, and execute the declared ones.
+/// Hosts before API 1.1 cannot pass other shapes, and execute the declared ones.
 #[test]
 fn old_hosts_execute_the_declared_shapes() {
     let runner = Runner::cpu().unwrap();
@@ -76,7 +76,7 @@ fn old_hosts_execute_the_declared_shapes() {
     runner.judge_shapes(&family.declared(), &context, &[], 1).unwrap();
 }
 
-/// Executes on memory of no content.
+/// Executes on memory with arbitrary contents.
 fn execute(context: &Context, overrides: &[ShapeOverride]) -> Result<(), HostError> {
     let mut memory = vec![0.0_f32; 4096];
     let mut place = |start: usize| memory[start..].as_mut_ptr().cast();
@@ -142,7 +142,7 @@ fn wrong_overrides_are_refused_by_name() {
             [x(&[4, 8], &[8, 1]), x(&[4, 8], &[8, 1])].concat(),
             format!("{label} is given two shapes"),
         ),
-        // Fits the declared shape and nothing else.
+        // Consistent with the declared shape only.
         (
             x(&[4, 8], &[8, 1]),
             "with these shapes the graph is not valid".to_owned(),
@@ -158,7 +158,7 @@ fn wrong_overrides_are_refused_by_name() {
     ] {
         assert_fails(execute(&context, &overrides), INVALID_VALUE, &text);
     }
-    // No override is the declared shape; and the context is as well as before.
+    // No override means the declared shape; and the errors have not changed the context.
     execute(&context, &[]).unwrap();
     execute(&context, &[shape(1, &[4, 8], &[8, 1]), shape(2, &[4, 8], &[9, 1])]).unwrap();
 }
@@ -180,7 +180,8 @@ fn tensors_without_a_buffer_have_no_other_shape() {
     );
 }
 
-/// A graph that was not declared for other shapes has none, also if the host has forgotten that.
+/// A graph that was not declared for other shapes refuses them, even if the host has forgotten
+/// that.
 #[test]
 fn other_shapes_have_to_be_declared() {
     let (_plugin, handle, engine) = cpu();

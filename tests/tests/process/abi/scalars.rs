@@ -10,11 +10,11 @@ use std::sync::Barrier;
 
 const INVALID_VALUE: i32 = 2;
 
-/// Executes on buffers that hold `initial`, and judges what comes out.
+/// Executes on buffers that hold `initial`, and judges the outputs.
 fn run(context: &Context, graph: &Graph, initial: &Buffers) {
     let mut memories: Vec<(i64, Memory)> = initial
         .iter()
-        // At any address.
+        // Unaligned.
         .map(|(&uid, bytes)| (uid, Memory::new(bytes, 1)))
         .collect();
     execute(context, &mut memories).unwrap();
@@ -57,7 +57,7 @@ fn other_values_need_no_other_context() {
         let bytes = rotini_wire::encode(&case.graph);
         let graph = rotini_wire::decode(&bytes).unwrap();
         let context = handle.context(&engine_config(engine), &bytes).unwrap();
-        // Also from its bytes, in which no value is.
+        // Also from serialized bytes, which contain no value.
         let serialized = context.serialize(Some(engine)).unwrap();
         let loaded = handle.context_from_serialized(&serialized).unwrap();
         for seed in 0..4 {
@@ -68,7 +68,7 @@ fn other_values_need_no_other_context() {
     }
 }
 
-/// y = x s, so that each element says which value it was made with.
+/// Builds y = x s, so that each element shows the value that it was computed with.
 fn product(dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new("product");
     let x = b.buffer("x", dtype, &[64]);
@@ -100,9 +100,10 @@ fn threads_have_values_of_their_own() {
                     ];
                     let pack = pack.map(|(uid, ptr)| DeviceBuffer { uid, ptr });
                     barrier.wait();
-                    // SAFETY: 64 elements and one scalar are there, and no workspace is needed.
+                    // SAFETY: the buffers have 64 elements and one scalar, and no workspace is
+                    // needed.
                     unsafe { context.execute(std::ptr::null_mut(), &pack) }.unwrap();
-                    // Read during the call: what becomes of it afterwards does not matter.
+                    // The scalar was read during the call: changing it afterwards has no effect.
                     let expected = std::mem::replace(&mut value, f32::NAN);
                     assert!(y.iter().all(|&y| y == expected), "{thread} {round}: {y:?}");
                 }
@@ -142,13 +143,13 @@ fn a_missing_scalar_is_named() {
         })
         .collect();
     pack.push(null);
-    // SAFETY: the others are there.
+    // SAFETY: all other buffers are passed.
     let result = unsafe { context.execute(std::ptr::null_mut(), &pack) };
     assert_fails(result, INVALID_VALUE, "tensor 's' (uid 2) has no buffer");
 }
 
-/// A tensor that is marked for execution and has a value in the graph is a constant: hosts pass
-/// whatever they have in their pack (`RuntimePassByValue.hpp`).
+/// A tensor that is marked as a runtime scalar but has a value in the graph is a constant: hosts
+/// pass any pointer for it (`RuntimePassByValue.hpp`).
 #[test]
 fn a_default_in_the_graph_wins() {
     let (_plugin, handle, engine) = cpu();
@@ -165,7 +166,7 @@ fn a_default_in_the_graph_wins() {
             ptr: buffer.as_mut_ptr().cast(),
         })
         .collect();
-    // SAFETY: three times 64 elements.
+    // SAFETY: three buffers of 64 elements.
     unsafe { context.execute(std::ptr::null_mut(), &pack) }.unwrap();
     assert_eq!(buffers[2], [3.0; 64]);
 }

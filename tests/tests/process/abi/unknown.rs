@@ -1,4 +1,4 @@
-//! Numbers that rotini does not know, in every enumeration of a graph: declined, with the reason in
+//! Values that rotini does not know, in every enumeration of a graph: declined, with the reason in
 //! the log, and no error for the host.
 
 use super::cpu;
@@ -21,7 +21,7 @@ const WARN: i32 = 1;
 static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn log(severity: i32, message: *const c_char) {
-    // SAFETY: the plugin passes a text with a terminator.
+    // SAFETY: the plugin passes a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     LOG.lock().unwrap().push((severity, text));
 }
@@ -51,7 +51,7 @@ fn unknown_numbers_are_declined_and_logged() {
                 let told = std::mem::take(&mut *LOG.lock().unwrap());
                 let is_told = |(severity, text): &(i32, String)| *severity == WARN && text.contains(&reason);
                 assert!(told.iter().any(is_told), "{}: {reason}: {told:?}", place.field);
-                // "Not applicable" is what makes a host ask the next engine.
+                // "Not applicable" makes a host ask the next engine.
                 let error = handle.context(&config, &changed).map(drop).unwrap_err();
                 let HostError::Status { status, text, .. } = &error else {
                     panic!("{}: {error}", place.field)
@@ -62,7 +62,7 @@ fn unknown_numbers_are_declined_and_logged() {
         }
     }
     let fields: BTreeSet<String> = enumerations::fields(&schema, "Graph").into_iter().collect();
-    // What a graph has for tensors and nodes without a type of their own, which these have.
+    // The graph's defaults for tensors and nodes without a type; here all have a type.
     let defaults = ["compute", "intermediate", "io"].map(|which| format!("Graph.{which}_data_type"));
     assert_eq!(&fields - &tried, defaults.into(), "fields that were not tried");
 }

@@ -1,4 +1,4 @@
-//! Workers that misbehave. They are this test program, run again by a script.
+//! Fake workers that misbehave. A script runs this test program again as the worker.
 
 use std::{
     env,
@@ -13,15 +13,16 @@ use std::{
 use super::super::*;
 use frame::Incoming;
 
-/// Names the file that says how the worker misbehaves.
+/// Variable with the path of the file that selects the worker's misbehaviour.
 const FAKE: &str = "ROTINI_TEST_FAKE_WORKER";
-/// No test waits longer for anything that is to happen.
+/// Longest wait of a test for any expected event.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s.
+/// Time that handling a fault may take beyond its limit. On an idle machine it is 2 s.
 pub(super) const PROMPT: Duration = Duration::from_secs(20);
 
-/// The script that all fake workers are, written before any of them is started: a program that is
-/// being written cannot be run, and another test's process may hold it open for a moment.
+/// Returns the script of all fake workers, written before any of them is started: a program whose
+/// file is open for writing cannot be run, and a process of another test may hold it open for a
+/// moment.
 fn script() -> &'static Path {
     static SCRIPT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = SCRIPT.get_or_init(|| {
@@ -69,7 +70,7 @@ impl Fakes {
         Self { worker, directory }
     }
 
-    /// What the next process does.
+    /// Selects the behaviour of the next process.
     pub(super) fn mode(&self, mode: &str) {
         fs::write(self.directory.path().join("mode"), mode).unwrap();
     }
@@ -83,7 +84,7 @@ impl Fakes {
         })
     }
 
-    /// A well-behaved worker's answer, and which process gave it.
+    /// Checks the answer of a well-behaved worker, and returns the id of its process.
     pub(super) fn good(&self) -> String {
         self.mode("good");
         let compiled = self.compile("module").unwrap();
@@ -98,7 +99,7 @@ impl Fakes {
 }
 
 impl Drop for Fakes {
-    /// Nothing is left of any process.
+    /// Checks that no process is left.
     fn drop(&mut self) {
         let start = Instant::now();
         drop(self.worker.take());
@@ -109,7 +110,7 @@ impl Drop for Fakes {
     }
 }
 
-/// Whether there is neither a process nor a zombie of that number.
+/// Returns whether neither a process nor a zombie has this id.
 pub(super) fn is_gone(pid: &str) -> bool {
     !Path::new("/proc").join(pid).exists()
 }
@@ -122,7 +123,7 @@ pub(super) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Not a test: what a fake worker does after its script.
+/// Not a test: the part of a fake worker after its script.
 #[test]
 fn fake() {
     let Some(path) = env::var_os(FAKE) else {
@@ -170,8 +171,8 @@ fn fake() {
     }
 }
 
-/// Ends this process by a signal, without the handler that Rust has installed and the mask of the
-/// pool's thread.
+/// Ends this process by a signal, without the handler that Rust has installed and the signal mask
+/// of the pool's thread.
 fn raise(signal: i32) {
     // SAFETY: only this process is affected, which is a fake worker; the set is initialised before
     // it is used.
@@ -184,7 +185,7 @@ fn raise(signal: i32) {
     }
 }
 
-/// Instead of an answer, or before it.
+/// Misbehaves according to `mode`, instead of an answer or before it.
 #[expect(clippy::zombie_processes, reason = "the pool ends it with this process")]
 fn misbehave(mode: &str, channel: &mut File, answer: &[u8]) {
     let say = |text: &str| std::io::stderr().write_all(text.as_bytes()).unwrap();
@@ -220,13 +221,13 @@ fn misbehave(mode: &str, channel: &mut File, answer: &[u8]) {
         "huge" => channel
             .write_all(b"rtcw\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff")
             .unwrap(),
-        // With or soon after the one that the caller sends.
+        // The first of two answers; the caller sends the second at once.
         "twice" => channel.write_all(answer).unwrap(),
         "twice at once" => {
             channel.write_all(&[answer, answer].concat()).unwrap();
             thread::sleep(PATIENCE);
         }
-        // The second one while the next request is waited for.
+        // The second answer comes after the next request has been received.
         "twice late" => {
             channel.write_all(answer).unwrap();
             let mut next = [PollFd::new(&*channel, PollFlags::IN)];
@@ -242,7 +243,7 @@ fn misbehave(mode: &str, channel: &mut File, answer: &[u8]) {
         }
         "hang" => {
             say("warning: this may take a while\n");
-            // As the compiler's linker, it belongs to the same group.
+            // Like the compiler's linker, it belongs to the same process group.
             let linker = Command::new("sleep").arg("100").spawn().unwrap();
             let pids = Path::new(&env::var_os(FAKE).unwrap()).with_file_name("pids");
             let mut pids = File::options().append(true).open(pids).unwrap();
@@ -253,7 +254,7 @@ fn misbehave(mode: &str, channel: &mut File, answer: &[u8]) {
     }
 }
 
-/// Its output is its input.
+/// A compiler whose output is its input.
 struct Echo;
 
 impl Compiler for Echo {

@@ -1,4 +1,4 @@
-//! The pool with workers that misbehave in one way each.
+//! Tests of the pool, with workers that misbehave in one way each.
 
 mod fakes;
 
@@ -10,12 +10,12 @@ use fakes::{Fakes, PATIENCE, PROMPT, is_gone, wait_until};
 
 type Expected = fn(&CompileError) -> bool;
 
-/// Whether a worker failed in this way before it had a module, which is then not to blame.
+/// Returns whether a worker failed in this way before it had a module, which is then not to blame.
 fn failed_at_first(error: &CompileError, how: Expected) -> bool {
     matches!(error, CompileError::Setup { source } if how(source))
 }
 
-/// Each fault once, each followed by a request that works.
+/// Provokes each fault once, each followed by a request that works.
 fn check(faults: &[(&str, Expected, &str)], timeout: Duration) {
     let fakes = Fakes::new(1, timeout, PATIENCE);
     for (mode, expected, text) in faults {
@@ -41,7 +41,7 @@ fn check(faults: &[(&str, Expected, &str)], timeout: Duration) {
         for pid in bad {
             wait_until(&format!("{mode}: process {pid} is left"), || is_gone(&pid));
         }
-        // And the good one ends, for the next mode to be read.
+        // The good worker ends too, so that a new process reads the next mode.
         end_idle(&fakes);
     }
 }
@@ -153,13 +153,13 @@ fn a_worker_that_hangs_is_ended_with_its_linker() {
                 "longer than 5 s",
             ),
         ],
-        // A fake that is to answer has to start within this, on a busy machine too.
+        // A fake worker that is to answer has to start within this time, on a busy machine too.
         Duration::from_secs(5),
     );
 }
 
-/// The second answer may come with the first, before the next request, or after it: each time
-/// nobody gets it, and the worker goes.
+/// The second answer may come with the first, before the next request, or after it: in each case no
+/// request gets it, and the worker is replaced.
 #[test]
 fn an_answer_too_many_is_nobodys() {
     for mode in ["twice", "twice at once", "twice late"] {
@@ -209,7 +209,7 @@ fn requests_wait_for_a_free_worker() {
         }
     });
     assert_eq!(fakes.pids().len(), 2);
-    // One after the other needs no second.
+    // Sequential requests need no second worker.
     let fakes = Fakes::new(2, PATIENCE, PATIENCE);
     for _ in 0..4 {
         fakes.good();
@@ -259,8 +259,8 @@ fn a_program_that_cannot_be_started_is_unavailable() {
     }
 }
 
-/// A forked process has none of the threads. It gets an error that says so, and its end leaves the
-/// workers alone.
+/// A forked process has none of the threads. It gets an error that says so, and its end does not
+/// affect the workers.
 #[test]
 fn a_forked_process_is_told() {
     let mut fakes = Fakes::new(1, PATIENCE, PATIENCE);

@@ -1,4 +1,4 @@
-//! A lane's elements: where they are in their row, and what their values are.
+//! A lane's elements: their positions in the row, and their values.
 
 use super::{MISSING, Run, Writer};
 use crate::kernel::code::{Int, Ssa};
@@ -12,7 +12,7 @@ use crate::mlir::Type;
 use std::collections::HashMap;
 
 impl<'c> Writer<'_, 'c> {
-    /// A run of the lane's, by its number.
+    /// Returns one of the lane's runs, by its index.
     pub(super) fn run(&self, number: Int<'c>) -> Run<'c> {
         let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
         let rest = self.rows.length() - (parts - 1) * length;
@@ -26,7 +26,7 @@ impl<'c> Writer<'_, 'c> {
         let is_side_by_side = self.extent % RUN == 0;
         let mut run = Run::default();
         for next in 0..RUN {
-            // A lane has `width` neighbouring elements, then others further on.
+            // A lane has `width` contiguous elements, and then others further on.
             let width = match self.pairs {
                 _ if is_side_by_side => RUN,
                 Some(_) => pairs::PAIR,
@@ -35,7 +35,7 @@ impl<'c> Writer<'_, 'c> {
             let group = number * (RUN / width) + next / width;
             let first = (group * lanes + self.within) * width;
             let element = first + next % width;
-            // Runs before the last are whole, and so may be the last.
+            // All runs but the last are whole, and the last may be.
             let is_whole = match number {
                 Int::Known(number) => (number + 1) * lanes * RUN <= rest,
                 Int::Made(_) => false,
@@ -56,7 +56,7 @@ impl<'c> Writer<'_, 'c> {
         run
     }
 
-    /// The elements of a value in a run.
+    /// Returns the elements of a value in a run.
     pub(super) fn element(&self, source: Source, run: &mut Run<'c>) -> Ssa<'c> {
         if let Some(&made) = run.made.get(&source) {
             return made;
@@ -95,14 +95,14 @@ impl<'c> Writer<'_, 'c> {
         made
     }
 
-    /// What the arguments of a step's body are.
+    /// Returns the values of the arguments of a step's body.
     pub(super) fn arguments(&self, step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
         let read = step.arguments.iter().zip(&step.sources);
         let read = read.filter(|(_, source)| **source != Source::Unused);
         read.map(|(&argument, &source)| (argument, find(source))).collect()
     }
 
-    /// Replaces the elements that are outside the row by those of `otherwise`.
+    /// Replaces the elements outside the row by those of `otherwise`.
     pub(super) fn if_there(&self, value: Ssa<'c>, otherwise: Ssa<'c>, exists: &[Int<'c>]) -> Ssa<'c> {
         // All elements are known to exist, as in whole runs.
         if exists.iter().all(|exists| matches!(exists, Int::Known(1))) {

@@ -1,4 +1,5 @@
-//! What a run of the suite `constants` says of the device, beside what the time model takes for it.
+//! The constants of a device that a run of the suite `constants` measured, next to the values of
+//! the time model.
 
 use crate::output::Output;
 use crate::report;
@@ -9,13 +10,13 @@ use rotini_time::{MACHINES, Machine, Measured, Operands, Sustained};
 use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
 use serde::Serialize;
 
-/// The suite whose graphs are looked at.
+/// Name of the suite that measures constants.
 pub(super) const SUITE: &str = "constants";
 
-/// Its graph that memory bounds.
+/// The suite's graph that is bound by memory.
 const ROWS: &str = "layernorm_8192x4096";
 
-/// Shows the constants, if the run has any.
+/// Prints the constants, if the run measured any.
 pub(crate) fn show(results: &Results, output: &Output) -> Result<()> {
     match table(&constants(results)) {
         Some(table) => output.line(&format!("\n{table}")),
@@ -23,10 +24,10 @@ pub(crate) fn show(results: &Results, output: &Output) -> Result<()> {
     }
 }
 
-/// The columns of constants.
+/// Headings of the table of constants.
 pub(crate) const COLUMNS: [&str; 4] = ["constant", "measured", "model", ""];
 
-/// A table of constants; `None` without any.
+/// Returns a table of constants; `None` if there are none.
 pub(crate) fn table(constants: &[Constant]) -> Option<Table> {
     if constants.is_empty() {
         return None;
@@ -38,7 +39,7 @@ pub(crate) fn table(constants: &[Constant]) -> Option<Table> {
     Some(table)
 }
 
-/// A quantity as it was measured, and as the model of the device has it, if there is one.
+/// A measured quantity, and its value in the model of the device, if that exists.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Constant {
     name: String,
@@ -48,7 +49,7 @@ pub(crate) struct Constant {
 }
 
 impl Constant {
-    /// Name, measured and modelled value, unit.
+    /// Returns name, measured value, modelled value and unit.
     pub(crate) fn cells(&self) -> [String; 4] {
         let number = |value: f64| rotini_bench::format::significant(value, 3);
         [
@@ -60,7 +61,7 @@ impl Constant {
     }
 }
 
-/// The graphs of a run, by name, with the times of the first engine.
+/// The rows of a run, by the name of their graph. Times are those of the first engine.
 #[derive(Clone, Copy)]
 struct Run<'a>(&'a Results);
 
@@ -69,34 +70,34 @@ impl<'a> Run<'a> {
         self.0.rows.iter().find(|row| row.graph == name)
     }
 
-    /// Microseconds with the operands in the caches.
+    /// Returns the time in µs with the operands in the caches.
     fn warm(self, name: &str) -> Option<f64> {
         Some(self.row(name)?.measurements.first()?.hot.as_ref()?.median)
     }
 
-    /// Microseconds with the operands in memory.
+    /// Returns the time in µs with the operands in memory.
     fn cold(self, name: &str) -> Option<f64> {
         Some(self.row(name)?.measurements.first()?.rotating.as_ref()?.median)
     }
 
-    /// Operations a picosecond (TFLOP/s).
+    /// Returns the rate in TFLOP/s.
     fn rate(self, name: &str) -> Option<f64> {
         Some(self.row(name)?.flops? / self.warm(name)? / 1e6)
     }
 
-    /// Clock and power under this graph.
+    /// Returns clock and power during this graph.
     fn load(self, name: &str) -> Option<Load> {
         self.row(name)?.measurements.first()?.load
     }
 
-    /// Microseconds that one more dependent launch takes, with its kernel.
+    /// Returns the time in µs that one more dependent launch adds, including its kernel.
     fn launch(self) -> Option<f64> {
         let many = self.warm(&format!("launches_{LAUNCHES}"))?;
         Some((many - self.warm("launches_1")?) / (LAUNCHES - 1) as f64)
     }
 }
 
-/// Returns the measurements that the model's constants follow from.
+/// Returns the measurements from which the model's constants are derived.
 pub(crate) fn measured(results: &Results) -> Measured {
     if results.machine.clock != Clock::Gpu {
         return Measured::default();
@@ -113,7 +114,8 @@ pub(crate) fn measured(results: &Results) -> Measured {
     Measured {
         bf16: of_product("bf16"),
         f16: of_product("f16"),
-        // Buffers rotate over more than the last cache only if its size is known.
+        // Only if the size of the last-level cache is known do the buffers rotate over more than
+        // it.
         cold: results.machine.last_cache.and(bytes).zip(run.cold(ROWS)),
     }
 }
@@ -147,7 +149,7 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
             let name = format!("product_{extent}_{dtype}");
             let rate = run.rate(&name);
             let most = model.map(|model| model.ceiling(operands));
-            // The clock at which matrix units that never wait would have this rate.
+            // The clock at which matrix units without stalls would reach this rate.
             let clock = |rate: Option<f64>| Some(rate? * 1e3 * model?.clock / model?.peak(16));
             add(format!("{extent}³ in {dtype}"), rate, most, "TFLOP/s");
             let name_of_clock = format!("{extent}³ in {dtype}, clock at least");
@@ -238,7 +240,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Times as a device would have whose constants are known.
+    /// Returns times as on a device with known constants.
     pub(crate) fn of_a_device() -> Results {
         Results {
             version: VERSION,
@@ -288,12 +290,12 @@ pub(crate) mod tests {
         assert_eq!(of("one more dependent launch, with its kernel"), Some(4.0));
         assert_eq!(of("rows 4096 apart : dense rows"), Some(2.0));
         assert_eq!(of("rows 576 apart : dense rows"), None);
-        // 134 MB in 33.5 µs, without the time that every kernel takes.
+        // 134 MB in 33.5 µs, less the fixed time of every kernel.
         let (calibration, reasons) = Calibration::of(&measured(&results), &MI300X);
         assert_eq!(calibration.memory.map(f64::round), Some(4238.0));
         assert_eq!(calibration.f16.map(f64::round), Some(550.0));
         assert_eq!((calibration.bf16, reasons.len()), (None, 1));
-        // Other products have other constants; the model knows no other maker's.
+        // Other products have other constants, and the model knows no other vendor's devices.
         let other = |device: &str| {
             let mut results = results.clone();
             results.machine.device = device.to_owned();
@@ -305,14 +307,14 @@ pub(crate) mod tests {
         let unknown = other("NVIDIA H200");
         assert!(unknown.iter().all(|constant| constant.model.is_none()));
         assert!(!unknown.iter().any(|constant| constant.name.ends_with("at least")));
-        // The emulator's times say nothing.
+        // The emulator's times carry no information about a device.
         let mut emulated = results;
         emulated.machine.clock = Clock::Emulated;
         assert_eq!(constants(&emulated), []);
         assert_eq!(measured(&emulated), Measured::default());
     }
 
-    /// What a run of the suite is to hold for the constants to follow from it.
+    /// The suite must contain the graphs from which the constants are derived.
     #[test]
     fn the_suite_has_the_graphs_that_are_looked_for() {
         let graphs = rotini_workloads::suites::suite(SUITE, &Default::default()).unwrap();

@@ -9,7 +9,7 @@ use rotini_workloads::suites::{SuiteOptions, suite};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// An observer that stops at a time, and shows the run to the user if there is a watcher.
+/// An observer that stops the run at a point in time, and shows it if it has a watcher.
 struct Until<'a> {
     end: Instant,
     watcher: Option<Watcher<'a>>,
@@ -48,7 +48,8 @@ impl Observer for Until<'_> {
     }
 }
 
-/// The suite `quick` on rotini and on what the installed ROCm has, within about this time.
+/// Runs the suite `quick` on rotini and on the engines of the installed ROCm, in about the time
+/// `limit`.
 pub(crate) fn quick(
     launch: &Launch,
     own: &EngineSpec,
@@ -66,7 +67,7 @@ pub(crate) fn quick(
         launch: launch.clone(),
         seed,
         values: Turns::USUAL.values,
-        // One visit: what is done when the time is up is complete.
+        // A single visit, so that every graph measured by the time limit is complete.
         visits: 1,
         rounds: if emulated { 1 } else { 10 },
         turn: if emulated { 0.0 } else { 10e3 },
@@ -77,8 +78,9 @@ pub(crate) fn quick(
     Ok(rotini_bench::run(&plan, &mut Until::silent(limit))?)
 }
 
-/// Measures the suite `constants` on rotini. Stops after the graph at which `limit` has passed.
-/// The reference judges no graph with products. `output`: where the run is shown, if anywhere.
+/// Measures the suite `constants` on rotini. Stops after the graph during which `limit` passes.
+/// Graphs with products are not compared with the reference. The run is shown on `output`, if
+/// given.
 pub(crate) fn measure_constants(
     launch: &Launch,
     own: &EngineSpec,

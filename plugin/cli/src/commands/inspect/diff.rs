@@ -1,4 +1,4 @@
-//! What differs between two graphs' kernels.
+//! The differences between two graphs' kernels.
 
 use super::document::{Document, Kernel};
 use super::text;
@@ -10,7 +10,7 @@ use comfy_table::Cell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A figure or a fact that is another one now.
+/// A value that differs.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Difference {
     /// The kernel's number; absent for the whole graph
@@ -65,7 +65,8 @@ pub(super) fn tell(before: &Document, after: &Document, output: &Output) -> Resu
     Ok(Answer::Yes)
 }
 
-/// Kernels are compared by their numbers: their names hold shapes.
+/// Returns all differences. Kernels are matched by their numbers, because their names contain
+/// shapes.
 fn differences(before: &Document, after: &Document) -> Vec<Difference> {
     let mut all = compare(None, &of_graph(before), &of_graph(after));
     for number in 0..before.kernels.len().max(after.kernels.len()) {

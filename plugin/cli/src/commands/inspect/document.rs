@@ -1,4 +1,4 @@
-//! What is known of a graph's kernels.
+//! The data about a graph's kernels.
 
 use rotini_emit::Target;
 use rotini_inspect::census::Code;
@@ -9,60 +9,60 @@ use rotini_time::Predicted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is known of a graph's kernels.
+/// The data about a graph's kernels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Document {
     pub(super) ok: bool,
-    /// The version that wrote it
+    /// rotini's version that wrote this document
     pub(super) rotini: String,
     pub(super) compiler: String,
     pub(super) graph: String,
     pub(super) target: String,
-    /// What it does in a few words
+    /// Short description of the graph
     pub(super) summary: String,
     pub(super) dtype: String,
     pub(super) least: Least,
-    /// Products that rotini writes as kernels
+    /// Matrix products that run as rotini's own kernels
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) products: Vec<Product>,
     pub(super) kernels: Vec<Kernel>,
-    /// In the order in which they are launched; absent where nothing was executed
+    /// Launches in order; absent if nothing was executed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) launches: Option<Vec<Launch>>,
-    /// The device whose constants predictions were made with; absent: published ones
+    /// The device whose measured constants predictions use; if absent, they use published ones
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) constants_of: Option<String>,
 }
 
-/// The least that the graph costs, at the data sheet's rates.
+/// Lower bound of the graph's cost, at the rates of the data sheet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Least {
-    /// Bytes of its tensors, each moved once
+    /// Bytes of the graph's tensors, each moved once
     pub(super) bytes: u64,
-    /// Operations of its products
+    /// Operations of the graph's products
     pub(super) operations: Option<f64>,
     pub(super) least_us: f64,
 }
 
-/// A product that rotini writes as a kernel: its schedule, and the alternatives.
+/// A matrix product that runs as rotini's own kernel: its schedule, and the alternatives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Product {
     pub(super) problem: Problem,
-    /// The schedule's word, as in the kernel's name
+    /// The schedule as spelled in the kernel's name
     pub(super) schedule: String,
-    /// The best by the closed form, with its microseconds
+    /// The chosen schedule, then the fastest ones by the closed form, each with its predicted µs
     pub(super) predicted_us: Vec<(String, f64)>,
 }
 
 impl Product {
-    /// The number of schedules that are listed.
+    /// Number of schedules that are listed.
     const TOLD: usize = 5;
 
     pub(super) fn new(target: &Target, (problem, schedule): (Problem, Schedule)) -> Self {
         let machine = rotini_schedule::Machine::of(&target.to_string());
         let mut all = machine.map_or_else(Vec::new, |machine| gemm::ranked(machine, &problem));
         let own = all.iter().position(|(other, _)| *other == schedule);
-        // The chosen one first, even where it was found by trying.
+        // The chosen schedule is listed first, even if it was chosen by measurement.
         if let Some(chosen) = own.map(|own| all.remove(own)) {
             all.insert(0, chosen);
         }
@@ -79,26 +79,26 @@ impl Product {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kernel {
     pub(super) name: String,
-    /// Absent if the compiler did not tell
+    /// Absent if the compiler did not report it
     pub(super) configuration: Option<Configuration>,
     pub(super) needs: Needs,
     pub(super) occupancy: Occupancy,
     pub(super) code: Counted,
-    /// Its hottest loop, if it has one
+    /// The kernel's hottest loop, if it has a loop
     pub(super) hottest_loop: Option<Counted>,
 }
 
-/// Instructions in machine code.
+/// Counts of instructions in machine code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counted {
     pub(super) total: u64,
-    /// By class and width
+    /// Number of instructions by class and width
     pub(super) instructions: BTreeMap<String, u64>,
-    /// Matrix instructions, as a share of all
+    /// Matrix instructions as a share of all instructions
     pub(super) matrix_share: f64,
-    /// Operations of a wave's matrix instructions
+    /// Operations of one wave's matrix instructions
     pub(super) matrix_operations: u64,
-    /// What one wave's pass occupies at full rate, in clocks of a SIMD
+    /// By unit: clocks of a SIMD that one pass of a wave occupies the unit, at full rate
     pub(super) clocks: BTreeMap<String, u64>,
     /// The unit that is occupied longest
     pub(super) busiest: Option<String>,
@@ -109,37 +109,37 @@ pub(super) struct Counted {
 pub(super) struct Launch {
     pub(super) kernel: String,
     pub(super) workgroups: u64,
-    /// What all workgroups did; absent if only a sample ran
+    /// Counts of all workgroups; absent if only a sample was executed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counts: Option<Counts>,
     pub(super) time: Predicted,
-    /// The time with the operands in Infinity Cache, as far as they fit
+    /// The predicted time with the operands in Infinity Cache, as far as they fit
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) warm: Option<Predicted>,
-    /// Where the time is expected to lie
+    /// Lower and upper end of the expected time
     pub(super) interval: [Predicted; 2],
-    /// The unit that bounds it, and its share of the predicted time
+    /// The unit that bounds the time
     pub(super) bound: String,
     pub(super) predicted_bound_share: f64,
     /// Share of the predicted time in which the matrix units work
     pub(super) predicted_matrix_share: f64,
-    /// Why no kernel like this was compared with hardware
+    /// The reasons why this kernel is unlike all that the model was compared with on hardware
     pub(super) extrapolated: Vec<String>,
 }
 
 impl Document {
-    /// What all launches are predicted to take together.
+    /// Returns the predicted time of all launches together.
     pub(super) fn time(&self) -> Option<Predicted> {
         let launches = self.launches.as_ref()?;
         Some(Predicted::in_sequence(launches.iter().map(|launch| launch.time)))
     }
 
-    /// Share of the roofline, by the predicted time.
+    /// Returns the fraction of the roofline that the predicted time reaches.
     pub(super) fn share(&self) -> Option<f64> {
         Some(self.least.least_us / self.time()?.microseconds())
     }
 
-    /// Bytes that all launches loaded and stored, caches or not.
+    /// Returns the bytes that all launches loaded and stored, including cache hits.
     pub(super) fn bytes(&self) -> Option<u64> {
         let of = |launch: &Launch| {
             let counts = launch.counts.as_ref()?;

@@ -1,4 +1,4 @@
-//! Executes a graph on the emulator, in a process whose environment sets the emulator up.
+//! Executes a graph on the emulator, in a process whose environment configures the emulator.
 
 use crate::args::{EMULATE_GRAPH, EmulateGraph, Inspect};
 use crate::commands::answer::Answer;
@@ -12,18 +12,18 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Bytes of tensors beyond which nothing is emulated: they are in this machine's memory.
+/// Limit of a graph's tensors in bytes, because the emulator keeps them in this machine's memory.
 const MOST_BYTES: usize = 8 << 30;
 
 /// The launches of a graph.
 pub(super) struct Executed {
-    /// With what predictions are made from
+    /// Launches of the sampled execution, from which times are predicted
     pub(super) sampled: Vec<Launch>,
-    /// The same with all workgroups, if that was asked for
+    /// The same launches with all workgroups executed, if requested
     pub(super) all: Option<Vec<Launch>>,
 }
 
-/// Executes a graph: on a sample, and with all workgroups if `all` says so.
+/// Executes a graph on a sample of the workgroups, and if `all` is set, once more on all of them.
 pub(super) fn execute(graph: &[u8], target: &Target, all: bool, args: &Inspect) -> Result<Executed> {
     let emulator = args.emulator.as_deref().ok_or_else(|| {
         anyhow!(Failure::Environment(
@@ -47,7 +47,7 @@ pub(super) fn execute(graph: &[u8], target: &Target, all: bool, args: &Inspect) 
             .env("ROTINI_DEVICE", "hip")
             .env("ROTINI_HIP_LIBRARY", &emulator)
             .env("ROTINI_TARGET", target.to_string())
-            // The target's name says who chooses.
+            // The target's name already says whether rotini or the compiler chooses the schedules.
             .env_remove("ROTINI_SCHEDULES");
         match sample {
             Some(sample) => command.env("HIPEMU_SAMPLE", sample),
@@ -73,10 +73,10 @@ pub(super) fn execute(graph: &[u8], target: &Target, all: bool, args: &Inspect) 
     })
 }
 
-/// Executes a graph once: the emulator writes the reports.
+/// Executes a graph once. The emulator writes the reports.
 pub(crate) fn emulate_graph(args: &EmulateGraph) -> Result<Answer> {
     let graph = fs::read(&args.graph)?;
-    // SAFETY: the files are this project's own, or what the user named in their stead.
+    // SAFETY: both files belong to this project, or the user named others instead.
     let emulator = unsafe { Emulator::load(&args.emulator, &args.plugin, args.reports.clone(), MOST_BYTES) };
     let mut emulator = emulator?;
     if let Some(schedule) = &args.schedule {

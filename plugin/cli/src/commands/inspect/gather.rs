@@ -1,5 +1,5 @@
-//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator
-//! where it was asked for.
+//! Collects the data about a graph's kernels from the compiler's dump, and from the emulator if
+//! requested.
 
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// What is to be said of a graph.
+/// Compiles and inspects a graph.
 pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let config = Config::from_env();
     let is_compilers_choice = config.unscheduled;
@@ -40,7 +40,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let dumped = tempfile::tempdir()?;
     let compile = |module: &Emitted| {
         let mut module = module.clone();
-        // Only the files of the last attempt stay.
+        // Only the dump of the last attempt is kept.
         for file in fs::read_dir(dumped.path()).into_iter().flatten().flatten() {
             let _ = fs::remove_file(file.path());
         }
@@ -84,7 +84,8 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     })
 }
 
-/// Returns the machine of a target, and the device whose measured constants it has, if any.
+/// Returns the machine model of a target, and the device whose measured constants the model uses,
+/// if any.
 fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machine, Option<String>)> {
     let known = || {
         let names: Vec<_> = rotini_time::MACHINES.iter().map(|machine| machine.name).collect();
@@ -107,7 +108,7 @@ fn machine(runtime: &Runtime, target: &Target, args: &Inspect) -> Result<(Machin
     })
 }
 
-/// Returns the calibration of this machine's GPU, if it is a machine of this kind.
+/// Returns the calibration of this machine's GPU, if it is the same product as `published`.
 fn here(runtime: &Runtime, published: &Machine) -> Option<Calibrated> {
     let device = runtime.default_device().ok()?;
     let calibrated = Calibrated::of(runtime, device.as_ref())?;
@@ -118,7 +119,7 @@ fn here(runtime: &Runtime, published: &Machine) -> Option<Calibrated> {
     Some(calibrated)
 }
 
-/// The kernels of a dump, in the order of the compiler's numbers.
+/// Returns the kernels of a dump, in the order of the compiler's numbers.
 fn kernels(dumped: &Path) -> Result<Vec<Kernel>> {
     let mut objects = Vec::new();
     let mut configured = BTreeMap::new();
@@ -149,7 +150,7 @@ fn kernels(dumped: &Path) -> Result<Vec<Kernel>> {
     Ok(kernels)
 }
 
-/// The number in `main_dispatch_12_conv…`.
+/// Returns the number in a name such as `main_dispatch_12_conv…`, or `u64::MAX` without one.
 fn number(kernel: &str) -> u64 {
     let digits = kernel.split_once("dispatch_").map_or("", |(_, rest)| rest);
     digits
@@ -159,7 +160,7 @@ fn number(kernel: &str) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Predicts each launch.
+/// Predicts the time of each launch.
 fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine, graph: &Graph) -> Result<Vec<Launch>> {
     let unlike = (!is_like_the_measured(graph)).then(|| "no such operation, type or layout was measured".to_owned());
     let Executed { sampled, all } = executed;

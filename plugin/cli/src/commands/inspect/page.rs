@@ -1,4 +1,4 @@
-//! A graph's kernels on one page, in HTML that needs no network and runs no script.
+//! A graph's kernels on one HTML page, which needs neither network nor scripts.
 
 use super::document::{Document, Kernel};
 use super::text;

@@ -1,4 +1,4 @@
-//! A graph's kernels in words: for a terminal, and sentence by sentence for the page.
+//! A graph's kernels as text: lines for a terminal, and phrases for the page.
 
 use super::document::{Counted, Document, Kernel, Launch, Product};
 use crate::output::{FAINT, Output};
@@ -38,7 +38,7 @@ pub(super) fn tell(document: &Document, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// What the graph is.
+/// Describes the graph.
 pub(super) fn about(document: &Document) -> String {
     format!(
         "{} ({}) for {}, {}",
@@ -49,7 +49,7 @@ pub(super) fn about(document: &Document) -> String {
     )
 }
 
-/// The least that it costs.
+/// Describes the lower bound of the graph's cost.
 pub(super) fn least(document: &Document) -> String {
     let least = &document.least;
     let operations = least
@@ -62,7 +62,7 @@ pub(super) fn least(document: &Document) -> String {
     )
 }
 
-/// A product, how it is cut, and the next best schedules.
+/// Describes a product, its schedule and the next best schedules.
 pub(super) fn schedules(product: &Product) -> String {
     let Problem {
         count,
@@ -83,7 +83,7 @@ pub(super) fn schedules(product: &Product) -> String {
     )
 }
 
-/// All launches together, if there are any.
+/// Describes all launches together, if anything was executed.
 pub(super) fn whole(document: &Document) -> Option<String> {
     let (time, share) = (document.time()?, document.share()?);
     let moved = document.bytes().map_or_else(String::new, |moved| {
@@ -96,7 +96,7 @@ pub(super) fn whole(document: &Document) -> Option<String> {
     ))
 }
 
-/// What is known of a kernel besides its instructions.
+/// Returns the properties of a kernel other than its instructions.
 pub(super) fn facts(kernel: &Kernel) -> Vec<(&'static str, String)> {
     let needs = &kernel.needs;
     let spilled = match (needs.vector_spills, needs.scalar_spills) {
@@ -191,7 +191,7 @@ fn matrix(kernel: &Kernel) -> String {
     }
 }
 
-/// What occupies a compute unit.
+/// Describes which units one pass occupies, and for how many clocks.
 fn busy(counted: &Counted) -> String {
     let clocks: Vec<_> = counted
         .clocks
@@ -205,7 +205,7 @@ fn busy(counted: &Counted) -> String {
     format!("clocks of a SIMD at full rate: {}{most}", clocks.join(", "))
 }
 
-/// The launches of a kernel.
+/// Describes the launches of a kernel.
 pub(super) fn launches(document: &Document, kernel: &Kernel) -> Vec<String> {
     let launches = document.launches.iter().flatten().enumerate();
     let of_kernel = launches.filter(|(_, launch)| launch.kernel == kernel.name);
@@ -245,7 +245,8 @@ fn launch(index: usize, launch: &Launch) -> String {
     )
 }
 
-/// Rows of the table of instructions: class, in the code, in the hottest loop.
+/// Returns the rows of the table of instructions: class, count in the code, count in the hottest
+/// loop.
 pub(super) fn rows(kernel: &Kernel) -> Vec<(String, u64, Option<u64>)> {
     let hottest = kernel.hottest_loop.as_ref();
     let in_loop = |class: &String| {

@@ -1,6 +1,7 @@
-//! What is tried: every conformance case, on the usual inputs and on special values; random graphs;
-//! some of it again from the cache, after the plugin was unloaded, in the order of a stream, by
-//! captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
+//! The tests of `rotini selftest`: every conformance case, on default inputs and on special values;
+//! random graphs; and some of the cases again from the cache, after unloading the plugin, in stream
+//! order, by captured graphs, by several threads, on other GPUs, and after a fault of the compile
+//! worker.
 
 use anyhow::Result;
 use rand::seq::SliceRandom as _;
@@ -12,36 +13,36 @@ use rotini_tests::{cases, random};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// What a thing that is tried belongs to.
+/// The group that a test belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Part {
     /// The conformance cases.
     Cases,
-    /// Some of them with NaN, infinities, denormals and zeros of both signs among their inputs.
+    /// Some cases with NaN, infinities, denormals and zeros of both signs among the inputs.
     SpecialValues,
-    /// Functions at arguments of all magnitudes.
+    /// Functions with arguments of all magnitudes.
     Functions,
     /// Random graphs.
     Random,
-    /// Code that another process has left in the cache.
+    /// Code that another process compiled into the cache.
     FromCache,
-    /// The plugin unloaded and loaded again.
+    /// Cases after the plugin was unloaded and loaded again.
     Reload,
-    /// Executed by captured graphs. GPUs only.
+    /// Cases executed by captured graphs; GPUs only.
     Captured,
-    /// Inputs that the stream brings late. GPUs only.
+    /// Cases whose inputs are written by earlier work on the stream; GPUs only.
     Ordered,
-    /// Several threads at once.
+    /// Cases executed by several threads at once.
     Threads,
-    /// On each GPU but the first.
+    /// Cases on each GPU except the first.
     OtherGpus,
-    /// A compile worker that answers nonsense, then the usual one.
+    /// Cases with a compile worker that answers nonsense, then with the real one.
     Faults,
 }
 
 impl Part {
-    /// All, in the order in which they are reported.
+    /// All parts with their labels, in the order of the report.
     pub(super) const ALL: [(Part, &str); 11] = [
         (Part::Cases, "conformance cases"),
         (Part::SpecialValues, "cases with special values"),
@@ -57,15 +58,15 @@ impl Part {
     ];
 }
 
-/// One thing to try.
+/// A test.
 pub(super) struct Item {
-    /// What it belongs to.
+    /// Its part.
     pub(super) part: Part,
     /// Its name, unique in the part.
     pub(super) name: String,
     /// The graph, not validated yet.
     pub(super) graph: Graph,
-    /// Where it is executed.
+    /// The index of the GPU that executes it.
     pub(super) gpu: usize,
     inputs: Inputs,
 }
@@ -92,7 +93,7 @@ impl Item {
         }
     }
 
-    /// The bytes of all buffers before the execution.
+    /// Returns the contents of all buffers before the execution.
     pub(super) fn inputs(&self, graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
         match &self.inputs {
             Inputs::Usual => rotini_reference::fill_all(graph, seed),
@@ -101,22 +102,22 @@ impl Item {
         }
     }
 
-    /// Whether the plugin may say no: to random graphs alone, which have what nobody supports.
+    /// Returns true if the plugin may decline the graph: only random graphs may contain what no
+    /// engine supports.
     pub(super) fn may_be_declined(&self) -> bool {
         self.part == Part::Random
     }
 }
 
-/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair
-/// sample.
+/// Returns all items in a random order, so that a run that ends early has tested a fair sample.
 ///
 /// # Errors
 ///
-/// Cases whose buffers cannot be filled: none may be left out silently.
+/// Fails if the buffers of a case cannot be filled: no case may be skipped silently.
 pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
-    /// Every `EVERY`-th case is taken for the parts that are about something else than results.
+    /// Every `EVERY`-th case is used in the parts that test something other than results.
     const EVERY: usize = 40;
-    /// Each starts three processes.
+    /// Number of cases in the part `Faults`, each of which starts three processes.
     const FAULTS: usize = 6;
     let is_on_cpu = gpus == 0;
     let cases = cases::all();
@@ -151,7 +152,7 @@ pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item
         (Part::Functions, cases::functions(is_on_cpu)?),
     ];
     for (part, data) in with_data {
-        // hipDNN says nothing about the others' results.
+        // hipDNN does not define the results of the other cases.
         for data in data.into_iter().filter(|data| data.has_meaning) {
             items.push(Item {
                 part,
@@ -171,7 +172,7 @@ pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item
         ));
     }
     items.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-    // However short the run, it has something of each part.
+    // One item of each part comes first, so that even a short run covers all parts.
     let mut begun = HashSet::new();
     items.sort_by_cached_key(|item| !begun.insert(item.part));
     Ok(items)

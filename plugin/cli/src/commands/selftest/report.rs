@@ -1,5 +1,4 @@
-//! What a run of `rotini selftest` comes to: a page, a JSON document, and some lines on the
-//! terminal.
+//! The report of a `rotini selftest` run: a page, a JSON document, and a summary for the terminal.
 
 use super::describe;
 use super::items::Part;
@@ -16,54 +15,54 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How fast the plugin is beside others.
+/// The speed of the plugin compared with other engines.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Speed {
     /// Measured.
     Measured(Box<Results>),
-    /// The time was up before.
+    /// The time was up before the measurement.
     NoTime,
-    /// Not asked for.
+    /// Switched off by `--no-bench`.
     NotAsked,
 }
 
-/// What was measured.
+/// The measurements of a run.
 pub(super) struct Measured {
-    /// Beside other engines.
+    /// The comparison with other engines.
     pub(super) speed: Speed,
-    /// The suite `constants`, on a GPU.
+    /// The run of the suite `constants`, on a GPU.
     pub(super) constants: Option<Results>,
 }
 
-/// The counts of a part.
+/// The outcomes of a part.
 #[derive(Serialize)]
 struct Counts {
     part: Part,
     what: &'static str,
-    /// The number of each outcome.
+    /// The number of items by outcome.
     outcomes: BTreeMap<String, usize>,
 }
 
-/// What a run comes to.
+/// The report of a run.
 #[derive(Serialize)]
 pub(super) struct Report {
-    /// Whether nothing bad was found.
+    /// Whether something was tried and nothing was bad.
     ok: bool,
     header: Header,
     about: String,
     emulated: bool,
     parts: Vec<Counts>,
-    /// What is not as it must be.
+    /// The items with bad outcomes.
     bad: Vec<Found>,
-    /// What was tried, and what the time did not suffice for.
+    /// The numbers of items that were tried, and that were left when the time was up.
     tried: usize,
     left: usize,
     seconds: f64,
     speed: Speed,
-    /// What the device's times say of the constants that predictions rest on.
+    /// The constants that predictions use, as measured on this device.
     constants: Vec<Constant>,
-    /// The times that they follow from.
+    /// The run from which the constants were derived.
     constants_from: Option<Results>,
 }
 
@@ -87,7 +86,7 @@ impl Report {
         let tried = found.len();
         let bad: Vec<Found> = found.into_iter().filter(Found::is_bad).collect();
         Report {
-            // A run that has tried nothing has shown nothing.
+            // A run that tried nothing shows nothing.
             ok: bad.is_empty() && tried > 0,
             header,
             about: describe(about),
@@ -103,12 +102,12 @@ impl Report {
         }
     }
 
-    /// Whether all that was tried is right.
+    /// Returns true if something was tried and nothing was bad.
     pub(super) fn is_right(&self) -> bool {
         self.ok
     }
 
-    /// Writes the page and the document, and the page of the benchmark beside them.
+    /// Writes the page and the document, and the benchmark's page and results next to them.
     pub(super) fn write(&self, directory: &Path) -> Result<()> {
         let mut files = vec![
             ("selftest.json", serde_json::to_string_pretty(self)?),
@@ -137,7 +136,7 @@ impl Report {
         }
     }
 
-    /// Faster or slower than what.
+    /// Returns the sentences that compare the speed with other engines.
     fn speed(&self) -> Vec<String> {
         match &self.speed {
             Speed::NotAsked => vec!["Speed was not asked for".to_owned()],
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
     use crate::commands::bench::of_a_device;
 
-    /// A run whose device took known times.
+    /// The report of a run on a device with known times.
     #[test]
     fn constants_are_in_the_document_and_on_the_page() {
         let about = About {

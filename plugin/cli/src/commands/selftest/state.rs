@@ -1,4 +1,5 @@
-//! What a run has found already, one JSON document a line, each written as soon as it is known.
+//! The outcomes of earlier items, in a file of one JSON document per line. Each outcome is written
+//! as soon as it is known.
 
 use super::items::{Item, Part};
 use anyhow::{Context as _, Result};
@@ -9,12 +10,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 
-/// What makes two runs one.
+/// The properties that must be equal for one run to continue another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     /// The plugin and its version.
     pub(super) plugin: String,
-    /// A hash of the files that decide what is found.
+    /// A hash of the files that the outcomes depend on.
     pub(super) files: String,
     /// The device.
     pub(super) device: String,
@@ -22,16 +23,16 @@ pub(super) struct Header {
     pub(super) seed: u64,
 }
 
-/// What became of one item.
+/// The outcome of one item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
-    /// What it belongs to.
+    /// The part of the item.
     pub(super) part: Part,
-    /// Its name.
+    /// The name of the item.
     pub(super) name: String,
     /// `right`, `wrong`, …
     pub(super) outcome: String,
-    /// Why, if there is more to say.
+    /// The reason, if the outcome has one.
     pub(super) reason: Option<String>,
 }
 
@@ -54,13 +55,13 @@ impl Found {
         }
     }
 
-    /// Whether something is not as it must be.
+    /// Returns true for an outcome that indicates a fault.
     pub(super) fn is_bad(&self) -> bool {
         !matches!(self.outcome.as_str(), "right" | "declined" | "not judged")
     }
 }
 
-/// What was found until now, and the file that keeps it.
+/// The outcomes so far, and the file that keeps them.
 pub(super) struct State {
     file: File,
     known: HashSet<(Part, String)>,
@@ -68,8 +69,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Goes on with the file of an earlier run if that was of the same files, device and seed; else
-    /// begins a new one. A last line that was cut off is left out.
+    /// Continues the file of an earlier run if its header is equal to `header`, else starts a new
+    /// one. A truncated last line is dropped.
     pub(super) fn open(path: &Path, header: &Header) -> Result<Self> {
         let mut found: Vec<Found> = Vec::new();
         if let Ok(file) = File::open(path) {
@@ -79,7 +80,7 @@ impl State {
                 found.extend(lines.map_while(|line| serde_json::from_str(&line).ok()));
             }
         }
-        // Written anew, so that nothing follows a line that was cut off.
+        // The file is rewritten, so that no line follows a truncated one.
         let unwritable = || format!("{} cannot be written", path.display());
         let partial = path.with_extension("new");
         let mut text = serde_json::to_string(header)? + "\n";
@@ -138,13 +139,13 @@ mod tests {
         state.add(found("a")).unwrap();
         state.add(found("b")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        // In the middle of the last line.
+        // This truncates the last line.
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
         let mut state = State::open(&path, &header).unwrap();
         assert_eq!(state.found, [found("a")]);
         state.add(found("c")).unwrap();
         assert_eq!(State::open(&path, &header).unwrap().found, [found("a"), found("c")]);
-        // Another build of the same version has found nothing yet.
+        // A build with other files, though of the same version, starts with no outcomes.
         let other = Header {
             files: "abd".to_owned(),
             ..header

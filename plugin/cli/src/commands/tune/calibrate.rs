@@ -1,4 +1,4 @@
-//! `rotini tune --calibrate`: constants of the GPU at hand, for predictions.
+//! `rotini tune --calibrate`: measures constants of this machine's GPU, for predictions.
 
 use super::setup::Setup;
 use crate::args::Tune;
@@ -16,11 +16,12 @@ use std::time::Duration;
 /// Time limit of the measurement.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Measures the constants, shows them beside the model's, and keeps those that are usable.
+/// Measures the constants, shows them next to the model's, and stores those that are usable.
 ///
 /// # Errors
 ///
-/// If there is no real GPU that the model knows by its product, or nothing usable was measured.
+/// Fails if there is no physical GPU whose product the model knows, or if no usable constant was
+/// measured.
 pub(super) fn calibrate(setup: &Setup, args: &Tune, output: &Output) -> Result<()> {
     let unfit = |what: &str| Failure::Environment(format!("{what}, so there is nothing to calibrate"));
     if setup.launch.device == Device::Cpu {
@@ -32,7 +33,7 @@ pub(super) fn calibrate(setup: &Setup, args: &Tune, output: &Output) -> Result<(
     if introduce(&setup.launch, &engine, home.path().join("first"))?.emulated {
         bail!(unfit("an emulated GPU has no times of its own"));
     }
-    // Not a partition of a product, which has the target gfx942.
+    // Partitions of a product have the plain target gfx942, so the model does not know them.
     let Some(machine) = Machine::named(Target::device(&target)) else {
         bail!(unfit(&format!("the model has no {}", setup.measured_on())));
     };

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The form of files.
+/// Version of the file's format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) fn import(setup: &Setup, path: &Path, output: &Output) -> Result<()> 
     let count = file.records.len();
     for (key, record) in file.records {
         let key: Key = key.parse().with_context(|| format!("{}: {key}", path.display()))?;
-        // As it would be read here.
+        // The record is read as the cache would read it.
         let record = Record::read(&record.text()?)
             .map_err(|reason| anyhow::anyhow!("{}: {}: {reason}", path.display(), record.graph))?;
         if record.device != setup.measured_on() {

@@ -1,4 +1,4 @@
-//! The candidates of all graphs on one page, in HTML that needs no network and runs no script.
+//! The candidates of all graphs on one HTML page, which needs neither network nor scripts.
 
 use super::report::gain;
 use maud::{Markup, html};
@@ -33,7 +33,7 @@ pub(super) fn page(device: &str, records: &[&Record]) -> String {
 
 fn one(record: &Record) -> Markup {
     let mut tried: Vec<&Tried> = record.tried.iter().collect();
-    // Those without a time come last, in the order in which they were tried.
+    // Candidates without a time come last, in the order in which they were tried.
     let microseconds = |tried: &Tried| tried.time.map_or(f64::INFINITY, |time| time.median_us);
     tried.sort_by(|a, b| microseconds(a).total_cmp(&microseconds(b)));
     let best = tried.first().map_or(f64::NAN, |first| microseconds(first));
@@ -85,7 +85,7 @@ const fn clock(clock: Clock) -> &'static str {
     }
 }
 
-/// Returns which candidate was chosen, and why.
+/// Returns a sentence that names the chosen candidate and the reason.
 fn reason(record: &Record) -> String {
     let Some((usual, winner)) = gain(record) else {
         return "No candidate computes right results.".to_owned();

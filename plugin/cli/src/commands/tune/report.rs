@@ -7,7 +7,7 @@ use anyhow::Result;
 use rotini_plugin::tuned::{Clock, Outcome, Record, Tried};
 use serde::Serialize;
 
-/// Widths of columns.
+/// Width of the column of names, in characters.
 const NAME: usize = 44;
 
 /// Prints the outcome for one graph.
@@ -42,7 +42,7 @@ pub(super) fn line(found: &Found, output: &Output) -> Result<()> {
     }
 }
 
-/// The winner of a record in a few words.
+/// Describes the winner of a record.
 fn outcome(record: &Record) -> String {
     let Some((usual, winner)) = gain(record) else {
         return "no candidate is right".to_owned();
@@ -71,7 +71,7 @@ const fn word(clock: Clock) -> &'static str {
     }
 }
 
-/// The usual form and the winner, if both were timed.
+/// Returns the usual form and the winner, if both were timed.
 pub(super) fn gain(record: &Record) -> Option<(&Tried, &Tried)> {
     let timed = |tried: &&Tried| tried.time.is_some();
     let usual = record.tried.first().filter(timed)?;
@@ -121,7 +121,7 @@ pub(super) fn all(setup: &Setup, found: &[Found], output: &Output) -> Result<()>
     output.line(&estimates(&records))
 }
 
-/// The geometric mean; 1 for an empty slice.
+/// Returns the geometric mean; 1 for an empty slice.
 fn mean(ratios: &[f64]) -> f64 {
     let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     (logarithms / ratios.len().max(1) as f64).exp()

@@ -18,7 +18,7 @@ pub(super) struct Setup {
     pub(super) device: Arc<dyn Device>,
     pub(super) launch: Launch,
     pub(super) plugin: PathBuf,
-    /// The cache's directory, where records and code are kept.
+    /// The cache directory, which holds records and code.
     pub(super) cache: PathBuf,
 }
 
@@ -53,7 +53,7 @@ impl Setup {
         })
     }
 
-    /// The device with its driver, as records name it.
+    /// Returns the device with its driver, as named in records.
     pub(super) fn measured_on(&self) -> String {
         self.device.measured_on()
     }

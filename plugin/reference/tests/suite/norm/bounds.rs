@@ -1,12 +1,12 @@
-//! What is judged right, and what wrong.
+//! Error bounds of normalizations: results that must be accepted and rejected.
 
 use super::graphs::{F32, layer, training};
 use crate::{buffers, bytes, elements, irregular};
 use rotini_graph::{Graph, Op, TensorId};
 use rotini_reference::{Evaluation, ReferenceError, evaluate, execute};
 
-/// y of a layernorm over one row in binary32, with `sum` to sum up and `store` for what is between
-/// the steps.
+/// Returns y of a layernorm over one row in binary32. `sum` adds terms, and `store` rounds
+/// intermediates.
 fn layernorm_in_f32(
     x: &[f32],
     scale: &[f32],
@@ -29,7 +29,7 @@ fn kernels_in_f32_pass_in_any_order_and_worse_ones_do_not() {
     let count = 300;
     let norm = layer(F32, &[1, 300], 1, 1e-5, true);
     let [x, scale] = [0.2, 0.6].map(|seed| -> Vec<f32> {
-        // A mean far from 0, which makes the variance hard.
+        // A mean far from 0, which makes the variance ill-conditioned.
         irregular(count, seed)
             .iter()
             .map(|value| (value + 3.0) as f32)
@@ -69,7 +69,8 @@ fn kernels_in_f32_pass_in_any_order_and_worse_ones_do_not() {
     judge(&unscaled).unwrap_err();
 }
 
-/// Judges one output with each of its elements, and with each of them a little off.
+/// Checks that an output is accepted as it is, and rejected with all its elements off by a factor
+/// of 1 + `off`.
 fn judge_all(evaluation: &Evaluation<'_>, graph: &Graph, output: TensorId, right: &[f64], off: f64) {
     let before = bytes(F32, &vec![0.0; right.len()]);
     let report = evaluation.judge(output, &bytes(F32, right), &before).unwrap();

@@ -1,4 +1,4 @@
-//! Results worked out by hand, and one normalization by another.
+//! Normalizations against results computed by hand, and layer against batch normalization.
 
 use super::graphs::{F32, F64, Norm, close, layer, rms, training};
 use crate::{irregular, run};
@@ -33,7 +33,7 @@ fn batchnorm_inference_by_hand() {
 fn batchnorm_inference_with_variance_by_hand() {
     let mut norm = Norm::new(F32);
     let x = norm.buffer("x", &[2, 1]);
-    // Fewer dims than x has are enough for a channel.
+    // A channel's parameter may have more dims than x.
     let [mean, variance, scale, bias] =
         ["mean", "variance", "scale", "bias"].map(|name| norm.buffer(name, &[1, 1, 1, 1]));
     let epsilon = norm.constant(0.5);
@@ -72,7 +72,7 @@ fn batchnorm_training_by_hand() {
     assert_eq!(got[0], [-1.0, 3.0]);
     assert_eq!(got[1..], [[2.0], [0.5], [3.5], [5.0]]);
 
-    // One element has no unbiased variance: hipDNN's reference takes the biased one.
+    // One element has no unbiased variance: hipDNN's reference then uses the biased one.
     let norm = training(F32, &[1, 1, 1], 4.0, 0.5);
     let inputs: [(TensorId, &[f64]); 5] = [
         (norm.x, &[7.0]),

@@ -1,10 +1,10 @@
-//! The gradients against derivatives that are taken numerically.
+//! The gradients against numerical derivatives.
 
 use super::graphs::{F64, Norm, close, layer, rms, training};
 use crate::{irregular, run};
 use rotini_graph::{BatchnormBackward, LayernormBackward, RmsNormBackward, TensorId};
 
-/// The derivative of `loss` with respect to each of `at`, numerically.
+/// Returns the numerical derivative of `loss` with respect to each element of `at`.
 pub(crate) fn derivatives(at: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     const STEP: f64 = 1e-4;
     (0..at.len())
@@ -14,7 +14,7 @@ pub(crate) fn derivatives(at: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> 
                 at[position] += step;
                 loss(&at)
             };
-            // A formula of fourth order.
+            // A central difference of fourth order.
             (8.0 * (moved(STEP) - moved(-STEP)) - (moved(2.0 * STEP) - moved(-2.0 * STEP))) / (12.0 * STEP)
         })
         .collect()
@@ -24,8 +24,8 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Checks dx, dscale and dbias against the derivatives of the sum of dy y, which `forward` gives
-/// for x, scale and bias.
+/// Checks dx, dscale and dbias against the derivatives of the sum of dy y, where y is `forward` of
+/// x, scale and bias.
 fn check_gradients(
     [x, scale, bias, dy]: [&[f64]; 4],
     forward: impl Fn(&[f64], &[f64], &[f64]) -> Vec<f64>,

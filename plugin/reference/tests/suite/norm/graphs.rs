@@ -6,7 +6,7 @@ use rotini_graph::{Batchnorm, DataType, Graph, GraphBuilder, Layernorm, NormPhas
 pub(super) const F64: DataType = DataType::F64;
 pub(super) const F32: DataType = DataType::F32;
 
-/// A graph of one node with its inputs and outputs by name.
+/// A builder of a graph of one normalization node.
 pub(super) struct Norm {
     pub(super) builder: GraphBuilder,
     pub(super) dtype: DataType,

@@ -1,5 +1,5 @@
-//! Holds the decoder's state, the registers, constants and addresses of a kernel, and resolves
-//! operands with it.
+//! Holds the decoder's state (registers, constants and addresses of a kernel) and resolves operands
+//! with it.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,21 @@ use crate::{
     text::{File, Operand, Value},
 };
 
-/// What decoding needs to know and collects.
+/// State of the decoding of one kernel.
 pub(crate) struct Decoder {
-    /// Row of the first accumulation register: vector registers come first
+    /// Row of the first accumulation register: vector registers come first.
     accumulation: u16,
     pub(super) rows: u16,
     pub(super) constants: Vec<[u32; 64]>,
     constant_of: HashMap<u32, u16>,
     index_of: HashMap<u64, u32>,
-    /// Address after the instruction in hand
+    /// Address after the current instruction.
     pub(super) next: u64,
 }
 
 impl Decoder {
     pub(crate) fn new(vgprs: u32, agprs: u32, index_of: HashMap<u64, u32>) -> Self {
-        // The metadata's total counts accumulation registers too; each file has at most 256.
+        // The metadata's total includes accumulation registers; each file has at most 256.
         let accumulation = vgprs.clamp(1, 256) as u16;
         let rows = accumulation + agprs.min(256) as u16;
         Self {
@@ -41,7 +41,7 @@ impl Decoder {
         self.constants
     }
 
-    /// The row of a constant.
+    /// Returns the row of a constant, adding it if needed.
     pub(super) fn constant(&mut self, value: u32) -> u16 {
         *self.constant_of.entry(value).or_insert_with(|| {
             self.constants.push([value; 64]);
@@ -49,7 +49,7 @@ impl Decoder {
         })
     }
 
-    /// Row and count of vector registers.
+    /// Returns the first row and the number of vector registers.
     pub(super) fn row(&self, operand: &Operand) -> Result<(u16, u16), String> {
         let Value::Register { file, first, count } = operand.value else {
             return Err(format!("operand {:?} instead of a vector register", operand.value));
@@ -65,7 +65,7 @@ impl Decoder {
         Ok((first, count))
     }
 
-    /// A vector register of exactly `count` rows.
+    /// Returns the first row of a vector operand of exactly `count` rows.
     pub(super) fn rows_of(&self, operand: &Operand, count: usize) -> Result<u16, String> {
         match self.row(operand)? {
             (first, n) if usize::from(n) == count => Ok(first),
@@ -73,12 +73,12 @@ impl Decoder {
         }
     }
 
-    /// The instruction that a branch goes to, from its 16-bit offset in dwords.
+    /// Returns the index of a branch's target instruction, from the 16-bit offset in dwords.
     pub(super) fn target(&self, operand: &Operand) -> Result<u32, String> {
         let Value::Integer(offset) = operand.value else {
             return Err(format!("branch offset {:?}", operand.value));
         };
-        // Printed unsigned.
+        // LLVM prints the offset unsigned.
         let offset = i64::from(offset as u16 as i16) * 4;
         let address = self.next.wrapping_add_signed(offset);
         self.index_of
@@ -88,7 +88,7 @@ impl Decoder {
     }
 }
 
-/// Rows, for strict mode.
+/// Returns a range of rows, for strict mode.
 pub(super) fn rows(first: u16, count: usize) -> Range {
     Range {
         vector: true,
@@ -97,7 +97,7 @@ pub(super) fn rows(first: u16, count: usize) -> Range {
     }
 }
 
-/// Scalar registers, for strict mode; a constant is an empty range.
+/// Returns a range of scalar registers, for strict mode; empty for a constant.
 pub(super) fn scalars(source: Scalar, count: u16) -> Range {
     match source {
         Scalar::Register(first) => Range {
@@ -113,7 +113,7 @@ pub(super) fn scalars(source: Scalar, count: u16) -> Range {
     }
 }
 
-/// First of `count` scalar registers.
+/// Returns the first of `count` scalar registers.
 pub(super) fn scalar_register(operand: &Operand, count: u16) -> Result<u8, String> {
     match operand.value {
         Value::Register {
@@ -128,7 +128,7 @@ pub(super) fn scalar_register(operand: &Operand, count: u16) -> Result<u8, Strin
     }
 }
 
-/// A 32-bit scalar source that is a register, integer or literal.
+/// Returns a 32-bit scalar source: a register, integer or literal.
 pub(super) fn scalar_source(operand: &Operand) -> Result<Scalar, String> {
     if operand.neg || operand.abs || operand.sext {
         return Err("a modifier of a scalar operand".to_owned());
@@ -147,7 +147,7 @@ pub(super) fn scalar_source(operand: &Operand) -> Result<Scalar, String> {
     }
 }
 
-/// 1/(2π) is printed rounded; its bits are the ISA's.
+/// Returns the bits of an inline f32. LLVM prints 1/(2π) rounded; its bits are the ISA's.
 pub(super) fn inline_f32(value: f64) -> u32 {
     if (value - 0.159_154_943).abs() < 1e-8 {
         0x3e22_f983

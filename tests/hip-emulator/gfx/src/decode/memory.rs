@@ -48,7 +48,7 @@ fn smem(text: &mut Text, suffix: &str, buffer: bool) -> Result<(Inst, Uses), Str
     let base = scalar_register(base, words)?;
     let offset = scalar_source(offset)?;
     let immediate = text.number("offset")?.unwrap_or(0);
-    // Cache policy: nothing is cached.
+    // Cache policy: ignored, since no cache is modelled.
     text.flag("glc");
     let code = Code::Smem(Smem {
         target,
@@ -142,7 +142,7 @@ fn ds(decoder: &Decoder, text: &mut Text, rest: &str) -> Result<(Inst, Uses), St
     ))
 }
 
-/// `ds_add_u32`, `ds_cmpst_rtn_b64`, `ds_pk_add_f16`: an address, one or two values.
+/// Decodes `ds_add_u32`, `ds_cmpst_rtn_b64`, `ds_pk_add_f16`: an address and one or two values.
 fn ds_atomic(decoder: &Decoder, text: &mut Text, rest: &str) -> Result<(Inst, Uses), String> {
     let name = rest.replacen("_rtn", "", 1);
     let returns = name != rest;
@@ -165,7 +165,7 @@ fn ds_atomic(decoder: &Decoder, text: &mut Text, rest: &str) -> Result<(Inst, Us
     if returns {
         uses.writes.push(rows(target, count));
     }
-    // The first of two values is compared or cleared, the second is stored.
+    // With two values, the first is the comparand or the mask to clear, and the second is stored.
     let (data, compare) = second.map_or((first, None), |second| (second, Some(first)));
     let inst = Ds {
         action: Action::Atomic(function, returns),
@@ -218,7 +218,7 @@ fn swizzle(decoder: &Decoder, text: &mut Text) -> Result<(Inst, Uses), String> {
     Ok(exchange(op, smallvec![rows(data, 1)], target))
 }
 
-/// An exchange between lanes on LDS's way.
+/// Builds an exchange between lanes through the LDS hardware.
 fn exchange(op: LaneOp, reads: SmallVec<[Range; 4]>, target: u16) -> (Inst, Uses) {
     let uses = Uses {
         reads,
@@ -232,7 +232,7 @@ fn exchange(op: LaneOp, reads: SmallVec<[Range; 4]>, target: u16) -> (Inst, Uses
     (inst, uses)
 }
 
-/// The offset field of a swizzle: a number or one of LLVM's macros.
+/// Parses the offset field of a swizzle: a number or one of LLVM's macros.
 fn swizzle_pattern(value: &str) -> Option<u16> {
     if let Some(number) = integer(value) {
         return number.try_into().ok();
@@ -245,7 +245,7 @@ fn swizzle_pattern(value: &str) -> Option<u16> {
     match (name, numbers.as_slice()) {
         ("QUAD_PERM", [a, b, c, d]) => Some(0x8000 | a | b << 2 | c << 4 | d << 6),
         ("BITMASK_PERM", []) => {
-            // Five characters from bit 4 down: 0 and 1 set the bit, p keeps and i inverts it.
+            // Five characters from bit 4 down: 0 and 1 set the bit, p preserves and i inverts it.
             let mask = text.first()?.trim_matches('"');
             if mask.len() != 5 {
                 return None;
@@ -270,7 +270,8 @@ fn swizzle_pattern(value: &str) -> Option<u16> {
     }
 }
 
-/// Takes what only steers caches.
+/// Consumes the cache policy modifiers, which have no effect here. Returns true if `sc0` is set,
+/// which makes an atomic return the old value.
 fn cache_policy(text: &mut Text) -> bool {
     let returns = text.flag("sc0");
     text.flag("sc1");
@@ -307,8 +308,8 @@ fn vmem(decoder: &Decoder, text: &mut Text, kind: &str, rest: &str) -> Result<Op
         rule: Rule::Demand,
         ..Uses::default()
     };
-    // Operands: buffer data, address, descriptor, scalar; others load: data, address..., store:
-    // address, data, ...
+    // Operand order: buffer: data, address, descriptor, scalar; other loads: data, address, …;
+    // other stores: address, data, …
     let address_first = kind != "buffer_" && !matches!(action, Action::Load);
     let separate = kind != "buffer_" && matches!(action, Action::Atomic(_, true));
     let target = if separate && !operands.is_empty() {
@@ -328,7 +329,7 @@ fn vmem(decoder: &Decoder, text: &mut Text, kind: &str, rest: &str) -> Result<Op
     };
     match action {
         Action::Load => uses.writes.push(rows(data, data_rows)),
-        // Private memory may hold anything: a spilled lane that nobody wrote is no fault.
+        // Private memory may hold uninitialised data: spilling an unwritten lane is no fault.
         Action::Store if kind == "scratch_" => uses.data.push(rows(data, data_rows)),
         Action::Store => uses.reads.push(rows(data, data_rows)),
         Action::Atomic(_, returns) => {

@@ -1,7 +1,8 @@
 //! Decodes instructions from text, once per kernel.
 //!
-//! `text` takes the disassembler's line apart; this module finds the opcode's entry in `table` and
-//! resolves operands. An operand, modifier or mnemonic that nobody takes is an error that names it.
+//! `text` parses the disassembler's line; this module finds the opcode's entry in `table` and
+//! resolves operands. An operand, modifier or mnemonic that remains unused is an error that names
+//! it.
 
 mod decoder;
 mod memory;
@@ -57,7 +58,8 @@ pub(crate) fn program(kernel: &Kernel) -> Result<Program, DecodeError> {
         insts.push(inst);
         uses.push(used);
     }
-    // VGPR indexing reaches 255 rows further: these are there, and nobody has written them.
+    // VGPR indexing reaches 255 rows beyond the kernel's registers: these rows exist,
+    // uninitialised.
     let indexes = insts.iter().any(|inst| matches!(inst.code, Code::IndexOn { .. }));
     let rows = decoder.rows + if indexes { 256 } else { 0 };
     Ok(Program {

@@ -1,4 +1,4 @@
-//! Decodes modifiers of vector arithmetic: op_sel and its kin, SDWA, DPP, clamp.
+//! Decodes modifiers of vector arithmetic: op_sel and related ones, SDWA, DPP, clamp.
 
 use crate::{
     inst::{Dpp, DppControl, Finish, Select, Unused},
@@ -6,7 +6,7 @@ use crate::{
     text::Text,
 };
 
-/// What op_sel and its kin say, one entry a source.
+/// Values of op_sel, op_sel_hi, neg_lo and neg_hi, one entry per source.
 pub(super) struct Halves {
     pub(super) low: Vec<i64>,
     pub(super) high: Vec<i64>,
@@ -24,13 +24,13 @@ pub(super) fn halves(text: &mut Text, base: &str, op: VectorOp) -> Result<Halves
         values.resize(count, default);
         Ok(values)
     };
-    // The last entry of an opcode that is not packed is the destination's.
+    // For opcodes that are not packed, op_sel's last entry selects the half of the destination.
     let low = list("op_sel", 0, count + 1)?;
     let packed = op.sources.iter().any(|ty| ty.packed());
     let mix = op.sources.contains(&Ty::Mix);
     let mut high = list("op_sel_hi", i64::from(packed), count)?;
     if base == "v_pk_mov_b32" {
-        // Its second result is the second source's half by op_sel.
+        // Its high result is the half of the second source that op_sel selects.
         high[1] = low[1];
     }
     let halves = Halves {
@@ -52,7 +52,7 @@ pub(super) fn halves(text: &mut Text, base: &str, op: VectorOp) -> Result<Halves
     }
     let whole = |number: usize| match op.sources.get(number).copied().or(op.target) {
         Some(Ty::B16 | Ty::F16 | Ty::PkB16 | Ty::PkF16 | Ty::PkF32 | Ty::Mix) => false,
-        // For packed opcodes the operand's own check says so.
+        // For packed opcodes this is checked where the operand is decoded.
         _ => !packed,
     };
     if halves
@@ -79,7 +79,7 @@ fn select(name: &str) -> Result<Select, String> {
     })
 }
 
-/// SDWA's source selections.
+/// Returns the source selections of SDWA.
 pub(super) fn selects(text: &mut Text) -> Result<Vec<Select>, String> {
     ["src0_sel", "src1_sel"]
         .iter()
@@ -91,8 +91,8 @@ pub(super) fn selects(text: &mut Text) -> Result<Vec<Select>, String> {
 pub(super) fn finish(text: &mut Text, op: VectorOp, clamp: bool, high: bool) -> Result<Option<Finish>, String> {
     let ty = op.target.unwrap_or(Ty::B32);
     if ["mul", "div"].iter().any(|name| text.flag(name)) {
-        // In IEEE mode, which every launch has, the hardware ignores it; no compiler then writes
-        // it.
+        // The hardware ignores output modifiers in IEEE mode, which every launch has, so no
+        // compiler emits them.
         return Err("an output modifier in IEEE mode".to_owned());
     }
     let mut selected = text.value("dst_sel").map_or(Ok(Select::Dword), |name| select(&name))?;

@@ -23,7 +23,7 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
     };
     let mut class = Class::Control;
     let code = match mnemonic.as_str() {
-        // Nothing is cached, and priorities change nothing that is modelled.
+        // No-ops here: no cache is modelled, and priorities affect nothing modelled.
         "s_nop" | "s_sleep" | "s_setprio" | "s_icache_inv" | "s_dcache_inv" | "s_dcache_wb" | "v_nop" | "ds_nop"
         | "s_incperflevel" | "s_decperflevel" => {
             text.operands.clear();
@@ -41,7 +41,7 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
                     .transpose()
             };
             let (vector, scalar) = (count("vmcnt")?, count("lgkmcnt")?);
-            // Exports do not exist in compute kernels.
+            // Compute kernels have no exports.
             count("expcnt")?;
             match text.operands.as_slice() {
                 [] => Code::Wait { vector, scalar },
@@ -189,7 +189,7 @@ fn branch(decoder: &Decoder, text: &Text) -> Result<Code, String> {
     })
 }
 
-/// The operands of `gpr_idx(SRC0,DST)` as bits.
+/// Converts the operands of `gpr_idx(SRC0,DST)` to bits.
 fn indexed(word: &str) -> Result<u8, String> {
     let inner = word
         .strip_prefix("gpr_idx(")
@@ -209,7 +209,8 @@ fn indexed(word: &str) -> Result<u8, String> {
         .try_fold(0, |bits, bit| bit.map(|bit: u8| bits | bit))
 }
 
-/// Offset and width of `hwreg(HW_REG_MODE, 4, 4)`; other hardware registers are not modelled.
+/// Returns the offset and width of `hwreg(HW_REG_MODE, 4, 4)`; other hardware registers are not
+/// modelled.
 fn mode_field(operand: &Operand) -> Result<(u8, u8), String> {
     let Value::Word(word) = &operand.value else {
         return Err(format!("operand {:?} instead of a hardware register", operand.value));
@@ -229,7 +230,7 @@ fn mode_field(operand: &Operand) -> Result<(u8, u8), String> {
         ["HW_REG_MODE", offset, width] => (number(offset)?, number(width)?),
         _ => return Err(format!("hardware register {word}")),
     };
-    // Clamping, IEEE mode and exceptions stay as every launch has them.
+    // Clamping, IEEE mode and exceptions keep the values that every launch has.
     if u32::from(offset) + u32::from(width) > Mode::FIELDS.count_ones() {
         return Err(format!("{word}: only rounding and denormals of MODE are modelled"));
     }

@@ -1,4 +1,4 @@
-//! Decodes scalar arithmetic: the table says what operands an opcode has.
+//! Decodes scalar arithmetic; the table gives the operands of an opcode.
 
 use smallvec::smallvec;
 
@@ -66,7 +66,7 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     if op.target != 0 {
         target = Some(scalar_register(next()?, u16::from(op.target) / 32)?);
     } else if op.immediate.is_some() {
-        // s_cmpk compares the register that the others write.
+        // The register is s_cmpk's first operand, and the destination of the other SOPK opcodes.
         target = Some(scalar_register(next()?, 1)?);
     }
     let source = |operand_text: &Operand, bits: u8, uses: &mut Uses| -> Result<[Scalar; 2], String> {
@@ -103,7 +103,7 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     if let Some(target) = target {
         let count = u16::from(op.target.max(32)) / 32;
         let range = scalars(Scalar::Register(target), count);
-        // s_cmpk only reads it.
+        // s_cmpk only reads the register.
         if op.reads_target || op.target == 0 {
             uses.reads.push(range);
         }
@@ -114,7 +114,7 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     let wide = op.target == 64;
     let compare_only = op.target == 0 && op.immediate.is_some();
     let code = if compare_only {
-        // Read as the old destination, which the function leaves: its result is written nowhere.
+        // The register is read as the old destination and not written: these opcodes only set SCC.
         let register = target.map_or(ZERO, Scalar::Register);
         Code::Salu {
             function: op.function,
@@ -137,7 +137,7 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     Ok((code, uses))
 }
 
-/// A scalar source of 32 or 64 bits as two halves.
+/// Splits a scalar source of 32 or 64 bits into two halves.
 fn operand(operand: &Operand, bits: u8) -> Result<[Scalar; 2], String> {
     if bits == 32 {
         return Ok([scalar_source(operand)?, ZERO]);
@@ -148,8 +148,8 @@ fn operand(operand: &Operand, bits: u8) -> Result<[Scalar; 2], String> {
             first,
             count: 2,
         } => [Scalar::Register(*first as u8), Scalar::Register(*first as u8 + 1)],
-        // Inline integers are sign-extended, literals are not: LLVM moves any unsigned 32 bits with
-        // s_mov_b64.
+        // Inline integers are sign-extended, literals are not: LLVM uses s_mov_b64 for any unsigned
+        // 32-bit value.
         Value::Integer(value) => [Scalar::Constant(*value as u32), Scalar::Constant((*value >> 32) as u32)],
         Value::Literal(value) => [Scalar::Constant(*value), ZERO],
         Value::Float(value) => {
@@ -160,7 +160,7 @@ fn operand(operand: &Operand, bits: u8) -> Result<[Scalar; 2], String> {
             };
             [Scalar::Constant(bits as u32), Scalar::Constant((bits >> 32) as u32)]
         }
-        // The windows of flat addresses: the low half is 0.
+        // Base addresses of the flat apertures: the low half is 0.
         Value::Word(word) if word == "src_shared_base" => [ZERO, Scalar::Constant(apertures::SHARED)],
         Value::Word(word) if word == "src_private_base" => [ZERO, Scalar::Constant(apertures::PRIVATE)],
         other => return Err(format!("operand {other:?} instead of 64 scalar bits")),

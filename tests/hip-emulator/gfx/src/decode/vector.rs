@@ -1,4 +1,4 @@
-//! Decodes vector arithmetic: the table says the types of an opcode's sources.
+//! Decodes vector arithmetic; the table gives the types of an opcode's sources.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -37,7 +37,7 @@ pub(super) fn decode(decoder: &mut Decoder, text: &mut Text) -> Result<Option<(I
     )))
 }
 
-/// Decodes a line with an entry in place of the table's, for mutation tests.
+/// Decodes a line with a changed entry instead of the table's, for mutation tests.
 #[cfg(test)]
 pub(crate) fn mutant(decoder: &mut Decoder, line: &str, op: VectorOp) -> Result<(Inst, Uses), String> {
     let mut text = Text::parse(line)?;
@@ -53,7 +53,7 @@ pub(crate) fn mutant(decoder: &mut Decoder, line: &str, op: VectorOp) -> Result<
     Ok((inst, uses))
 }
 
-/// `v_swap_b32`, which writes two registers.
+/// Decodes `v_swap_b32`, which writes two registers.
 fn swap(decoder: &Decoder, text: &mut Text) -> Result<(Inst, Uses), String> {
     let operands = std::mem::take(&mut text.operands);
     let [first, second] = operands.as_slice() else {
@@ -115,7 +115,7 @@ fn vector(
     let (mut sources, mut prepare) = (SmallVec::<[Source; 6]>::new(), Vec::new());
     for (number, &ty) in op.sources.iter().enumerate() {
         let Some(operand) = given.get(number) else {
-            // The accumulator of v_fmac is the destination.
+            // An omitted source is v_fmac's accumulator, which is the destination.
             sources.extend((0..count as u16).map(|n| Source::Row(row + n)));
             prepare.extend((0..count).map(|_| None));
             uses.reads.push(rows(row, count));
@@ -141,7 +141,7 @@ fn vector(
             [&halves.low, &halves.high, &halves.neg_low, &halves.neg_high].map(|list| list[number] != 0);
         match ty {
             Ty::PkF32 => {
-                // Each half of the result reads what is selected for it.
+                // Each half of the result reads its own selected half.
                 for (half, upper) in [low, high].into_iter().enumerate() {
                     let read = match (base, number) {
                         ("v_pk_mov_b32", number) => number == half,
@@ -171,7 +171,7 @@ fn vector(
                 (modifier.neg, modifier.neg_high) = (neg_low, neg_high);
             }
             Ty::Mix if high => modifier.select = Select::Widened(16 * u8::from(low)),
-            // The third source of a packed opcode may be a whole register.
+            // The third source of a packed opcode may be 32 bits wide.
             _ if low && packed => return Err("op_sel of an operand of 32 bits".to_owned()),
             _ if low => modifier.select = Select::Word(16),
             _ => {}
@@ -189,7 +189,7 @@ fn vector(
         let plain = Prepare { ty, ..PLAIN };
         let modifier = (modifier != plain).then_some(modifier);
         match ty.rows() {
-            // The sign of 64 bits is in the high row.
+            // A modifier of a 64-bit operand applies to the high row, which has the sign.
             2 => prepare.extend([None, modifier]),
             _ => prepare.push(modifier),
         }
@@ -253,7 +253,7 @@ const PLAIN: Prepare = Prepare {
     halves: [false, true],
 };
 
-/// A source's rows by its type.
+/// Returns the rows of a source, by its type, and the registers that it reads.
 fn source(decoder: &mut Decoder, operand: &Operand, ty: Ty) -> Result<(SmallVec<[Source; 2]>, Range), String> {
     let none = Range {
         vector: false,
@@ -276,7 +276,7 @@ fn source(decoder: &mut Decoder, operand: &Operand, ty: Ty) -> Result<(SmallVec<
         }
         Value::Integer(value) if count == 2 => *value as u64,
         Value::Integer(value) => u64::from(*value as u32),
-        // A literal is the high half of an f64, the low half of other 64 bits.
+        // A literal is the high half of an f64, but the low half of other 64-bit types.
         Value::Literal(value) if ty == Ty::F64 => u64::from(*value) << 32,
         Value::Literal(value) => u64::from(*value),
         Value::Float(value) => match ty {
@@ -287,8 +287,8 @@ fn source(decoder: &mut Decoder, operand: &Operand, ty: Ty) -> Result<(SmallVec<
         },
         other => return Err(format!("operand {other:?} instead of a vector source")),
     };
-    // Both halves are the constant: the ISA manual is silent, but AMD's emulator (rocjitsu) has it
-    // so, and LLVM takes it for that.
+    // A constant fills both halves: the ISA manual is silent, but AMD's emulator (rocjitsu) does
+    // so, and LLVM assumes it.
     let value = match ty {
         Ty::PkF32 => u64::from(value as u32) << 32 | u64::from(value as u32),
         _ => value,
@@ -303,7 +303,7 @@ fn source(decoder: &mut Decoder, operand: &Operand, ty: Ty) -> Result<(SmallVec<
     ))
 }
 
-/// The inline constants of f16.
+/// Returns the bits of an inline f16 constant.
 fn inline_f16(value: f64) -> Result<u32, String> {
     let magnitude = match value.abs() {
         0.5 => 0x3800,

@@ -1,11 +1,11 @@
-//! Atomics of device memory and LDS, against results worked out here.
+//! Atomics of device memory and LDS, against expected values computed here.
 
 use super::{memory::START, test};
 use std::collections::BTreeSet;
 
 #[test]
 fn atomics_of_device_memory_and_lds() {
-    // Mnemonic without kind, LDS's mnemonic, words, memory, operand, second operand, memory
+    // Mnemonic without its prefix, LDS mnemonic, words, memory, operand, second operand, memory
     // afterwards.
     type Row = (&'static str, &'static str, usize, u64, u64, u64, u64);
     let f = |value: f32| u64::from(value.to_bits());
@@ -80,7 +80,7 @@ fn atomics_of_device_memory_and_lds() {
                 value >> 32
             )
         };
-        // Compared values follow the new one.
+        // The comparand follows the new value.
         let stride = if words == 2 { 2 } else { 1 };
         let setup = literal(12, operand) + &literal(12 + stride, second) + &literal(20, before);
         let both = if name.starts_with("cmpswap") {
@@ -135,7 +135,7 @@ fn atomics_of_all_waves_add_up() {
 
 #[test]
 fn workgroups_begin_in_the_order_of_a_seed() {
-    // Each workgroup stores how many have begun before it.
+    // Each workgroup stores the number of workgroups that started before it.
     let text = "v_mov_b32_e32 v1, 0\nv_mov_b32_e32 v2, 1\nglobal_atomic_add v3, v1, v2, s[4:5] sc0\ns_waitcnt vmcnt(0)\n\
                 s_lshl_b32 s20, s2, 2\nv_mov_b32_e32 v4, s20\nglobal_store_dword v4, v3, s[6:7]";
     let positions = |grid: u32, order| {

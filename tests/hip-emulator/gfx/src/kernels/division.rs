@@ -1,12 +1,13 @@
-//! Division as LLVM spells it, against IEEE's: the quotient is scaled, refined and fixed up, and at
-//! the limits of the type each of these steps counts.
+//! LLVM's division sequence against IEEE division: the quotient is scaled, refined and fixed up,
+//! and near the limits of the type each of these steps matters.
 
 use super::test;
 
 /// Lanes of a launch.
 const LANES: usize = 1024;
 
-/// n / d in f32 for each lane, with n at `s[4:5]`, d behind all of n, and the quotient at `s[6:7]`.
+/// n / d in f32 for each lane: `s[4:5]` points to all n followed by all d, `s[6:7]` to the
+/// quotients.
 const SINGLE: &str = "v_lshlrev_b32_e32 v0, 2, v0
 global_load_dword v2, v0, s[4:5]
 v_add_u32_e32 v1, 0x1000, v0
@@ -25,7 +26,7 @@ v_div_fmas_f32 v3, v3, v4, v6
 v_div_fixup_f32 v1, v3, v1, v2
 global_store_dword v0, v1, s[6:7]";
 
-/// The same in f64.
+/// The same kernel for f64.
 const DOUBLE: &str = "v_lshlrev_b32_e32 v0, 3, v0
 global_load_dwordx2 v[2:3], v0, s[4:5]
 v_add_u32_e32 v1, 0x2000, v0
@@ -44,7 +45,7 @@ v_div_fmas_f64 v[6:7], v[6:7], v[8:9], v[12:13]
 v_div_fixup_f64 v[2:3], v[6:7], v[4:5], v[2:3]
 global_store_dwordx2 v0, v[2:3], s[6:7]";
 
-/// Runs the kernel for pairs of operands, given as bits of `bytes` bytes, and gives the quotients'
+/// Runs the kernel on pairs of operands, given as bits of `bytes` bytes, and returns the quotients'
 /// bits.
 fn quotients(kernel: &str, bytes: usize, pairs: &[(u64, u64)]) -> Vec<u64> {
     let mut result = Vec::new();
@@ -68,7 +69,7 @@ fn quotients(kernel: &str, bytes: usize, pairs: &[(u64, u64)]) -> Vec<u64> {
     result
 }
 
-/// All pairs of these operands of both signs, and as many that come from a generator.
+/// Returns all pairs of these operands with both signs, and an equal number of random pairs.
 fn pairs(limits: &[u64], sign: u64, bits: u32) -> Vec<(u64, u64)> {
     let signed: Vec<u64> = limits.iter().flat_map(|&limit| [limit, limit | sign]).collect();
     let mut pairs: Vec<_> = signed
@@ -115,7 +116,7 @@ fn quotients_of_f32_are_those_of_ieee() {
         4.2e-38,
     ];
     let limits: Vec<u64> = numbers.iter().map(|f| f32::to_bits(*f).into()).collect();
-    // Around each power of two that a step of the division asks for.
+    // Exponents around each threshold that a step of the division tests.
     let powers = [
         1, 22, 23, 24, 25, 63, 64, 95, 96, 126, 127, 128, 150, 189, 190, 191, 222, 223, 252, 253, 254,
     ];
@@ -126,7 +127,8 @@ fn quotients_of_f32_are_those_of_ieee() {
     for ((n, d), quotient) in pairs.iter().zip(quotients(SINGLE, 4, &pairs)) {
         let [n, d, quotient] = [*n, *d, quotient].map(|bits| f32::from_bits(bits as u32));
         let expected = n / d;
-        // What is scaled down to a subnormal number is rounded a second time, by the ISA's text.
+        // A quotient that is scaled down to a subnormal is rounded a second time, as the ISA's text
+        // says.
         let apart = u32::from(expected.abs() <= f32::MIN_POSITIVE && expected != 0.0);
         assert!(
             quotient.to_bits().abs_diff(expected.to_bits()) <= apart || quotient.is_nan() && expected.is_nan(),

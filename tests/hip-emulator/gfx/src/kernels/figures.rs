@@ -1,11 +1,11 @@
-//! The report of a launch, occupancy, and texts through the assembler.
+//! The report of a launch, occupancy, and assembler texts.
 
 use super::test;
 use crate::{Kernel, report::Class};
 
 #[test]
 fn a_report_counts_what_was_done() {
-    // Two workgroups of two waves; a loop of three rounds.
+    // Two workgroups of two waves; a loop of three iterations.
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\ns_mov_b32 s20, 3\n\
                 v_mfma_f32_4x4x4_16b_f16 a[0:3], v[2:3], v[2:3], 0\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -5\n\
                 ds_write_b32 v1, v2\ns_waitcnt lgkmcnt(0)\ns_barrier\nglobal_load_dwordx2 v[4:5], v1, s[4:5]\ns_waitcnt vmcnt(0)\n\
@@ -36,7 +36,7 @@ fn a_report_counts_what_was_done() {
     );
     // 16 blocks of 4 by 4 by 4 multiply-adds.
     assert_eq!(report.mfma_operations, waves * 3 * 2 * 16 * 64);
-    // Eight dwords of arguments, eight bytes a lane; eight lanes store.
+    // Each wave reads eight dwords of arguments and eight bytes per lane; eight lanes store.
     assert_eq!(report.bytes_read, waves * (32 + 64 * 8));
     assert_eq!(report.bytes_written, waves * 8 * 4);
     assert_eq!(report.lds_bank_conflicts, 0);
@@ -49,7 +49,7 @@ fn a_report_counts_what_was_done() {
 
 #[test]
 fn conflicts_of_a_column_are_counted() {
-    // 128 bytes from lane to lane: all lanes in one bank, in two turns of 32.
+    // A stride of 128 bytes between lanes: all lanes hit one bank, in two turns of 32.
     let text = "v_lshlrev_b32_e32 v1, 7, v0\nds_write_b32 v1, v0\nds_write_b32 v1, v0 offset:4";
     let report = test(text).lds(8192).launch().unwrap();
     assert_eq!(report.lds_bank_conflicts, 2 * 2 * 31);
@@ -58,7 +58,7 @@ fn conflicts_of_a_column_are_counted() {
 #[test]
 fn occupancy_is_what_registers_and_lds_leave() {
     use crate::report::occupancy;
-    // Waves a SIMD of 512 registers, in blocks of 8, at most 8.
+    // Waves per SIMD with 512 registers, in blocks of 8, at most 8.
     let by_registers = [
         (64, 8),
         (65, 7),
@@ -82,7 +82,7 @@ fn occupancy_is_what_registers_and_lds_leave() {
         (8, 7),
         "scalar registers"
     );
-    // Whole workgroups of the compute unit's 64 KiB: waves of it over four SIMDs.
+    // Whole workgroups in the compute unit's 64 KiB; their waves are spread over four SIMDs.
     let by_lds = [
         (65536, 4, 1),
         (65536, 16, 4),

@@ -1,19 +1,19 @@
-//! Loads and stores of every width and address form, against bytes worked out here.
+//! Loads and stores of every width and address form, against bytes computed here.
 
 use std::sync::Mutex;
 
 use super::{Arena, Test, test};
 use crate::{Fault, Kernel, Launch, Trap};
 
-/// Bytes without a pattern that an error could repeat.
+/// Returns bytes without a pattern that an error could reproduce.
 fn noise(count: usize) -> Vec<u8> {
     (0..count)
         .map(|n| (n * n * 31 + n * 7 + (n >> 8) * 13 + 5) as u8)
         .collect()
 }
 
-/// How a kernel reaches memory at byte offset `v1` of its first buffer: set-up, then an instruction
-/// before and after the data.
+/// An addressing mode for byte offset `v1` of a kernel's first buffer: set-up code, then the
+/// instruction's text before and after the data.
 struct Form {
     name: &'static str,
     setup: &'static str,
@@ -49,8 +49,8 @@ const FORMS: &[Form] = &[
     },
 ];
 
-/// Suffix and data register, and what a load makes of the bytes and a register that held `KEPT`
-/// before.
+/// Suffix, data register, and the expected value of a load, from the bytes and a register that held
+/// `KEPT` before.
 type Width = (&'static str, &'static str, usize, fn(&[u8]) -> u32);
 
 const KEPT: u32 = 0x6b6b_5a5a;
@@ -79,10 +79,10 @@ const WIDE: &[(&str, &str, usize)] = &[
     ("dwordx4", "v[12:15]", 16),
 ];
 
-/// All lanes, and some of them.
+/// Lane masks: all lanes, and some of them.
 const MASKS: [u64; 2] = [u64::MAX, 0x8000_f00f_0bad_5555];
 
-/// `exec` for the instruction in the middle.
+/// Runs `inner` under an EXEC mask.
 fn under(mask: u64, inner: &str) -> String {
     format!(
         "s_mov_b32 exec_lo, {:#x}\ns_mov_b32 exec_hi, {:#x}\n{inner}\ns_mov_b64 exec, -1",
@@ -91,7 +91,7 @@ fn under(mask: u64, inner: &str) -> String {
     )
 }
 
-/// Lane n is at 20 * n: not aligned to anything wider than a dword; `v[12:15]` hold `KEPT`.
+/// Lane n uses offset 20 * n, which is aligned to a dword only; `v[12:15]` hold `KEPT`.
 pub(super) const START: &str = "v_mul_u32_u24_e32 v1, 20, v0\nv_lshlrev_b32_e32 v2, 4, v0\nv_mov_b32_e32 v12, 0x6b6b5a5a\n\
                      v_mov_b32_e32 v13, v12\nv_mov_b32_e32 v14, v12\nv_mov_b32_e32 v15, v12\ns_mov_b64 s[28:29], s[6:7]";
 
@@ -163,7 +163,7 @@ fn stores_of_every_width_and_form() {
 
 #[test]
 fn lds_of_every_width() {
-    // Copies 16 bytes a lane through LDS with each pair of widths.
+    // Copies 16 bytes per lane through LDS with each pair of widths.
     const COPIES: &[(&str, &str)] = &[
         ("ds_write_b128 v2, v[12:15]", "ds_read_b128 v[16:19], v2"),
         (
@@ -183,7 +183,7 @@ fn lds_of_every_width() {
              v_lshrrev_b32_e32 v3, 8, v15\nds_write_b8 v2, v3 offset:13\nds_write_b8_d16_hi v2, v15 offset:14\nv_lshrrev_b32_e32 v3, 24, v15\nds_write_b8 v2, v3 offset:15",
             "ds_read_b64 v[16:17], v2\nds_read_u16 v18, v2 offset:8\nds_read_u16_d16_hi v18, v2 offset:10\nds_read_b32 v19, v2 offset:12",
         ),
-        // Rows of 1024 bytes, lanes in turns.
+        // Four rows of 1024 bytes; each lane has a dword in every row.
         (
             "v_lshlrev_b32_e32 v3, 2, v0\nds_write2st64_b32 v3, v12, v13 offset1:4\nds_write2st64_b32 v3, v14, v15 offset0:8 offset1:12",
             "ds_read2st64_b32 v[16:17], v3 offset1:4\nds_read2st64_b32 v[18:19], v3 offset0:8 offset1:12",
@@ -258,7 +258,7 @@ fn lanes_exchange_through_lds_hardware() {
 
 #[test]
 fn flat_addresses_lead_to_lds_and_private_memory() {
-    // Even lanes go to LDS, odd ones to private memory.
+    // Even lanes address LDS, odd lanes private memory.
     let text = "s_mov_b64 s[20:21], src_shared_base\ns_mov_b64 s[22:23], src_private_base\nv_and_b32_e32 v2, 1, v0\nv_cmp_eq_u32_e32 vcc, 0, v2\n\
                 v_mov_b32_e32 v4, s23\nv_mov_b32_e32 v5, s21\nv_cndmask_b32_e32 v9, v4, v5, vcc\nv_lshlrev_b32_e32 v3, 2, v0\nv_mov_b32_e32 v6, 4\n\
                 v_cndmask_b32_e32 v8, v6, v3, vcc\nv_mul_u32_u24_e32 v7, 3, v0\nflat_store_dword v[8:9], v7\ns_waitcnt vmcnt(0) lgkmcnt(0)\n\
@@ -277,7 +277,8 @@ fn flat_addresses_lead_to_lds_and_private_memory() {
 
 #[test]
 fn buffers_give_zero_beyond_their_range() {
-    // 100 bytes: lane 24 is the last with a whole dword; of 8 bytes a lane, lane 12 has one dword.
+    // 100 bytes: lane 24 is the last with a whole dword; with 8 bytes per lane, lane 12 has one
+    // dword.
     let text = |what: &str, store: &str| {
         test(&format!(
             "v_lshlrev_b32_e32 v1, 2, v0\nv_lshlrev_b32_e32 v2, 3, v0\ns_mov_b64 s[28:29], s[6:7]\ns_movk_i32 s6, 100\ns_mov_b32 s7, 0x27000\n{what}\ns_waitcnt vmcnt(0)\n{store}"
@@ -310,7 +311,7 @@ fn buffers_give_zero_beyond_their_range() {
         .map(|b| u32::from_le_bytes(*b))
         .collect();
     assert!((0..128).all(|word| words[word] == if word < 25 { 1 + word as u32 % 2 } else { 0 }));
-    // A scalar offset beyond the range leaves nothing.
+    // A scalar offset beyond the range leaves no byte in range.
     let words = text(
         "s_movk_i32 s8, 200\nbuffer_load_dword v3, v1, s[4:7], s8 offen",
         "global_store_dword v1, v3, s[28:29]",
@@ -347,7 +348,7 @@ fn scalar_loads_and_hardware_registers() {
     assert_eq!(with(mode), [0xf, 0]);
     let time = "s_memtime s[20:21]\ns_memtime s[22:23]\ns_waitcnt lgkmcnt(0)\ns_cmp_lg_u64 s[20:21], s[22:23]\ns_cselect_b32 s20, 1, 0\ns_mov_b32 s21, 0";
     assert_eq!(with(time), [1, 0]);
-    // Where no branch reaches: over the instruction that follows, and back.
+    // A jump beyond the reach of a branch: over the instruction that follows, and back.
     let jump = |distance: &str| {
         format!(
             "s_getpc_b64 s[22:23]\ns_add_u32 s22, s22, {distance}\ns_addc_u32 s23, s23, lit(0)\ns_setpc_b64 s[22:23]"

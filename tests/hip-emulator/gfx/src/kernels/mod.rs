@@ -36,10 +36,10 @@ use crate::{Block, Fault, Kernel, Launch, Memory, Report, Sample, Trap};
 /// Device addresses of the buffers of a [`Test`].
 const BUFFERS: u64 = 0x1_0000_0000;
 
-/// Sets `v1` to the byte offset of the lane's dword.
+/// Sets `v1` to the byte offset of a lane's dword.
 const LANE: &str = "v_lshlrev_b32_e32 v1, 2, v0\n";
 
-/// A launch of a kernel that gets the addresses of its buffers as arguments.
+/// A launch of a kernel whose arguments are the addresses of its buffers.
 struct Test {
     text: String,
     lds: u32,
@@ -47,7 +47,7 @@ struct Test {
     grid: u32,
     lanes: u32,
     strict: bool,
-    /// s[0:1] hold the address of the dispatch packet, s[2:3] that of the arguments
+    /// If set, `s[0:1]` hold the address of the dispatch packet, and `s[2:3]` that of the arguments
     packet: bool,
     threads: usize,
     order: Option<u64>,
@@ -59,8 +59,8 @@ struct Test {
 /// Buffers with a gap of 4 GiB between them.
 struct Arena(Mutex<Vec<(*mut u8, usize)>>);
 
-// SAFETY: the pointers lead to buffers that outlive the launch, and only the emulator's accesses
-// follow them.
+// SAFETY: the pointers refer to buffers that outlive the launch, and only the emulator dereferences
+// them.
 unsafe impl Sync for Arena {}
 
 impl Memory for Arena {
@@ -111,7 +111,7 @@ impl Test {
         Self { buffers, ..self }
     }
 
-    /// Runs it; the buffers hold what the kernel left.
+    /// Runs the kernel; the buffers then hold its results.
     fn launch(&mut self) -> Result<Report, Fault> {
         let mut kernel = Kernel::assembled(&self.text, self.lds, self.scratch).unwrap();
         if self.packet {
@@ -136,7 +136,7 @@ impl Test {
         .run()
     }
 
-    /// What an instruction trapped with: its text and the trap.
+    /// Returns the text of the instruction that trapped, and the trap.
     fn trap(mut self) -> Option<(String, Trap)> {
         match self.launch() {
             Ok(_) => None,
@@ -145,7 +145,7 @@ impl Test {
         }
     }
 
-    /// Runs it and gives the second buffer as dwords.
+    /// Runs the kernel and returns the second buffer as dwords.
     fn words(mut self) -> Vec<u32> {
         if let Err(fault) = self.launch() {
             panic!("{fault}");
@@ -159,7 +159,7 @@ impl Test {
     }
 }
 
-/// The defect is reported at the instruction that has it; the corrected kernel runs.
+/// Checks that a defect is reported at the given instruction, and that the corrected kernel runs.
 fn defect(broken: Test, instruction: &str, expected: &Trap, corrected: Test) {
     let text = broken.text.clone();
     let (at, trap) = broken.trap().unwrap_or_else(|| panic!("not found:\n{text}"));

@@ -1,4 +1,4 @@
-//! What is counted for the time model, of kernels whose counts are known.
+//! The counts for the time model, on kernels whose counts are known.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rotini_time::{Operands, Record, Step};
 use super::{Test, test};
 use crate::{Sample, profile::Groups};
 
-/// The record of a launch of which at most `workgroups` are run.
+/// Returns the record of a launch of which at most `workgroups` are run.
 fn record(test: Test, workgroups: u64, window: Option<u64>) -> Arc<Record> {
     let enough = Sample::ENOUGH;
     sampled(
@@ -34,8 +34,8 @@ fn steps(record: &Record) -> Vec<Step> {
 
 #[test]
 fn lines_and_segments_are_those_of_the_lanes() {
-    // Dwords side by side; then a line a lane, for 16 lanes; then the first again, which the cache
-    // has.
+    // First contiguous dwords, then a separate line for each of 16 lanes, then the first access
+    // again, which hits the cache.
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_lshlrev_b32_e32 v2, 7, v0\nglobal_load_dword v3, v1, s[4:5]\ns_mov_b64 exec, 0xffff\n\
                 global_load_dword v4, v2, s[4:5]\nglobal_load_dword v5, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_store_dwordx2 v2, v[4:5], s[6:7]";
     let record = record(test(text), 8, None);
@@ -50,7 +50,7 @@ fn lines_and_segments_are_those_of_the_lanes() {
     };
     let steps = steps(&record);
     assert_eq!(steps[4], load(4.0, 2.0, 2.0, 2.0));
-    // Two of the sixteen lines are those of the first load.
+    // Two of the sixteen lines were already loaded by the first load.
     assert_eq!(steps[6], load(16.0, 16.0, 14.0, 14.0));
     assert_eq!(steps[7], load(1.0, 1.0, 0.0, 0.0));
     let store = Step::Store {
@@ -67,7 +67,7 @@ fn lines_and_segments_are_those_of_the_lanes() {
 
 #[test]
 fn a_part_of_an_allocation_is_used() {
-    // Each of four workgroups loads a line of its own, in a large buffer.
+    // Each of four workgroups loads its own line of a large buffer.
     let text = "s_lshl_b32 s20, s2, 16\nv_mov_b32_e32 v1, s20\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
     let of = |workgroups| {
         let mut test = test(text).buffers(vec![vec![0; 64 << 16]; 2]);
@@ -80,7 +80,7 @@ fn a_part_of_an_allocation_is_used() {
 
 #[test]
 fn lines_that_a_window_shares_are_fresh_once() {
-    // All workgroups load the same line: of a die's window, the first alone finds it fresh.
+    // All workgroups load the same line: only the first of a die's window finds it fresh.
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
     let of = |workgroups, window| {
         let mut test = test(text);
@@ -91,8 +91,8 @@ fn lines_that_a_window_shares_are_fresh_once() {
         };
         (record.sampled, missed, fresh)
     };
-    // Eight dies: each has eight of the 64 workgroups.
-    // One unit holds one of them, so a window is 38: of two dies.
+    // Eight dies with eight of the 64 workgroups each. A compute unit holds one workgroup, so a
+    // window is 38, and a sample of 100 has room for two dies.
     assert_eq!(of(100, None), (16, 2.0, 0.25));
     assert_eq!(of(100, Some(8)), (64, 2.0, 0.25));
     assert_eq!(of(12, Some(4)), (12, 2.0, 0.5));
@@ -101,7 +101,7 @@ fn lines_that_a_window_shares_are_fresh_once() {
 
 #[test]
 fn a_sample_lies_in_the_middle() {
-    // Where each workgroup has more to do than the one before, as below a causal mask.
+    // Matters where each workgroup has more work than the one before, as below a causal mask.
     for groups in [1, 2, 7, 64, 608, 609, 1000, 1024, 1216, 2048, 65536] {
         for workgroups in [1, 12, 76, 152, 608] {
             let sample = Sample {
@@ -122,8 +122,8 @@ fn a_sample_lies_in_the_middle() {
 
 #[test]
 fn all_dies_count() {
-    // In each eight workgroups the first loads one line, the others two: a die alone would tell
-    // either.
+    // Of every eight workgroups the first loads one line, the others two: a single die would show
+    // only one of these.
     let text = "s_and_b32 s20, s2, 7\ns_min_u32 s20, s20, 1\ns_lshl_b32 s20, s20, 6\nv_mov_b32_e32 v2, s20\nv_lshl_add_u32 v1, v0, 1, v2\n\
                 global_load_ushort v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
     let mut test = test(text);
@@ -140,7 +140,7 @@ fn all_dies_count() {
 
 #[test]
 fn of_long_work_there_are_fewer_dies() {
-    // A wave runs a few instructions more than these; a window of two has all its workgroups.
+    // A wave runs a few instructions more than these; with a window of two, all its workgroups run.
     let text = "s_nop 0\n".repeat(100);
     let of = |enough| {
         let mut test = test(&text);
@@ -161,7 +161,7 @@ fn of_long_work_there_are_fewer_dies() {
 
 #[test]
 fn of_very_long_work_a_part_of_a_window_tells_what_the_whole_one_shares() {
-    // Each workgroup loads a line that all load, then one that four load, then one of its own.
+    // Each workgroup loads a line that all workgroups load, then one that four share, then its own.
     let text = format!(
         "s_lshl_b32 s20, s2, 8\ns_lshr_b32 s21, s2, 5\ns_lshl_b32 s21, s21, 8\ns_add_u32 s21, s21, 0x10000\nv_mov_b32_e32 v0, 0\n\
          v_mov_b32_e32 v1, s21\nv_mov_b32_e32 v2, s20\nglobal_load_dword v3, v0, s[4:5] offset:2048\nglobal_load_dword v3, v1, s[4:5]\n\
@@ -191,7 +191,7 @@ fn of_very_long_work_a_part_of_a_window_tells_what_the_whole_one_shares() {
     };
     let whole = vec![1.0 / 32.0, 0.25, 1.0];
     assert_eq!(of(1 << 20), (32, whole.clone()));
-    // A workgroup runs a few more than a hundred instructions.
+    // A workgroup runs a little more than a hundred instructions.
     let (sampled, loads) = of(400);
     assert_eq!(sampled, 8);
     for (part, whole) in loads.iter().zip(&whole) {
@@ -207,7 +207,7 @@ const MATRIX: Step = Step::Mfma {
 
 #[test]
 fn the_work_of_workgroups_is_known_if_it_differs() {
-    // Each workgroup goes around its loop as often as its number says, and once more.
+    // Each workgroup's loop count is its number plus one.
     let loops = "s_add_u32 s20, s2, 1\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -3";
     let of = |text: &str| {
         let mut launch = test(text);
@@ -227,7 +227,7 @@ fn the_work_of_workgroups_is_known_if_it_differs() {
 #[test]
 fn the_way_is_that_of_a_workgroup_with_mean_work() {
     // A sawtooth, as of the tiles of a head below a causal mask: the middle of the grid begins a
-    // head, and has the least to do.
+    // head, and has the least work.
     let text = "s_and_b32 s20, s2, 31\ns_lshl_b32 s20, s20, 3\ns_add_u32 s20, s20, 1\n\
                 s_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -3";
     for groups in [256, 1024, 4096] {

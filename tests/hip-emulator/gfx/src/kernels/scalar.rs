@@ -1,5 +1,5 @@
-//! Scalar opcodes against a second model on wide integers and lists of bits; mutants of the table
-//! that the model must catch.
+//! Scalar opcodes against a second model that uses wide integers and lists of bits; and mutants of
+//! the table that the model must catch.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::{
     wave::Wave,
 };
 
-/// What the ISA says of an opcode: result and SCC, none where it is left.
+/// Returns the result and SCC of an opcode by the ISA; `None` where the opcode leaves them
+/// unchanged.
 fn model(name: &str, a: u64, b: u64, old: u64, scc: bool) -> (Option<u64>, Option<bool>) {
     let wide = name.ends_with("64") && !name.ends_with("saveexec_b64");
     let width: u32 = if wide || name.ends_with("saveexec_b64") { 64 } else { 32 };
@@ -50,7 +51,7 @@ fn model(name: &str, a: u64, b: u64, old: u64, scc: bool) -> (Option<u64>, Optio
     let fields = |sign: bool| {
         let offset = (b & u64::from(width - 1)) as u32;
         let length = (b >> 16 & 0x7f) as u32;
-        // Bits beyond the operand are its sign or 0.
+        // Bits beyond the operand are copies of its sign, or 0.
         let at = |n: u32| {
             if n < width {
                 bit(a, n)
@@ -131,7 +132,7 @@ fn model(name: &str, a: u64, b: u64, old: u64, scc: bool) -> (Option<u64>, Optio
         "mul" => plain(i128::from(cut(sa * sb))),
         "mul_hi" => plain(i128::from(cut((x * y) >> 32))),
         "bfe" => nonzero(fields(!unsigned)),
-        // The difference wraps before its sign is looked at.
+        // The difference wraps before its sign is tested.
         "absdiff" => nonzero(cut(i128::from((sa - sb) as i32).abs())),
         "lshl1_add" | "lshl2_add" | "lshl3_add" | "lshl4_add" => {
             let sum = (ua << (stem.as_bytes()[4] - b'0')) + ub;
@@ -174,7 +175,7 @@ const VALUES: [u64; 18] = [
     0xfedc_8000_0011_8018,
 ];
 
-/// A line, its operands' values and what is left in target and SCC.
+/// A line, the values of its operands, and the initial values of target and SCC.
 struct Case<'a> {
     name: &'a str,
     op: ScalarOp,
@@ -194,12 +195,13 @@ fn cases<'a>(name: &'a str, op: ScalarOp) -> impl Iterator<Item = Case<'a>> {
         VALUES.into_iter().flat_map(move |b| {
             [(0x1111_2222_3333_4444, false), (!0x5a5a, true)].map(|(old, scc)| {
                 let b = match op.immediate {
-                    // Immediates of 16 bits reach the function extended.
+                    // The function gets 16-bit immediates extended.
                     Some(true) => cut(b as u16 as i16 as u64, 32),
                     Some(false) => b & 0xffff,
                     None => cut(b, op.b),
                 };
-                // s_cmpk compares its register, and the others of this form read what they write.
+                // s_cmpk compares its register; the other opcodes of this form read the register
+                // that they write.
                 let a = if op.immediate.is_some() && op.target == 0 {
                     cut(a, 32)
                 } else {
@@ -240,7 +242,7 @@ impl Case<'_> {
         format!("{} {}", self.name, operands.join(", "))
     }
 
-    /// Target and SCC after the instruction; `function` replaces the table's.
+    /// Returns the target and SCC after the instruction; `function` replaces the table's.
     fn run(&self, function: Option<ScalarFn>) -> (u64, bool) {
         let mut decoder = Decoder::new(1, 0, HashMap::new());
         let (inst, _) = decoder.instruction(&self.line()).unwrap();
@@ -342,7 +344,7 @@ fn saveexec_keeps_the_old_exec_and_combines() {
             }
         }
     }
-    // EXEC is the second operand, the register the first; the old EXEC is kept.
+    // EXEC is the second operand, the register the first; the old EXEC is saved.
     let text = "s_mov_b64 exec, 0xff\ns_mov_b64 s[20:21], 0xf0f\ns_andn2_saveexec_b64 s[22:23], s[20:21]\ns_mov_b64 s[24:25], exec\n\
                 s_mov_b64 exec, 1\nv_mov_b32_e32 v1, 0\nv_mov_b32_e32 v2, s22\nv_mov_b32_e32 v3, s24\n\
                 global_store_dwordx2 v1, v[2:3], s[6:7]";
@@ -354,7 +356,7 @@ fn mutants_of_scalar_opcodes_are_caught() {
     let ops = scalar_ops();
     let (mut caught, mut survivors) = (0, Vec::new());
     for &(name, op) in &ops {
-        // Its cases decoded once are enough: a mutant changes the function only.
+        // Decoding the cases once is enough: a mutant changes only the function.
         let cases: Vec<Case<'_>> = cases(name, op).collect();
         let wrong = |function: ScalarFn| {
             cases.iter().any(|case| {
@@ -390,7 +392,7 @@ fn mutants_of_scalar_opcodes_are_caught() {
     );
 }
 
-/// Whether a function does the same as the opcode's on random operands: such a mutant is none.
+/// Returns true if a function equals the opcode's on random operands: such a mutant is equivalent.
 fn same(op: ScalarOp, mutant: ScalarFn) -> bool {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

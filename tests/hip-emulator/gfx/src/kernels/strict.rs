@@ -1,5 +1,5 @@
-//! Strict mode finds accesses outside of memory, races, missing waits and endless loops, and
-//! nothing in the kernel without them.
+//! Strict mode finds out-of-bounds accesses, races, missing waits and endless loops, and reports
+//! nothing in the corrected kernels.
 
 use super::{BUFFERS, LANE, Test, defect, test, uninitialised};
 use crate::Trap;
@@ -11,7 +11,7 @@ fn accesses_stay_in_allocations() {
         bytes: 4,
         lane,
     };
-    // The buffer has 4096 bytes: lane 60 is the first beyond.
+    // The buffer has 4096 bytes: with offset 3856, lane 60 is the first beyond its end.
     let access = |offset: u32, what: &str| test(&format!("{LANE}v_add_u32_e32 v1, {offset}, v1\n{what}"));
     let load = "global_load_dword v2, v1, s[4:5]";
     defect(
@@ -73,14 +73,16 @@ fn buffers_end_at_their_range_and_must_have_what_they_promise() {
         bytes: 4,
         lane: 60,
     };
-    // 8192 records of a buffer of 4096 bytes, and as many as there are: lanes beyond are dropped.
+    // A descriptor of 8192 bytes on a buffer of 4096 faults; with the right size, lanes beyond it
+    // are dropped.
     defect(raw(8192, store), store, &trap, raw(4096, store));
-    // What is dropped may be anything; lane 16 is the first whose data nothing has written.
+    // Dropped data may be uninitialised; lane 16 is the first without initialised data.
     let sixteen = "s_mov_b64 exec, 0xffff\nv_mov_b32_e32 v3, 7\ns_mov_b64 exec, -1";
     let store = "buffer_store_dword v3, v1, s[4:7], 0 offen";
     let stored = |records| raw(records, &format!("{sixteen}\n{store}"));
     defect(stored(68), store, &uninitialised(true, 3, 16), stored(64));
-    // An access that ends beyond the range loses the registers beyond it: lane 15 has none in v3.
+    // An access that crosses the end of the range drops the registers beyond it: v3 of lane 15 is
+    // dropped.
     let fifteen =
         "s_mov_b64 exec, 0x1ffff\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, 0x7fff\nv_mov_b32_e32 v3, 7\ns_mov_b64 exec, -1";
     let store = "buffer_store_dwordx2 v[2:3], v1, s[4:7], 0 offen";
@@ -126,7 +128,7 @@ fn waves_of_a_workgroup_do_not_race_in_lds() {
         .lds(512)
         .lanes(128)
     };
-    // Wave 0 runs first: it has read what wave 1 then writes.
+    // Wave 0 runs first: it has read the byte that wave 1 then writes.
     let race = |offset, other| Trap::Race { offset, lane: 0, other };
     let write = "ds_write_b32 v1, v0";
     defect(text("s_nop 0"), write, &race(256, Some(0)), text("s_barrier"));
@@ -137,7 +139,7 @@ fn waves_of_a_workgroup_do_not_race_in_lds() {
     };
     let write = "ds_write_b32 v3, v0";
     defect(both(write), write, &race(0, Some(0)), store("v1"));
-    // Atomics of several waves do not race with each other, but with loads they do.
+    // Atomics of several waves do not race with each other, but do with loads.
     let read = "ds_read_b32 v4, v3";
     let sum = |between: &str| both(&format!("ds_add_u32 v3, v0\ns_waitcnt lgkmcnt(0)\n{between}\n{read}"));
     defect(sum("s_nop 0"), read, &race(0, None), sum("s_barrier"));
@@ -160,14 +162,14 @@ fn loads_are_waited_for() {
         &v3,
         with(global, "s_waitcnt vmcnt(0)"),
     );
-    // In order: vmcnt(1) covers the first of two.
+    // Loads return in order: vmcnt(1) covers the first of two.
     defect(
         with(&second, "s_waitcnt vmcnt(1)"),
         use3,
         &v3,
         with(&first, "s_waitcnt vmcnt(1)"),
     );
-    // The counter ends at 63: one more load waits until the first is done.
+    // The counter saturates at 63: one more load waits until the first is done.
     let many = |others: usize| format!("{global}\n{}", vec![other; others].join("\n"));
     defect(with(&many(62), "s_nop 0"), use3, &v3, with(&many(63), "s_nop 0"));
     // A store counts too.
@@ -193,7 +195,7 @@ fn loads_are_waited_for() {
         &v3,
         with(&two, "s_waitcnt lgkmcnt(1)"),
     );
-    // Scalar loads overtake: with one outstanding only a count of 0 says anything.
+    // Scalar loads may overtake: with one outstanding, only a count of 0 guarantees anything.
     let mixed = format!("{write}ds_read_b32 v3, v1\ns_load_dword s20, s[0:1], 0x0");
     defect(
         with(&mixed, "s_waitcnt lgkmcnt(1)"),
@@ -201,7 +203,7 @@ fn loads_are_waited_for() {
         &v3,
         with(&mixed, "s_waitcnt lgkmcnt(0)"),
     );
-    // A flat load may come from either side and needs both counters.
+    // A flat load may come from LDS or memory, so it needs both counters.
     let flat = "v_mov_b32_e32 v4, 0\nv_mov_b32_e32 v5, 1\nflat_load_dword v3, v[4:5]";
     defect(
         with(flat, "s_waitcnt vmcnt(0)"),
@@ -209,7 +211,7 @@ fn loads_are_waited_for() {
         &v3,
         with(flat, "s_waitcnt vmcnt(0) lgkmcnt(0)"),
     );
-    // Overwriting a register that a load will write is as wrong; a second load into it is not.
+    // Overwriting the target of an outstanding load is a fault too; a second load into it is not.
     let again = "v_mov_b32_e32 v3, 0";
     let over = |wait: &str| test(&format!("{LANE}{global}\n{wait}\n{again}"));
     defect(over("s_nop 0"), again, &v3, over("s_waitcnt vmcnt(0)"));
@@ -238,7 +240,7 @@ fn waves_meet_at_one_barrier_and_loops_end() {
     assert_eq!(at, "s_barrier");
     assert!(matches!(trap, Trap::Barrier { other: 0, .. }), "{trap}");
     assert_eq!(test(together).lanes(128).trap(), None);
-    // A wave that has ended is not waited for.
+    // A barrier does not wait for a wave that has ended.
     let early = "v_readfirstlane_b32 s20, v0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 1\ns_barrier\ns_nop 0";
     assert_eq!(test(early).lanes(128).trap(), None);
     let looped = |count: u32| {

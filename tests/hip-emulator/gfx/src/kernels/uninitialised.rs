@@ -1,4 +1,4 @@
-//! Strict mode finds uses of what nobody wrote, and nothing in the kernel without them.
+//! Strict mode finds uses of uninitialised values, and reports nothing in the corrected kernels.
 
 use super::{LANE, defect, test, uninitialised};
 
@@ -19,7 +19,7 @@ fn addresses_and_stored_data_are_initialised() {
         &uninitialised(true, 2, 0),
         good(),
     );
-    // Only the upper half of the lanes has data.
+    // Only lanes 16 to 31 have data.
     let some = "v_lshlrev_b32_e32 v1, 2, v0\ns_mov_b64 exec, 0xffff0000\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, -1\n";
     defect(
         test(&format!("{some}{store}")),
@@ -27,10 +27,10 @@ fn addresses_and_stored_data_are_initialised() {
         &uninitialised(true, 2, 0),
         good(),
     );
-    // Arithmetic hands it on.
+    // Arithmetic propagates the state.
     let copied = format!("v_lshlrev_b32_e32 v1, 2, v0\nv_add_u32_e32 v3, 1, v9\nv_mov_b32_e32 v2, v3\n{store}");
     defect(test(&copied), store, &uninitialised(true, 2, 0), good());
-    // A selection takes the side that it takes.
+    // A selection has the state of the selected side only.
     let chosen = |side: &str| {
         let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v3, 7\nv_cmp_eq_u32_e32 vcc, v0, v0\n";
         test(&format!("{text}v_cndmask_b32_e32 v2, {side}, vcc\n{store}"))
@@ -70,7 +70,7 @@ fn shifted_scalars_keep_the_state_of_each_bit() {
     let store = "global_store_dword v1, v2, s[4:5]";
     let of = |text: &str| test(&format!("{LANE}{text}\nv_mov_b32_e32 v2, s24\n{store}"));
     let trap = uninitialised(true, 2, 0);
-    // s20 holds a number, s21 nothing: the upper byte of s20 is the lowest one of the shifted pair.
+    // s20 is initialised, s21 is not: the upper byte of s20 is the lowest byte of the shifted pair.
     let pair = "s_mov_b32 s20, 0x12345678\ns_lshr_b64 s[22:23], s[20:21], 24\n";
     let masked = |mask: u32| of(&format!("{pair}s_and_b32 s24, s22, {mask}"));
     defect(masked(0x1ff), store, &trap, masked(0xff));
@@ -78,12 +78,12 @@ fn shifted_scalars_keep_the_state_of_each_bit() {
     defect(field(0x9_0000), store, &trap, field(0x8_0000));
     let byte = |shift: u32| of(&format!("{pair}s_lshr_b32 s23, s22, {shift}\ns_sext_i32_i8 s24, s23"));
     defect(byte(1), store, &trap, byte(0));
-    // What a shift to the left brings in is 0; the sign is as unknown as its bit.
+    // A left shift fills with known zeros; a sign extension is as unknown as the sign bit.
     let left = |amount: u32| of(&format!("{pair}s_lshl_b32 s24, s22, {amount}"));
     defect(left(23), store, &trap, left(24));
     let signed = |amount: u32| of(&format!("{pair}s_lshl_b32 s23, s22, {amount}\ns_ashr_i32 s24, s23, 31"));
     defect(signed(23), store, &trap, signed(24));
-    // An unknown amount leaves nothing known.
+    // An unknown shift amount makes the whole result unknown.
     let by = |amount: &str| of(&format!("s_mov_b32 s20, 1\ns_lshr_b32 s24, s20, {amount}"));
     defect(by("s21"), store, &trap, by("s20"));
 }
@@ -93,7 +93,7 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
     let set = "v_mov_b32_e32 v10, 3\n";
     let store = |row: &str| format!("global_store_dword v1, {row}, s[4:5]");
     let with = |text: &str, row: &str| test(&format!("{LANE}{set}{text}\n{}", store(row)));
-    // v11 is uninitialised: the high halves are.
+    // v11 is uninitialised, and with it the high half of the pair.
     let sum = "v_mad_u64_u32 v[2:3], vcc, v0, 12, v[10:11]";
     defect(
         with(sum, "v3"),
@@ -108,13 +108,13 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
         &uninitialised(true, 3, 0),
         with(packed, "v2"),
     );
-    // One f16 of four: only what the shift leaves in the low half is stored.
+    // Only one f16 of four is stored: the one that the shift leaves in the low half.
     let four =
         "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\nv_mov_b32_e32 v3, v11\nv_lshrrev_b64 v[4:5], s20, v[2:3]";
     let short = "global_store_short v1, v4, s[4:5]";
     let shifted = |amount: u32| test(&format!("{LANE}s_mov_b32 s20, {amount}\n{four}\n{short}"));
     defect(shifted(16), short, &uninitialised(true, 4, 0), shifted(0));
-    // A bf16 is widened, or a half cut out: what was above it is gone.
+    // A bf16 is widened, or a half extracted: the uninitialised other half is dropped.
     let half = "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\n";
     let cut = |how: &str| test(&format!("{LANE}{half}{how}\n{}", store("v5")));
     let widened = |amount: u32| cut(&format!("v_lshlrev_b32_e32 v5, {amount}, v2"));
@@ -131,7 +131,7 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
         .trap()
         .expect("the high half is shifted up");
     assert_eq!((at, trap), (store("v5"), uninitialised(true, 5, 0)));
-    // Selected, and converted from f16: only the low half counts.
+    // A selected value that is converted from f16: only its low half matters.
     let half = "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\nv_cmp_eq_u32_e32 vcc, v0, v0\n";
     let converted = |from: &str| {
         let select = "v_cndmask_b32_e32 v4, v11, v2, vcc";
@@ -153,15 +153,16 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
     );
 }
 
-/// Numbers of 8 and 16 bits that are packed into registers beside what nobody wrote, as padding is.
+/// Numbers of 8 and 16 bits that are packed into registers beside uninitialised ones, such as
+/// padding.
 #[test]
 fn packed_numbers_keep_their_own_state() {
-    // v10 and v12 hold numbers, v11 nothing.
+    // v10 and v12 are initialised, v11 is not.
     let set = format!("{LANE}v_mov_b32_e32 v10, 3\nv_mov_b32_e32 v12, 5\nv_mov_b32_e32 v13, 0\n");
     let with = |text: &str, store: &str| test(&format!("{set}{text}\n{store}"));
     let [byte, short, dword] = ["byte", "short", "dword"].map(|width| format!("global_store_{width} v1, v2, s[4:5]"));
     let trap = uninitialised(true, 2, 0);
-    // The high halves of two floats, then one of them, chosen by a mask.
+    // The high halves of two floats are packed, then a mask selects one of them.
     let halves = "s_mov_b32 s20, 0x7060302\nv_perm_b32 v3, v11, v10, s20\nv_cmp_eq_u32_e32 vcc, ";
     let half = |condition: &str| {
         let select =
@@ -175,10 +176,10 @@ fn packed_numbers_keep_their_own_state() {
         &trap,
         with("v_mov_b32_e32 v2, v10", &short),
     );
-    // What chooses has to be known.
+    // The selector must be initialised.
     let by = |selector: &str| with(&format!("v_perm_b32 v2, v10, v12, {selector}"), &short);
     defect(by("v11"), &short, &trap, by("v13"));
-    // Four bytes, of which the third is not known.
+    // Four bytes, of which the third is uninitialised.
     let pack = "v_lshl_or_b32 v4, v12, 8, v10\nv_lshlrev_b32_e32 v5, 16, v11\nv_and_b32_e32 v5, 0xff0000, v5\n\
                 v_or_b32_e32 v4, v4, v5";
     let part = |text: &str, store: &str| with(&format!("{pack}\n{text}"), store);
@@ -191,7 +192,7 @@ fn packed_numbers_keep_their_own_state() {
     defect(pair(16), &short, &trap, pair(24));
     let of = |store: &str| part("v_mov_b32_e32 v2, v4", store);
     defect(of(&dword), &dword, &trap, of(&short));
-    // Private memory has the state of each byte.
+    // Private memory keeps the state of each byte.
     let spilled = |load: &str, store: &str| {
         let spill = format!("scratch_store_dword off, v4, off offset:4\n{load}\ns_waitcnt vmcnt(0)");
         part(&spill, store).scratch(16)
@@ -227,7 +228,7 @@ fn conditions_and_exec_are_initialised() {
         &uninitialised(false, 126, 0),
         test(&format!("s_mov_b64 s[20:21], -1\n{exec}")),
     );
-    // The upper lanes are off: what would turn them off may be anything.
+    // The upper lanes are off, so the mask's uninitialised bits for them do not matter.
     let lower = |words: &str| {
         test(&format!(
             "s_mov_b64 exec, 0xffff\n{words}\ns_and_saveexec_b64 s[22:23], s[20:21]"
@@ -257,7 +258,7 @@ fn conditions_and_exec_are_initialised() {
         let with = |before: &str| test(&format!("{before}\n{reads}\ns_cmp_eq_u32 s20, 0\n{branch}"));
         defect(with("s_nop 0"), branch, &uninitialised(false, 253, 0), with(defines));
     }
-    // And with 0 is 0, whatever the other side.
+    // AND with 0 is 0, whatever the other operand.
     let masked = "s_and_b32 s20, s21, 0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 0";
     assert_eq!(test(masked).trap(), None);
 }
@@ -273,7 +274,7 @@ fn lds_and_private_memory_are_initialised() {
     };
     let write = "v_mov_b32_e32 v2, 7\nds_write_b32 v1, v2";
     defect(read("s_nop 0"), store, &uninitialised(true, 3, 0), read(write));
-    // Half of the bytes, and data that is itself uninitialised.
+    // A store of half the bytes, and a store of uninitialised data.
     let short = "v_mov_b32_e32 v2, 7\nds_write_b16 v1, v2";
     defect(read(short), store, &uninitialised(true, 3, 0), read(write));
     defect(
@@ -289,14 +290,14 @@ fn lds_and_private_memory_are_initialised() {
     let spill = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:4";
     let elsewhere = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:8";
     defect(private(elsewhere), store, &uninitialised(true, 3, 0), private(spill));
-    // A write of one half leaves the other as it was.
+    // A store of one half leaves the state of the other unchanged.
     let half = |at: u32| {
         let spill = format!("v_mov_b32_e32 v2, 7\nscratch_store_short off, v2, off offset:{at}");
         let load = "scratch_load_dword v2, off, off offset:4\ns_waitcnt vmcnt(0)\nv_cvt_f32_f16_e32 v3, v2";
         test(&format!("{LANE}{spill}\n{load}\n{store}")).scratch(16)
     };
     defect(half(6), store, &uninitialised(true, 3, 0), half(4));
-    // Each register of a wide spill keeps its own state, wherever it is read.
+    // Each register of a wide spill keeps its own state, wherever it is reloaded.
     let pair = |first: &str| format!("v_mov_b32_e32 v{first}, 7\nscratch_store_dwordx2 off, v[8:9], off offset:4");
     defect(
         private(&pair("9")),
@@ -304,7 +305,7 @@ fn lds_and_private_memory_are_initialised() {
         &uninitialised(true, 3, 0),
         private(&pair("8")),
     );
-    // So do those of wide accesses to LDS, written together or read together.
+    // The same holds for wide accesses to LDS, whether the stores or the loads are combined.
     let wide = |moved: &str| {
         test(&format!(
             "{LANE}v_lshlrev_b32_e32 v4, 1, v1\n{moved}\ns_waitcnt lgkmcnt(0)\n{store}"
@@ -323,8 +324,8 @@ fn lds_and_private_memory_are_initialised() {
     };
     defect(written("9"), store, &uninitialised(true, 3, 0), written("8"));
     defect(read("0"), store, &uninitialised(true, 3, 0), read("4"));
-    // And each byte of a word: one half is written and both are read, or one half is initialised
-    // and both are written.
+    // It also holds for each byte of a word: one half is written and both are read, or one half is
+    // initialised and both are written.
     let f16_of = |moved: &str| {
         test(&format!(
             "{LANE}v_mov_b32_e32 v10, 0\n{moved}\ns_waitcnt lgkmcnt(0)\nv_cvt_f32_f16_e32 v3, v2\n{store}"
@@ -343,7 +344,7 @@ fn lds_and_private_memory_are_initialised() {
 
 #[test]
 fn lanes_bring_their_state_along() {
-    // Lane 0 alone is initialised; all lanes read it, or their neighbour.
+    // Only lane 0 is initialised; all lanes read it, or their neighbour.
     let lane0 = "s_mov_b64 exec, 1\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, -1\n";
     let store = "global_store_dword v1, v3, s[4:5]";
     let from = |how: &str| test(&format!("{LANE}{lane0}{how}\n{store}"));
@@ -355,7 +356,7 @@ fn lanes_bring_their_state_along() {
     defect(from(second), store, &uninitialised(true, 3, 0), from(broadcast));
     let dpp = "v_mov_b32_dpp v3, v2 quad_perm:[1,1,1,1] row_mask:0xf bank_mask:0xf";
     defect(from(dpp), store, &uninitialised(true, 3, 0), from(first));
-    // Without a source, or outside the row mask, lanes keep what they had.
+    // Lanes without a source, or outside the row mask, keep their old value and state.
     let shifted = "v_mov_b32_dpp v3, v4 row_shr:1 row_mask:0xf bank_mask:0xf";
     let rows = "v_mov_b32_dpp v3, v4 quad_perm:[0,0,0,0] row_mask:0x5 bank_mask:0xf";
     for (partly, lane) in [(shifted, 0), (rows, 16)] {

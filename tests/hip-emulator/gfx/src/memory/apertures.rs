@@ -1,4 +1,4 @@
-//! Owns the windows of the flat address space that lead to LDS and to private memory.
+//! Owns the apertures of the flat address space: the windows of LDS and private memory.
 
 use super::{ds, lanes_where, private};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// High halves of `src_shared_base` and `src_private_base`: no allocation has such addresses.
+/// High halves of `src_shared_base` and `src_private_base`; no allocation has such an address.
 pub(crate) const SHARED: u32 = 0x0001_0000;
 pub(crate) const PRIVATE: u32 = 0x0002_0000;
 
@@ -18,7 +18,7 @@ pub(crate) enum Aperture {
     Private,
 }
 
-/// The lanes of `mask` whose address lies in the window.
+/// Returns the lanes of `mask` whose address lies in the window.
 pub(crate) fn lanes(addresses: &[u64; 64], mask: u64, aperture: Aperture) -> u64 {
     let high = match aperture {
         Aperture::Shared => SHARED,
@@ -27,7 +27,7 @@ pub(crate) fn lanes(addresses: &[u64; 64], mask: u64, aperture: Aperture) -> u64
     lanes_where(mask, |lane| addresses[lane] >> 32 == u64::from(high))
 }
 
-/// A flat access of lanes that are all in one window.
+/// Runs a flat access whose lanes all lie in one window.
 pub(crate) fn access<const STRICT: bool>(
     wave: &mut Wave,
     context: &mut Context<'_>,

@@ -1,5 +1,4 @@
-//! Reads, modifies and writes device memory and LDS atomically: finds the function by the name in
-//! the mnemonic.
+//! Atomic read-modify-write of device memory and LDS; the mnemonic's name selects the function.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -7,11 +6,11 @@ use half::{bf16, f16};
 
 use crate::{error::Trap, inst::AtomicFn};
 
-/// The function of a buffer, global or flat atomic and the registers of its value: `add`,
-/// `umax_x2`, `cmpswap`, `pk_add_f16`.
+/// Returns the function of a buffer, global or flat atomic, and the number of registers of its
+/// value: `add`, `umax_x2`, `cmpswap`, `pk_add_f16`.
 pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {
     let (base, words) = match name {
-        // These are 64 bits wide without a suffix.
+        // These have 64 bits without the suffix.
         "add_f64" | "min_f64" | "max_f64" => return float64(name).map(|function| (function, 2)),
         "add_f32" | "pk_add_f16" | "pk_add_bf16" => return float32(name).map(|function| (function, 1)),
         _ => match name.strip_suffix("_x2") {
@@ -19,7 +18,7 @@ pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {
             None => (name, 1),
         },
     };
-    // The new value comes first in the data, what is compared second.
+    // The data holds the new value first, the comparand second.
     let function: AtomicFn = match (base, words) {
         ("cmpswap", _) => |old, data, compare| if old == compare { data } else { old },
         ("swap", _) => |_, data, _| data,
@@ -34,8 +33,8 @@ pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {
     Some((function, words))
 }
 
-/// The function of an LDS atomic (its name without `_rtn`), the registers of its value, and whether
-/// it has a second value.
+/// Returns the function of an LDS atomic (its name without `_rtn`), the number of registers of its
+/// value, and whether it has a second value.
 pub(crate) fn parse_lds(name: &str) -> Option<(AtomicFn, usize, bool)> {
     if let Some(function) = float64(name) {
         return Some((function, 2, false));
@@ -67,7 +66,7 @@ pub(crate) fn parse_lds(name: &str) -> Option<(AtomicFn, usize, bool)> {
                 old
             }
         },
-        // First the bits to clear, then the bits to set.
+        // The first value holds the bits to clear, the second the bits to set.
         ("mskor", _) => |old, data, compare| old & !compare | data,
         ("wrxchg", _) => |_, data, _| data,
         ("wrap", "b32") => |old, data, compare| {
@@ -89,7 +88,7 @@ pub(crate) fn parse_lds(name: &str) -> Option<(AtomicFn, usize, bool)> {
     Some((function, words, matches!(base, "cmpst" | "mskor" | "wrap")))
 }
 
-/// What all kinds of memory have; results are cut to the width by who stores them.
+/// Returns the functions that all kinds of memory have. The result is truncated where it is stored.
 fn common(base: &str) -> Option<AtomicFn> {
     Some(match base {
         "add" => |old, data, _| old.wrapping_add(data),
@@ -137,20 +136,20 @@ fn f32_op(old: u64, data: u64, function: impl Fn(f32, f32) -> f32) -> u64 {
         .into()
 }
 
-/// Both halves. Sums in f32 may be rounded again: it has more than twice the precision of either
-/// format.
+/// Applies a function to both halves. Rounding an f32 sum a second time is harmless: f32 has more
+/// than twice the precision of either format.
 fn halves(old: u64, data: u64, sum: impl Fn(u16, u16) -> u16) -> u64 {
     let [low, high] = [0, 16].map(|shift| u64::from(sum((old >> shift) as u16, (data >> shift) as u16)));
     low | high << 16
 }
 
-/// Reads, computes and writes as one step, also against other workers and the host; returns the
-/// value before.
+/// Updates memory in one step, atomically also against other workers and the host; returns the old
+/// value.
 ///
 /// # Safety
 ///
-/// `host` must be `4 * words` bytes in a live allocation that concurrent accesses change by atomics
-/// only.
+/// `host` must point to `4 * words` bytes of a live allocation that concurrent accesses change by
+/// atomics only.
 pub(crate) unsafe fn atomic(
     host: *mut u8,
     words: usize,
@@ -161,8 +160,8 @@ pub(crate) unsafe fn atomic(
     if !host.addr().is_multiple_of(4 * words) {
         return Err(Trap::Unsupported("an atomic at an unaligned address"));
     }
-    // SAFETY: the caller guarantees the bytes; they are aligned. The closures always give a value:
-    // there is no error.
+    // SAFETY: the caller guarantees the bytes; they are aligned. The closures always return a
+    // value, so the update cannot fail.
     Ok(unsafe {
         if words == 2 {
             let update = |old| Some(function(old, data, compare));

@@ -23,10 +23,10 @@ pub(crate) fn ds<const STRICT: bool>(
     if exec == 0 {
         return Ok(());
     }
-    // A copy: what is loaded may overwrite the address.
+    // A copy, since loaded data may overwrite the address.
     let mut offsets = wave.rows[usize::from(inst.address)];
-    // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test
-    // ds-sub-offset.ll).
+    // The sum wraps: LLVM generates an address below 0 with an offset that brings it back into
+    // range (its test ds-sub-offset.ll).
     let [first, second] = inst.offsets;
     let least = if inst.pair { first.min(second) } else { first };
     let wrapped;
@@ -86,13 +86,13 @@ pub(crate) fn ds<const STRICT: bool>(
     Ok(())
 }
 
-/// Whether all that a store stores is initialised.
+/// Returns true if all data of a store is initialised.
 fn stored_is_known(wave: &Wave, inst: &Ds, exec: u64) -> bool {
     let known = |row: u16| exec & !wave.tracker.data(row.into(), inst.access) == 0;
     known(inst.data[0]) && (!inst.pair || known(inst.data[1]))
 }
 
-/// One address of an instruction (the `2` forms have two).
+/// Runs one address of an instruction (the `2` forms have two).
 ///
 /// # Safety
 ///
@@ -138,7 +138,7 @@ pub(crate) unsafe fn access<const STRICT: bool>(
             })
         };
         let old = touched(offset, inst.access.bytes, known)?;
-        // Byte by byte, where some are not: compilers widen what they move.
+        // Tracked byte by byte where some are uninitialised: compilers widen moves.
         let at = |row: usize, byte: u32| offset + 4 * row as u32 + byte;
         let is_whole = inst.access.bytes >= 4;
         match inst.action {
@@ -185,7 +185,7 @@ pub(crate) unsafe fn access<const STRICT: bool>(
     Ok(())
 }
 
-/// Lane after lane, lowest first.
+/// Runs an atomic lane by lane, lowest first.
 fn atomic(
     wave: &mut Wave,
     bytes: &mut [u8],

@@ -1,9 +1,8 @@
-//! Device memory: finds the launch's allocations, and gives the kernel arguments an address of
-//! their own.
+//! Device memory: finds the launch's allocations, and gives the kernel arguments their own address.
 
 use crate::error::Trap;
 
-/// A live allocation: its device addresses and where its bytes are.
+/// A live allocation: its device address and its host address.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// First device address
@@ -16,13 +15,13 @@ pub struct Block {
 
 /// Device memory.
 pub trait Memory: Sync {
-    /// The live allocation that contains `address`.
+    /// Returns the live allocation that contains `address`.
     ///
     /// Its bytes must stay valid for reads and writes until the launch returns.
     fn block(&self, address: u64) -> Option<Block>;
 }
 
-/// Where kernels find their arguments: outside any address that an allocation has.
+/// Device address of the kernel arguments, outside the addresses of allocations.
 pub(crate) const KERNARG: u64 = 0x0000_6b61_7267_0000;
 
 /// Device memory as one worker sees it.
@@ -30,7 +29,7 @@ pub(crate) struct Global<'a> {
     memory: &'a dyn Memory,
     /// A private copy of the arguments
     kernarg: Vec<u8>,
-    /// Allocations found last
+    /// The most recently found allocations
     recent: [Option<Block>; 4],
     next: usize,
 }
@@ -45,7 +44,7 @@ impl<'a> Global<'a> {
         }
     }
 
-    /// The live allocation that contains `bytes` bytes from `address`.
+    /// Returns the live allocation that contains `bytes` bytes from `address`.
     #[inline]
     pub(crate) fn find(&mut self, address: u64, bytes: u64) -> Option<Block> {
         let holds = |block: &Block| {
@@ -73,7 +72,7 @@ impl<'a> Global<'a> {
         Some(block)
     }
 
-    /// The host address of `bytes` bytes.
+    /// Returns the host address of `bytes` bytes.
     pub(crate) fn host(&mut self, address: u64, bytes: u64, lane: u32) -> Result<*mut u8, Trap> {
         let block = self.find(address, bytes).ok_or(Trap::Bounds { address, bytes, lane })?;
         Ok(block.host.wrapping_add((address - block.address) as usize))

@@ -25,12 +25,12 @@ impl Lds {
         self.shadow.reset();
     }
 
-    /// All waves have met.
+    /// Records a barrier that all waves have reached.
     pub(crate) fn barrier(&mut self) {
         self.shadow.barrier();
     }
 
-    /// An error unless all accesses to `offset + offsets[lane]` lie inside.
+    /// Checks that all accesses to `offset + offsets[lane]` lie in the workgroup's LDS.
     pub(crate) fn inside(&self, offsets: &Row, offset: u32, mask: u64, access: Access) -> Result<(), Trap> {
         let bytes = u64::from(access.bytes);
         let size = self.bytes.len() as u64;

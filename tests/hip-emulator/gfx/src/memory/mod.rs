@@ -29,9 +29,9 @@ pub(crate) use vmem::{stored_lanes, vmem};
 pub(crate) struct Access {
     /// 1, 2, 4, 8, 12 or 16
     pub(crate) bytes: u8,
-    /// Loads of 1 and 2 bytes: sign-extended
+    /// Whether loads of 1 and 2 bytes are sign-extended
     pub(crate) signed: bool,
-    /// Only this half of the register: the other is kept (loads) or ignored (stores)
+    /// The half of the register that is accessed: the other is kept (loads) or ignored (stores)
     pub(crate) half: Option<Half>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Half {
 }
 
 impl Access {
-    /// The access that a mnemonic's suffix names: `dwordx4`, `ushort`, `b64`, `u8`, `short_d16_hi`.
+    /// Parses a mnemonic's suffix: `dwordx4`, `ushort`, `b64`, `u8`, `short_d16_hi`.
     pub(crate) fn parse(suffix: &str) -> Option<Self> {
         let (name, half) = match (suffix.strip_suffix("_d16_hi"), suffix.strip_suffix("_d16")) {
             (Some(name), _) => (name, Some(Half::High)),
@@ -64,21 +64,21 @@ impl Access {
         (half.is_none() || bytes <= 2).then_some(Self { bytes, signed, half })
     }
 
-    /// Registers of the data.
+    /// Returns the number of registers of the data.
     #[inline]
     pub(crate) fn rows(self) -> usize {
         usize::from(self.bytes).div_ceil(4)
     }
 }
 
-/// The 32 or 64 bits that a lane has in `words` rows.
+/// Returns a lane's 32 or 64 bits from `words` rows.
 #[inline]
 pub(crate) fn lane_value(rows: &[Row], words: usize, lane: usize) -> u64 {
     let rows = rows.iter().take(words).enumerate();
     rows.fold(0, |value, (word, row)| value | u64::from(row[lane]) << (32 * word))
 }
 
-/// Gives a lane 32 or 64 bits in `words` rows.
+/// Sets a lane's 32 or 64 bits in `words` rows.
 #[inline]
 pub(crate) fn set_lane_value(rows: &mut [Row], words: usize, lane: usize, value: u64) {
     for (word, row) in rows.iter_mut().take(words).enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn set_lane_value(rows: &mut [Row], words: usize, lane: usize, value:
     }
 }
 
-/// The lanes of a mask of which something holds.
+/// Returns the lanes of a mask for which a predicate holds.
 #[inline]
 pub(crate) fn lanes_where(mask: u64, holds: impl Fn(usize) -> bool) -> u64 {
     set_lanes(mask)
@@ -94,7 +94,7 @@ pub(crate) fn lanes_where(mask: u64, holds: impl Fn(usize) -> bool) -> u64 {
         .fold(0, |lanes, lane| lanes | 1 << lane)
 }
 
-/// The lanes of a mask.
+/// Iterates over the lanes of a mask.
 #[inline]
 pub(crate) fn set_lanes(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -1,36 +1,36 @@
-//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report and the
-//! record, ranges of bytes for strict mode.
+//! Analyses the access pattern of an LDS instruction: bank conflicts for the report and the record,
+//! byte ranges for strict mode.
 //!
-//! Both depend on the distances between lanes, and on where in a word the first one lies. An
-//! instruction repeats them: the last pattern of each is kept.
+//! Both depend only on the distances between lanes and on the first lane's offset within its word.
+//! An instruction repeats its pattern, so the last pattern of each instruction is cached.
 //!
-//! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes
-//! for 8, 8 lanes for more (128 bytes a turn). Lanes take turns in order of their number, which for
-//! 16 bytes is simpler than the hardware's order.
+//! LDS has 32 banks of 4 bytes. An access of a wave takes turns of 32 lanes for up to 4 bytes per
+//! lane, 16 lanes for 8, and 8 lanes for more (128 bytes per turn). Lanes are assigned to turns by
+//! number, which for 16 bytes is simpler than the hardware's order.
 
 use smallvec::SmallVec;
 
 use crate::{lanes::Row, rows::has_distances};
 
-/// The last pattern of an instruction.
+/// The last access pattern of an instruction.
 pub(crate) struct Pattern {
     distances: Row,
-    /// Where in a word the first active lane's offset lies.
+    /// The first active lane's offset within its word.
     within: u32,
     mask: u64,
-    /// The offsets that an instruction adds differ between its executions where the sum wraps
-    /// around in some of them.
+    /// Offsets that the instruction adds. They differ between executions where the sum wraps around
+    /// in some of them.
     parts: SmallVec<[u32; 2]>,
-    /// Extra turns by bank conflicts
+    /// Extra turns due to bank conflicts
     pub(crate) extra: u64,
-    /// Bytes that the lanes touch: start, relative to the first active lane's offset, and length;
-    /// in order, apart from each other
+    /// Byte ranges that the lanes access: start, relative to the first active lane's offset, and
+    /// length; sorted and disjoint
     pub(crate) ranges: Vec<(i64, usize)>,
 }
 
 impl Pattern {
-    /// Whether all of it lies within `size` bytes for a first lane at `first`; lanes that wrap
-    /// around do not count as inside.
+    /// Returns true if all of it lies within `size` bytes for a first lane at `first`; lanes that
+    /// wrap around do not count as inside.
     pub(crate) fn inside(&self, first: u32, size: usize) -> bool {
         let (Some(lowest), Some(last)) = (self.ranges.first(), self.ranges.last()) else {
             return false;
@@ -39,7 +39,7 @@ impl Pattern {
     }
 }
 
-/// An access of all active lanes: `bytes` at each of `parts` (one or two) from a lane's offset.
+/// An access of all active lanes: `bytes` at a lane's offset plus each of `parts` (one or two).
 pub(crate) struct Access<'a> {
     pub(crate) offsets: &'a Row,
     pub(crate) mask: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// The first active lane's offset.
+    /// Returns the first active lane's offset.
     pub(crate) fn first(&self) -> u32 {
         self.offsets[self.mask.trailing_zeros() as usize & 63]
     }
@@ -59,7 +59,7 @@ impl Access<'_> {
 pub(crate) struct Patterns(Vec<Option<Box<Pattern>>>);
 
 impl Patterns {
-    /// The pattern of an access by instruction number `index`.
+    /// Returns the pattern of an access by instruction number `index`.
     pub(crate) fn of(&mut self, index: usize, access: &Access<'_>) -> &Pattern {
         if self.0.len() <= index {
             self.0.resize_with(index + 1, || None);
@@ -81,7 +81,7 @@ impl Patterns {
                 within: first % 4,
                 mask,
                 parts: access.parts.into(),
-                // Each part has the same distances between lanes.
+                // The distances between lanes are the same for each part.
                 extra: extra_turns(offsets, mask, access.bytes) * access.parts.len() as u64,
                 ranges: ranges(access),
             })
@@ -111,7 +111,7 @@ fn ranges(access: &Access<'_>) -> Vec<(i64, usize)> {
     ranges
 }
 
-/// Turns that bank conflicts add.
+/// Returns the turns that bank conflicts add.
 fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
     let lanes = match bytes {
         0..=4 => 32,
@@ -177,7 +177,8 @@ mod tests {
         let consecutive = std::array::from_fn(|lane| lane as u32 * 4);
         assert_eq!(extra(&mut patterns, &consecutive, u64::MAX, 4), 0);
         assert_eq!(extra(&mut patterns, &column(0), 0xff, 4), 7);
-        // Halves: from the second one on, the last lane's word is in the first lane's bank.
+        // A stride of 66 bytes: with an unaligned start the last lane's word is in the first lane's
+        // bank.
         let halves = |at: u32| std::array::from_fn(|lane| at + lane as u32 * 66);
         let mut patterns = Patterns::default();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Runs accesses to private memory (scratch), of which each lane has its own bytes.
+//! Runs accesses to private memory (scratch), which is separate for each lane.
 
 use super::{
     Access, Half, set_lanes,
@@ -10,7 +10,7 @@ use crate::{
     wave::Wave,
 };
 
-/// Loads or stores at `offsets` of the lanes of `exec` in their private memory.
+/// Loads or stores private memory at `offsets` for the lanes of `exec`.
 pub(crate) fn access<const STRICT: bool>(
     wave: &mut Wave,
     inst: &Vmem,
@@ -54,7 +54,7 @@ pub(crate) fn access<const STRICT: bool>(
         Action::Store => {
             if STRICT {
                 let shift = if inst.access.half == Some(Half::High) { 16 } else { 0 };
-                // Byte by byte: arrays are spilled with whatever lies beside them.
+                // Byte by byte: a spilled array may include uninitialised neighbouring bytes.
                 for row in 0..count {
                     let bits = wave.tracker.bits(first + row);
                     for lane in set_lanes(exec) {
@@ -77,13 +77,13 @@ pub(crate) fn access<const STRICT: bool>(
     Ok(())
 }
 
-/// The initialised bits of a register that these bytes are loaded to. A load to half a register
-/// counts as one to all of it.
+/// Returns the initialised bits of a register after a load of these bytes. A load to half a
+/// register counts as a load to all of it.
 fn loaded_bits(known: &[bool], access: Access) -> u32 {
     if access.half.is_some() {
         return if known.contains(&false) { 0 } else { u32::MAX };
     }
-    // Above is the last byte's sign, or 0.
+    // The bits above are copies of the last byte's sign, or 0.
     let above = !access.signed || known.last() == Some(&true);
     let byte = |index: usize| u8::from(known.get(index).copied().unwrap_or(above)) * 0xff;
     u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)])

@@ -1,10 +1,10 @@
-//! Remembers for strict mode, per byte of LDS, whether it was written and who touched it since the
-//! last barrier.
+//! Shadow state of LDS for strict mode: for each byte, whether it was written and which waves
+//! accessed it since the last barrier.
 //!
-//! One byte of state per byte of LDS. Bit 7: written by this workgroup. The rest, since the last
-//! barrier: untouched, read by one wave, written by one wave, read by several, or changed by
+//! One byte of state per byte of LDS. Bit 7: written by this workgroup. The other bits, since the
+//! last barrier: untouched, read by one wave, written by one wave, read by several, or changed by
 //! atomics of one or several waves. Two waves race on a byte if one of them writes it and the other
-//! touches it with no barrier between, unless both do so by atomics.
+//! accesses it with no barrier between, unless both do so by atomics.
 
 use crate::lanes::Row;
 
@@ -19,7 +19,7 @@ const LAST_ATOMIC: u8 = 80;
 const READ_BY_MANY: u8 = 97;
 const ATOMIC_BY_MANY: u8 = 98;
 
-/// How an access touches a byte.
+/// The kind of access to a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
     Read,
@@ -27,22 +27,22 @@ pub(crate) enum Touch {
     Atomic,
 }
 
-/// A race: the lane, and the other wave or none if there are several.
+/// A race: the lane, and the other wave, or `None` if there are several.
 pub(crate) type Race = (usize, Option<u32>);
 
-/// Accesses of lanes to `offset + offsets[lane]`, all of them inside.
+/// Accesses of lanes to `offset + offsets[lane]`, all of them in bounds.
 pub(crate) struct Accesses<'a> {
     pub(crate) offsets: &'a Row,
     pub(crate) offset: u32,
     pub(crate) mask: u64,
-    /// For a store: lanes whose data is initialised
+    /// Lanes whose stored data is initialised
     pub(crate) known: u64,
 }
 
 /// The states of a workgroup's LDS.
 pub(crate) struct Shadow {
     states: Vec<u8>,
-    /// Whether anything was touched since the last barrier
+    /// Whether any byte was accessed since the last barrier
     touched: bool,
 }
 
@@ -54,21 +54,21 @@ impl Shadow {
         }
     }
 
-    /// For the next workgroup.
+    /// Resets the state for the next workgroup.
     pub(crate) fn reset(&mut self) {
         self.states.fill(0);
         self.touched = false;
     }
 
-    /// All waves have met.
+    /// Records a barrier that all waves have reached.
     pub(crate) fn barrier(&mut self) {
         if std::mem::take(&mut self.touched) {
             self.states.iter_mut().for_each(|state| *state &= WRITTEN);
         }
     }
 
-    /// Notes accesses of `wave` to `bytes` bytes a lane; gives the lanes all of whose bytes were
-    /// written before.
+    /// Records accesses of `wave` to `bytes` bytes per lane; returns the lanes whose bytes had all
+    /// been written before.
     pub(crate) fn touch(&mut self, accesses: &Accesses<'_>, bytes: u8, wave: u8, touch: Touch) -> Result<u64, Race> {
         self.touched = true;
         match bytes {
@@ -81,9 +81,9 @@ impl Shadow {
         }
     }
 
-    /// As [`Shadow::touch`] for all lanes at once, for ranges relative to `first`: true if every
-    /// byte was written before or is now, and nothing races. If false, `touch` has to tell what it
-    /// is.
+    /// Records an access as [`Shadow::touch`] does for all lanes at once, for ranges relative to
+    /// `first`. Returns true if every byte was written before or is now, and nothing races. If
+    /// false, the caller must use `touch` to find the cause.
     pub(crate) fn touch_ranges(&mut self, first: u32, ranges: &[(i64, usize)], wave: u8, touch: Touch) -> bool {
         self.touched = true;
         ranges.iter().all(|&(start, length)| {
@@ -119,7 +119,7 @@ impl Shadow {
             else {
                 continue;
             };
-            // The common cases: all bytes initialised and in the same state.
+            // Fast path for the common cases: all bytes initialised and in the same state.
             if touch == Touch::Read {
                 if *states == many || *states == read || *states == wrote {
                     continue;
@@ -142,7 +142,8 @@ impl Shadow {
     }
 }
 
-/// Bytes in the same state, or eight of them each.
+/// Records an access to bytes that are all in the same state, or in groups of eight in the same
+/// state; returns false if that is not possible.
 #[inline]
 fn alike<const N: usize>(states: &mut [u8; N], wave: u8, touch: Touch) -> bool {
     let first = states[0];
@@ -162,8 +163,8 @@ fn alike<const N: usize>(states: &mut [u8; N], wave: u8, touch: Touch) -> bool {
     fine
 }
 
-/// Says whether all bytes were written before; the error is the wave of a race, or none if there
-/// are several.
+/// Returns whether all bytes were written before; the error is the other wave of a race, or `None`
+/// if there are several.
 fn touch_all<const N: usize>(states: &mut [u8; N], wave: u8, touch: Touch, known: bool) -> Result<bool, Option<u32>> {
     let mut first = states[0];
     if *states == [first; N] {
@@ -193,7 +194,7 @@ fn touch_one(state: &mut u8, wave: u8, touch: Touch, known: bool) -> Result<bool
     let new = match touch {
         Touch::Read => match old {
             0 => read,
-            // A wave's own write or atomic is remembered: it is what another's access races with.
+            // A wave's own write or atomic stays recorded: other waves' accesses race with it.
             _ if old == read || old == wrote || old == atomic || old == READ_BY_MANY => old,
             READ..=LAST_READ => READ_BY_MANY,
             _ => return Err(race()),
@@ -224,7 +225,7 @@ fn touch_one(state: &mut u8, wave: u8, touch: Touch, known: bool) -> Result<bool
 mod tests {
     use super::{Accesses, Race, Shadow, Touch};
 
-    /// One lane's access; whether all bytes were written before.
+    /// Records one lane's access; returns whether all bytes were written before.
     fn access(shadow: &mut Shadow, at: u32, bytes: u8, wave: u8, touch: Touch, known: bool) -> Result<bool, Race> {
         let accesses = Accesses {
             offsets: &[at; 64],
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn ranges_do_what_lanes_do() {
-        // Two waves' accesses at random, one way and the other.
+        // Random accesses of two waves, recorded by ranges and lane by lane.
         let (mut one, mut other) = (Shadow::new(256), Shadow::new(256));
         let (mut state, mut short) = (1_u32, 0);
         for round in 0..20_000 {
@@ -295,7 +296,7 @@ mod tests {
             );
             let lanes = access(&mut one, at, bytes, wave, touch, true);
             let fine = other.touch_ranges(64, &[(i64::from(at) - 64, bytes.into())], wave, touch);
-            // Eight bytes in different states are left to the lanes.
+            // Eight bytes in different states fall back to the lane path.
             assert!(
                 !fine || lanes.is_ok_and(|before| before || touch == Touch::Write),
                 "round {round}"

@@ -6,7 +6,8 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Runs a scalar load: a 64-bit base, or a buffer descriptor whose range limits it dword by dword.
+/// Runs a scalar load: from a 64-bit base, or through a buffer descriptor, whose range limits it
+/// dword by dword.
 pub(crate) fn smem(wave: &mut Wave, context: &mut Context<'_>, inst: &Smem) -> Result<(), Trap> {
     let offset = u64::from(wave.scalar(inst.offset)).wrapping_add_signed(inst.immediate.into());
     let words = usize::from(inst.count);
@@ -26,7 +27,7 @@ pub(crate) fn smem(wave: &mut Wave, context: &mut Context<'_>, inst: &Smem) -> R
     if inside > 0 {
         let host = context.memory.host(address, inside as u64 * 4, 0)?;
         for (word, value) in values.iter_mut().enumerate().take(inside) {
-            // SAFETY: `host` is `inside` dwords of a live allocation.
+            // SAFETY: `host` points to `inside` dwords of a live allocation.
             *value = unsafe { host.add(4 * word).cast::<u32>().read_unaligned() };
         }
     }

@@ -1,8 +1,8 @@
 //! Moves the data of 64 lanes between memory and register rows.
 //!
-//! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in
-//! registers where AVX-512 is there. The operands of matrix instructions are read in pieces of 8
-//! bytes of which two lanes' make 16 contiguous ones.
+//! Narrow data and partial masks go lane by lane; 8 and 16 bytes of all lanes are transposed in
+//! registers where AVX-512 is available. Operands of matrix instructions are read in 8-byte pieces,
+//! and the pieces of two lanes form 16 contiguous bytes.
 
 use super::{Access, Half, set_lanes};
 use crate::lanes::Row;
@@ -16,14 +16,14 @@ pub(crate) unsafe fn gather(base: *const u8, offsets: &Row, mask: u64, access: A
     #[cfg(target_arch = "x86_64")]
     if mask == u64::MAX && access.bytes >= 8 && std::arch::is_x86_feature_detected!("avx512f") {
         match (access.bytes, &mut *target) {
-            // SAFETY: the caller guarantees the bytes of every lane; the instructions are there.
+            // SAFETY: the caller guarantees the bytes of every lane; the CPU has AVX-512F.
             (8, [a, b, ..]) => return unsafe { avx512::gather2(base, offsets, a, b) },
             // SAFETY: as above.
             (16, [a, b, c, d, ..]) => return unsafe { avx512::gather4(base, offsets, [a, b, c, d]) },
             _ => {}
         }
     }
-    // SAFETY: the caller guarantees these bytes for the lanes of the mask.
+    // SAFETY: the caller guarantees the bytes for the lanes of the mask.
     unsafe {
         if mask == u64::MAX {
             gather_from(base, offsets, 0..64, access, target);
@@ -45,8 +45,8 @@ unsafe fn gather_from(
     target: &mut [Row],
 ) {
     let at = |lane: usize| base.wrapping_add(offsets[lane & 63] as usize);
-    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; reads are
-    // unaligned reads of that width.
+    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; the reads are
+    // unaligned and of that width.
     unsafe {
         match (access.bytes, target) {
             (1 | 2, [row, ..]) => {
@@ -93,8 +93,8 @@ unsafe fn gather_from(
     }
 }
 
-/// Stores each lane of `mask` of `source` to `base + offsets[lane]`; of lanes with one address the
-/// highest wins.
+/// Stores each lane of `mask` from `source` to `base + offsets[lane]`; if lanes share an address,
+/// the highest lane wins.
 ///
 /// # Safety
 ///
@@ -103,7 +103,7 @@ pub(crate) unsafe fn scatter(base: *mut u8, offsets: &Row, mask: u64, access: Ac
     #[cfg(target_arch = "x86_64")]
     if mask == u64::MAX && access.bytes >= 8 && std::arch::is_x86_feature_detected!("avx512f") {
         match (access.bytes, source) {
-            // SAFETY: the caller guarantees the bytes of every lane; the instructions are there.
+            // SAFETY: the caller guarantees the bytes of every lane; the CPU has AVX-512F.
             (8, [a, b, ..]) => return unsafe { avx512::scatter2(base, offsets, a, b) },
             // SAFETY: as above.
             (16, [a, b, c, d, ..]) => return unsafe { avx512::scatter4(base, offsets, [a, b, c, d]) },
@@ -112,8 +112,8 @@ pub(crate) unsafe fn scatter(base: *mut u8, offsets: &Row, mask: u64, access: Ac
     }
     let at = |lane: usize| base.wrapping_add(offsets[lane & 63] as usize);
     let shift = if access.half == Some(Half::High) { 16 } else { 0 };
-    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; writes are
-    // unaligned writes of that width.
+    // SAFETY: the caller guarantees `access.bytes` bytes at each lane's address; the writes are
+    // unaligned and of that width.
     unsafe {
         match (access.bytes, source) {
             (1, [row, ..]) => set_lanes(mask).for_each(|lane| at(lane).write((row[lane] >> shift) as u8)),
@@ -136,22 +136,22 @@ pub(crate) unsafe fn scatter(base: *mut u8, offsets: &Row, mask: u64, access: Ac
     }
 }
 
-/// All 64 lanes at once: four lanes by four words are transposed in each 128-bit part of a
-/// register.
+/// Transfers of all 64 lanes at once: each 128-bit part of a register holds a transposed block of
+/// four lanes by four words.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;
 
     use crate::lanes::Row;
 
-    /// Addresses of 16 lanes from `first`.
+    /// Returns the address of a lane.
     macro_rules! at {
         ($base:ident, $offsets:ident, $lane:expr) => {
             $base.wrapping_add($offsets[($lane) & 63] as usize).cast()
         };
     }
 
-    /// 8 bytes of a lane and 8 of the next.
+    /// Loads 8 bytes of a lane and 8 bytes of the next.
     macro_rules! two {
         ($base:ident, $offsets:ident, $lane:expr) => {{
             let low = _mm_castsi128_pd(_mm_loadl_epi64(at!($base, $offsets, $lane)));
@@ -174,7 +174,7 @@ mod avx512 {
         }
     }
 
-    /// Four words of each of 16 lanes from `first`.
+    /// Loads four words of each of 16 lanes from `first`.
     ///
     /// # Safety
     ///
@@ -204,7 +204,8 @@ mod avx512 {
         unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), words) };
     }
 
-    /// Whether the offsets of 16 lanes from `second` are 8 bytes above those from `first`.
+    /// Returns true if the offsets of the 16 lanes from `second` are 8 bytes above those of the
+    /// lanes from `first`.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn are_next(offsets: &Row, first: usize, second: usize) -> bool {
@@ -221,7 +222,7 @@ mod avx512 {
     /// AVX-512F, and 8 bytes readable at each `base + offsets[lane]`.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn gather2(base: *const u8, offsets: &Row, r0: &mut Row, r1: &mut Row) {
-        // 16 rows of a matrix by four lanes each, or 32 by two.
+        // The layouts of matrix operands: 16 rows by four lanes each, or 32 rows by two.
         for (firsts, next) in [([0, 32], 16), ([0, 16], 32)] {
             if firsts.iter().all(|&first| are_next(offsets, first, first + next)) {
                 for first in firsts {
@@ -344,8 +345,8 @@ mod avx512 {
 mod tests {
     use super::*;
 
-    /// 8 bytes of all lanes, where pairs of lanes have 16 contiguous bytes in the ways that are
-    /// known, and where they just do not.
+    /// Loads 8 bytes of all lanes, where pairs of lanes have 16 contiguous bytes in the known
+    /// layouts, and where one lane deviates from them.
     #[test]
     fn pairs_of_lanes() {
         let bytes: Vec<u8> = (0..4096_u32).map(|at| (at * 167 / 8) as u8).collect();

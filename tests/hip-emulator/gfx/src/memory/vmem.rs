@@ -1,11 +1,11 @@
 //! Runs buffer, global, flat and scratch instructions.
 //!
-//! Addresses are a 64-bit base and 64 offsets of 32 bits; lanes that lie further apart go one by
-//! one.
+//! Addresses are a 64-bit base and 64 offsets of 32 bits; lanes that are further apart are
+//! processed one by one.
 //!
-//! A raw buffer access beyond `num_records` is no fault: loads give 0 and stores do nothing there,
-//! dword by dword, as on the hardware. What lies within `num_records` has to be in one live
-//! allocation; a descriptor that promises more than that is a fault only where a lane uses it.
+//! A raw buffer access beyond `num_records` is no fault: as on the hardware, each dword beyond it
+//! loads as 0 and is not stored. The part within `num_records` must lie in one live allocation; a
+//! descriptor that is larger than its allocation is a fault only where a lane uses the excess.
 
 use super::{
     Access, Half,
@@ -22,7 +22,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Where the lanes of an access are: `base + offsets[lane]`.
+/// Addresses of the lanes of an access: `base + offsets[lane]`.
 struct Place {
     base: u64,
     offsets: Row,
@@ -56,7 +56,7 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
             let mut immediate = inst.offset as u32;
             let (_, mut highest) = extent(&offsets, exec);
             if highest.checked_add(immediate).is_none() {
-                // The lane's and the instruction's offset are one number of 32 bits: LLVM folds a
+                // The lane's and the instruction's offsets form one 32-bit sum: LLVM folds a
                 // constant into an address that is negative without it.
                 offsets = offsets.map(|offset| offset.wrapping_add(immediate));
                 immediate = 0;
@@ -117,8 +117,8 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
     }
 }
 
-/// The lanes of which a store stores something: a raw buffer takes nothing beyond its range, and
-/// compilers leave undefined what would be stored there.
+/// Returns the lanes whose store has an effect: a raw buffer drops stores beyond its range, and
+/// compilers leave the data undefined there.
 pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64, bytes: u16) -> u64 {
     let Address::Buffer {
         descriptor,
@@ -136,7 +136,7 @@ pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64, bytes: u16) -> u
     })
 }
 
-/// 64-bit addresses from two rows.
+/// Returns 64-bit addresses from two rows.
 fn wide_addresses(wave: &Wave, vector: u16, offset: i32) -> [u64; 64] {
     let (low, high) = (&wave.rows[usize::from(vector)], &wave.rows[usize::from(vector) + 1]);
     std::array::from_fn(|lane| {
@@ -145,7 +145,8 @@ fn wide_addresses(wave: &Wave, vector: u16, offset: i32) -> [u64; 64] {
     })
 }
 
-/// Lanes that usually lie within 4 GiB; one by one otherwise.
+/// Accesses lanes at 64-bit addresses: together if they lie within 4 GiB, as usual, otherwise one
+/// by one.
 fn near(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, addresses: &[u64; 64], mask: u64) -> Result<(), Trap> {
     let (base, highest) = set_lanes(mask).fold((u64::MAX, 0), |(low, high), lane| {
         (addresses[lane].min(low), addresses[lane].max(high))
@@ -164,7 +165,7 @@ fn near(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, addresses: &[u6
     Ok(())
 }
 
-/// Loads, stores or changes device memory for the lanes of `mask`.
+/// Loads, stores or updates device memory for the lanes of `mask`.
 fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place, mask: u64) -> Result<(), Trap> {
     let bytes = u64::from(inst.access.bytes);
     let count = u64::from(mask.count_ones()) * bytes;
@@ -202,7 +203,7 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
                 } else {
                     0
                 };
-                // SAFETY: `host` is `bytes` bytes of a live allocation.
+                // SAFETY: `host` points to `bytes` bytes of a live allocation.
                 let old = unsafe { atomic(host, words, function, data, compare) }?;
                 if returns {
                     set_lane_value(&mut wave.rows[usize::from(inst.target)..], words, lane, old);
@@ -213,8 +214,8 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
     }
 }
 
-/// Calls `transfer` with the lanes of each allocation: host base, offsets from it, lanes. Usually
-/// all lanes lie in one.
+/// Calls `transfer` for the lanes of each allocation with host base, offsets and lanes. Usually all
+/// lanes lie in one allocation.
 fn in_blocks(
     context: &mut Context<'_>,
     place: &Place,
@@ -225,7 +226,7 @@ fn in_blocks(
     let (lowest, highest) = extent(&place.offsets, mask);
     let start = place.base.wrapping_add(lowest.into());
     if let Some(block) = context.memory.find(start, u64::from(highest - lowest) + bytes) {
-        // Offsets from the block's device address lead to the same place in its host copy.
+        // The offsets are the same relative to the block's host address.
         let base = block.host.wrapping_add(place.base.wrapping_sub(block.address) as usize);
         transfer(base, &place.offsets, mask);
         return Ok(());
@@ -238,8 +239,8 @@ fn in_blocks(
     Ok(())
 }
 
-/// A buffer access that leaves the descriptor's range, which ends `room` bytes after the base
-/// (none: before it).
+/// Runs a buffer access that crosses the descriptor's range, which ends `room` bytes after the base
+/// (`None`: before it).
 fn partial(
     wave: &mut Wave,
     context: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! Moves initialised bits through an instruction that reads something uninitialised or writes only
-//! some lanes.
+//! Propagates the initialisation state through an instruction that reads uninitialised values or
+//! writes only some lanes.
 
 use crate::{
     error::Trap,
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::Tracker;
 
-/// The number that messages give SCC.
+/// Register number that messages use for SCC.
 const SCC: u16 = 253;
 
 pub(super) fn flow(
@@ -30,8 +30,8 @@ pub(super) fn flow(
         Code::Valu(valu) => {
             match uses.rule {
                 Rule::Pairs if valu.dpp.is_none() => pair_flow(wave, uses, exec),
-                // For lanes that change places, and for registers that an index moves, whole lanes
-                // are known.
+                // If lanes are permuted, or an index selects the registers, only whole lanes are
+                // tracked.
                 Rule::Moves(choosers) if valu.dpp.is_none() && wave.index.is_none() => {
                     bit_flow(wave, context, uses, exec, valu, choosers);
                 }
@@ -55,7 +55,8 @@ pub(super) fn flow(
                 [wave.scalar(word), !known].map(u64::from)
             });
             let [value, unknown] = [0, 1].map(|part| words[0][part] | words[1][part] << 32);
-            // Bit by bit: those of lanes that are off before and after may be anything.
+            // Bit by bit: the mask bits of lanes that are off before and after may be
+            // uninitialised.
             let of = |a| {
                 function(ScalarIn {
                     a,
@@ -90,7 +91,7 @@ pub(super) fn flow(
     }
 }
 
-/// The first row of the range that is not initialised in a lane of `exec`, and the first such lane.
+/// Returns the first row of the range that is uninitialised in a lane of `exec`, and that lane.
 fn first_unknown(wave: &Wave, range: Range, exec: u64) -> Option<(u16, u32)> {
     if !range.vector {
         return None;
@@ -138,7 +139,8 @@ fn condition_flow(wave: &Wave, condition: Condition) -> Result<(), Trap> {
     }
 }
 
-/// The first written row from the first of each two that are read, the second from the second.
+/// Propagates by pairs: the first written row from the first row of each source, the second from
+/// the second.
 fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
     for (k, target) in uses.writes.iter().enumerate().take(2) {
         let sources = uses.reads.iter().skip(k).step_by(2);
@@ -152,11 +154,12 @@ fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
     }
 }
 
-/// Bit by bit: the instruction is run with the uninitialised bits of each source as 0 and as 1. A
-/// result bit is known if it is the same each time, in lanes whose `choosers` and mask are known.
+/// Propagates bit by bit: the instruction runs with the uninitialised bits of each source as 0 and
+/// as 1. A result bit is known if it is the same each time, in lanes whose `choosers` and mask are
+/// known.
 fn bit_flow(wave: &mut Wave, context: &mut Context<'_>, uses: &Uses, exec: u64, valu: &Valu, choosers: u8) {
     let mut chosen = u64::MAX;
-    // Rows that are not known, with their known bits
+    // Rows with uninitialised bits, and their initialised bits
     let mut sources: SmallVec<[(usize, Row); 4]> = SmallVec::new();
     for (number, range) in uses.reads.iter().enumerate() {
         let first = usize::from(range.first);
@@ -207,8 +210,7 @@ fn bit_flow(wave: &mut Wave, context: &mut Context<'_>, uses: &Uses, exec: u64, 
     }
 }
 
-/// Lanes in which a scalar operand is initialised: of the mask that an instruction selects by, each
-/// by its bit.
+/// Returns the lanes in which a scalar operand is initialised; a lane mask by each lane's bit.
 fn mask_lanes(tracker: &Tracker, valu: &Valu, range: Range) -> u64 {
     let first = usize::from(range.first);
     if valu.mask_in == Some(range.first as u8) {
@@ -220,16 +222,16 @@ fn mask_lanes(tracker: &Tracker, valu: &Valu, range: Range) -> u64 {
     }
 }
 
-/// Lane by lane: a result is initialised where every source is.
+/// Propagates lane by lane: a result is initialised where every source is.
 fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
     let moved = valu.dpp.map(|dpp| dpp_lanes(dpp, exec));
     // A lane that DPP does not write keeps its destination.
     let exec = moved.as_ref().map_or(exec, |(_, written)| *written);
     let tracker = &mut wave.tracker;
     let mut known = u64::MAX;
-    // For the low rows alone
+    // Initialised lanes of the low rows alone
     let mut low = u64::MAX;
-    // For pairs each row of a source is a range.
+    // For packed pairs, each row of a source is its own range.
     let first_ranges = if uses.rule == Rule::Pairs { 2 } else { 1 };
     for (number, range) in uses.reads.iter().enumerate() {
         let first = usize::from(range.first);
@@ -242,7 +244,7 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
             false => of_range(range.count),
         };
         if let Some((sources, _)) = moved.as_ref().filter(|_| number < first_ranges && range.vector) {
-            // A lane without a source reads 0.
+            // A lane without a source reads 0, which is initialised.
             lanes = sources.iter().enumerate().fold(0, |all, (target, from)| {
                 all | u64::from(from.is_none_or(|from| lane(lanes, from) != 0)) << target
             });
@@ -258,7 +260,7 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
                 wave.tracker.set_rows(first, 1, exec, low);
             }
         } else if valu.mask_out == Some(range.first as u8) {
-            // Lanes that are off get a defined 0.
+            // The mask bits of inactive lanes are a defined 0.
             let bits = known | !exec;
             wave.tracker.set_scalar(first, bits as u32);
             wave.tracker.set_scalar(first + 1, (bits >> 32) as u32);
@@ -266,7 +268,7 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
     }
 }
 
-/// Scalar results: all or nothing, or bit by bit.
+/// Propagates scalar results: as a whole, or bit by bit.
 fn scalar_flow(
     wave: &mut Wave,
     uses: &Uses,
@@ -285,7 +287,7 @@ fn scalar_flow(
             };
             [wave.scalar(word) & !unknown, wave.scalar(word) | unknown].map(u64::from)
         });
-        // With every unknown bit as 0, and as 1
+        // The value with every unknown bit as 0, and as 1
         [0, 1].map(|way| words[0][way] | words[1][way] << 32)
     });
     let is_bitwise = match uses.rule {
@@ -293,7 +295,7 @@ fn scalar_flow(
         Rule::Shift => b[0] == b[1],
         _ => false,
     };
-    // A result bit is known if it is the same either way.
+    // A result bit is known if it is the same in both cases.
     let mut unknown = if is_bitwise {
         let of = |a, b| {
             let (old, scc) = (0, false);
@@ -325,17 +327,17 @@ fn scalar_flow(
         }
     }
     if writes_scc {
-        // "Not zero" of partly known bits is taken as known only where all are.
+        // The condition "not zero" counts as known only if all bits are.
         wave.tracker.set_scc(all);
     }
     Ok(())
 }
 
-/// Lanes that change places.
+/// Propagates an exchange between lanes.
 fn lane_flow(wave: &mut Wave, op: LaneOp, uses: &Uses, exec: u64) -> Result<(), Trap> {
     match op {
         LaneOp::ReadFirst(target, row) => {
-            // The value is what the lane holds: uninitialised if that lane is.
+            // The result has the state of the lane that was read.
             let known = lane(wave.tracker.row(row.into()), first_lane(exec)) != 0;
             wave.tracker.set_scalar(target.into(), if known { u32::MAX } else { 0 });
         }
@@ -369,7 +371,7 @@ fn lane_flow(wave: &mut Wave, op: LaneOp, uses: &Uses, exec: u64) -> Result<(), 
             if forward {
                 demand(wave, uses.reads[0], exec)?;
             }
-            // Lanes that nobody sends to get a defined 0.
+            // Lanes that receive nothing get a defined 0.
             let mut known = u64::MAX;
             for l in set_lanes(exec) {
                 let other = (addresses[l].wrapping_add(offset) >> 2) as usize & 63;
@@ -403,8 +405,9 @@ fn demand_scalars(wave: &Wave, uses: &Uses) -> Result<(), Trap> {
         .try_for_each(|range| demand(wave, *range, 0))
 }
 
-/// Loads, stores and what else touches the outside: what they read must be initialised (data that
-/// stays in LDS or private memory is in `uses.data` instead, and keeps its state there).
+/// Checks loads, stores and other instructions with outside effects: their reads must be
+/// initialised. (Data that stays in LDS or private memory is in `uses.data` instead, and keeps its
+/// state there.)
 fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(), Trap> {
     for range in &uses.reads {
         if let Code::Vmem(vmem) = &inst.code
@@ -415,7 +418,7 @@ fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(
             if whole & !wave.tracker.data(range.first.into(), vmem.access) != 0 {
                 demand(wave, *range, whole)?;
             }
-            // A store that ends beyond a buffer stores its first registers.
+            // A store that crosses the end of a buffer still stores its first registers.
             for row in 0..range.count {
                 let stored = stored_lanes(wave, vmem, exec, (4 * (row + 1)).min(bytes));
                 let range = Range {

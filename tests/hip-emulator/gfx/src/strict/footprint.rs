@@ -1,4 +1,4 @@
-//! Finds what an instruction touches from its [`Uses`], once, at decode.
+//! Derives an instruction's footprint from its [`Uses`], once, at decode.
 
 use crate::{
     inst::{Address, Code, Condition, Inst, LaneOp, Uses, sgpr},
@@ -6,7 +6,7 @@ use crate::{
     report::Class,
 };
 
-/// What an instruction touches.
+/// Returns the registers that an instruction accesses.
 pub(crate) fn footprint(inst: &Inst, uses: &Uses) -> Footprint {
     let mut footprint = Footprint {
         all_lanes: matches!(inst.code, Code::Mfma(_)),
@@ -23,7 +23,7 @@ pub(crate) fn footprint(inst: &Inst, uses: &Uses) -> Footprint {
         Code::Branch { condition, .. } => match condition {
             Condition::Scc(_) => footprint.reads_scc = true,
             Condition::VccZero(_) => footprint.scalars_read = scalar_mask(sgpr::VCC.into(), 2),
-            // EXEC is initialised always: writing anything else to it is a fault.
+            // EXEC is always initialised: writing uninitialised bits to it is a fault.
             Condition::Always | Condition::ExecZero(_) => {}
         },
         Code::Salu { scc, .. } => footprint.writes_scc = scc,
@@ -39,13 +39,13 @@ pub(crate) fn footprint(inst: &Inst, uses: &Uses) -> Footprint {
     footprint
 }
 
-/// The counters that an instruction raises.
+/// Returns the wait counters that an instruction increments.
 fn counters(inst: &Inst) -> Option<Counters> {
     let (vector, scalar, unordered) = match (inst.class, &inst.code) {
         (Class::Smem, _) => (false, true, true),
         (Class::Lds, _) => (false, true, false),
-        // A flat access may go to LDS or to memory: it raises both, and its order among either is
-        // open.
+        // A flat access may go to LDS or to memory: it increments both counters, and its order
+        // relative to others of either is undefined.
         (_, Code::Vmem(vmem)) if matches!(vmem.address, Address::Flat { .. }) => (true, true, true),
         (Class::Load | Class::Store | Class::Scratch, _) => (true, false, false),
         _ => return None,

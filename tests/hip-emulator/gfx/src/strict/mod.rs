@@ -1,16 +1,16 @@
-//! Strict mode: what the hardware leaves undefined becomes a fault.
+//! Strict mode: behaviour that the hardware leaves undefined becomes a fault.
 //!
-//! - Initialised bits of rows and scalar registers flow with the data (as MemorySanitizer's shadow
-//!   does): reading a register that nobody wrote is no fault by itself, since compilers keep
-//!   undefined lanes; using it as an address, a condition, EXEC or data of a store to device memory
-//!   is. Loads that fill half of a register count as filling it.
-//! - Registers that an outstanding load will write are pending until an `s_waitcnt` covers the
-//!   load: touching them before is a fault, except for a further load of the same kind, which comes
+//! - Initialised bits of rows and scalar registers are propagated with the data, as in
+//!   MemorySanitizer's shadow memory. Reading an uninitialised register is no fault by itself,
+//!   since compilers keep undefined lanes; using it as an address, a condition, EXEC or the data of
+//!   a store to device memory is. Loads that fill half of a register count as filling it.
+//! - The target registers of an outstanding load are pending until an `s_waitcnt` covers the load:
+//!   accessing them before is a fault, except for a further load of the same kind, which completes
 //!   after the first.
 //!
-//! Nearly always everything that an instruction reads is initialised. [`before`] sees that from bit
-//! sets made at decode (`registers::Footprint`), and only then leaves the rest to `flow`. The other
-//! instance of the loop has none of this.
+//! Nearly always all reads of an instruction are initialised. [`before`] checks this with bit sets
+//! computed at decode (`registers::Footprint`), and calls `flow` only otherwise. The non-strict
+//! instance of the interpreter loop has none of this.
 
 mod flow;
 mod footprint;
@@ -26,7 +26,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Checks an instruction that is about to run and moves the shadow state on.
+/// Checks an instruction that is about to run and updates the shadow state.
 #[inline]
 pub(crate) fn before(wave: &mut Wave, context: &mut Context<'_>, inst: &Inst, uses: &Uses) -> Result<(), Trap> {
     if let Code::Wait { vector, scalar } = inst.code {
@@ -47,7 +47,7 @@ pub(crate) fn before(wave: &mut Wave, context: &mut Context<'_>, inst: &Inst, us
     Ok(())
 }
 
-/// Something that the instruction touches is pending in some counter.
+/// Reports an access to a pending register.
 #[cold]
 fn missing_wait(wave: &Wave, uses: &Uses) -> Result<(), Trap> {
     let fault = |range: &Range| {

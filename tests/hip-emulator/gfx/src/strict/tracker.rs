@@ -9,19 +9,19 @@ use crate::{
     registers::{Counters, Footprint, Range, scalar_mask},
 };
 
-/// How far the counters of vector and of scalar memory reach: six and four bits. What would count
-/// further waits for the oldest to finish.
+/// Maximum values of the counters of vector and of scalar memory: six and four bits. An operation
+/// beyond the maximum waits for the oldest to finish.
 const MOST_VECTOR: usize = 63;
 const MOST_SCALAR: usize = 15;
 
-/// An outstanding operation: what it will write, and whether it may finish out of order.
+/// An outstanding operation: its target registers, and whether it may finish out of order.
 #[derive(Clone, Copy)]
 struct Operation {
     target: Option<Range>,
     unordered: bool,
 }
 
-/// Outstanding operations of one counter, oldest first, and the registers that they will write.
+/// Outstanding operations of one counter, oldest first, and their target registers.
 #[derive(Default)]
 struct Queue {
     operations: VecDeque<Operation>,
@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// At most `count` operations are outstanding from here on.
+    /// Completes operations until at most `count` are outstanding.
     fn wait(&mut self, count: usize) {
         let done = self.operations.len().saturating_sub(count);
         if done == 0 || (count > 0 && self.operations.iter().any(|operation| operation.unordered)) {
@@ -85,13 +85,13 @@ impl Queue {
 pub(crate) struct Tracker {
     /// Rows that are initialised in all lanes
     full: Vec<u64>,
-    /// Initialised lanes of the others
+    /// Initialised lanes of the other rows
     rows: Vec<u64>,
-    /// Initialised bits of those lanes of them that are not
+    /// Initialised bits of partly initialised lanes
     bits: Vec<Row>,
-    /// Scalar registers that are not initialised in all bits
+    /// Scalar registers with at least one uninitialised bit
     unknown: u128,
-    /// Their initialised bits
+    /// Initialised bits of these registers
     scalars: Vec<u32>,
     scc: bool,
     vector: Queue,
@@ -115,7 +115,7 @@ impl Tracker {
         self.scalar.reset(words);
     }
 
-    /// Whether the instruction touches a pending register.
+    /// Returns true if the instruction accesses a pending register.
     #[inline]
     pub(crate) fn waits_for(&self, footprint: &Footprint) -> bool {
         let scalars = footprint.scalars_read | footprint.scalars_written;
@@ -128,7 +128,7 @@ impl Tracker {
         waits
     }
 
-    /// Whether all that the instruction reads is initialised.
+    /// Returns true if everything that the instruction reads is initialised.
     #[inline]
     pub(crate) fn knows(&self, footprint: &Footprint) -> bool {
         let mut unknown = self.unknown & footprint.scalars_read != 0;
@@ -139,8 +139,8 @@ impl Tracker {
         !unknown
     }
 
-    /// Marks all that the instruction writes as initialised; false, and nothing done, if that needs
-    /// a look at single lanes.
+    /// Marks everything that the instruction writes as initialised. Returns false without a change
+    /// if single lanes must be examined.
     #[inline]
     pub(crate) fn define(&mut self, footprint: &Footprint, exec: u64) -> bool {
         for word in &footprint.words {
@@ -191,21 +191,21 @@ impl Tracker {
         }
     }
 
-    /// Initialised bits of a row.
+    /// Returns the initialised bits of a row.
     pub(crate) fn bits(&self, row: usize) -> Row {
         let lanes = self.row(row);
         let partly = self.bits.get(row).unwrap_or(&[0; 64]);
         std::array::from_fn(|lane| if lanes >> lane & 1 != 0 { u32::MAX } else { partly[lane] })
     }
 
-    /// Lanes of a row in which these bits are initialised.
+    /// Returns the lanes of a row in which these bits are initialised.
     pub(crate) fn lanes_with(&self, row: usize, bits: u32) -> u64 {
         let lanes = self.row(row);
         let partly = |lane: usize| self.bits.get(row).is_some_and(|row| row[lane] & bits == bits);
         lanes | lanes_where(!lanes, partly)
     }
 
-    /// Initialised lanes of a row.
+    /// Returns the initialised lanes of a row.
     pub(crate) fn row(&self, row: usize) -> u64 {
         if self.full.get(row / 64).is_some_and(|full| full >> (row % 64) & 1 != 0) {
             return u64::MAX;
@@ -213,8 +213,8 @@ impl Tracker {
         self.rows.get(row).copied().unwrap_or(0)
     }
 
-    /// Lanes in which the data of an access is initialised: all of its rows, or the bits of one
-    /// that it takes.
+    /// Returns the lanes in which the data of an access is initialised: all of its rows, or the
+    /// accessed bits of one.
     pub(crate) fn data(&self, first: usize, access: Access) -> u64 {
         let bits = match (access.bytes, access.half) {
             (1, Some(Half::High)) => 0xff_0000,
@@ -226,12 +226,12 @@ impl Tracker {
         self.lanes_with(first, bits)
     }
 
-    /// Lanes that are initialised in all of these rows.
+    /// Returns the lanes in which all of these rows are initialised.
     pub(crate) fn lanes(&self, first: usize, count: usize) -> u64 {
         (first..first + count).fold(u64::MAX, |lanes, row| lanes & self.row(row))
     }
 
-    /// Initialised bits of a scalar register.
+    /// Returns the initialised bits of a scalar register.
     pub(crate) fn scalar(&self, register: usize) -> u32 {
         if register >= 128 || self.unknown >> register & 1 == 0 {
             return u32::MAX;
@@ -259,13 +259,13 @@ impl Tracker {
         self.scc = known;
     }
 
-    /// Whether an outstanding operation will write one of these registers.
+    /// Returns true if an outstanding operation will write one of these registers.
     pub(crate) fn pending(&self, range: Range) -> bool {
         self.vector.pending(range) || self.scalar.pending(range)
     }
 
-    /// As [`Tracker::pending`] for what a further operation writes: it follows those of its own
-    /// counter if they stay in order.
+    /// Returns [`Tracker::pending`] for the target of a further operation: pending operations of
+    /// its own counter are ignored if both complete in order.
     pub(crate) fn pending_but_for(&self, range: Range, counters: Option<Counters>) -> bool {
         let follows = |queue: &Queue, own: bool| {
             own && !counters.is_some_and(|c| c.unordered) && !queue.operations.iter().any(|o| o.unordered)
@@ -288,8 +288,8 @@ impl Tracker {
         }
     }
 
-    /// `s_waitcnt`: operations beyond the counts are done; where some may overtake others, only a
-    /// count of 0 says which.
+    /// Runs `s_waitcnt`: operations beyond the counts are complete; if some may overtake others,
+    /// only a count of 0 tells which.
     pub(crate) fn wait(&mut self, vector: Option<u8>, scalar: Option<u8>) {
         if let Some(count) = vector {
             self.vector.wait(count.into());

@@ -18,7 +18,7 @@ macro_rules! integers {
     };
 }
 
-/// The fourteen float compares of one type; `$of` makes the value from the bits.
+/// The fourteen float compares of one type; `$of` converts the bits to the value.
 macro_rules! floats {
     ($ty:expr, $test:ident, $of:expr, $suffix:literal) => {
         [
@@ -126,7 +126,7 @@ const SINGLES: [Entry; 14] = floats!(F32, test, f32::from_bits, "f32");
 const HALVES: [Entry; 14] = floats!(F16, test, to_f32, "f16");
 const DOUBLES: [Entry; 14] = floats!(F64, test64, f64::from_bits, "f64");
 
-/// Class of a float as V_CMP_CLASS numbers them, from sign, exponent and fraction.
+/// Returns a float's class as V_CMP_CLASS numbers it, from sign, exponent and fraction.
 #[inline(always)]
 fn class(negative: bool, exponent: u32, top: u32, quiet: bool, fraction: bool) -> u32 {
     let side = |n: u32, p: u32| if negative { n } else { p };
@@ -215,7 +215,7 @@ const CLASSES: [Entry; 3] = [
 
 pub(super) const OPS: &[Entry] = &all();
 
-/// The tables above in one.
+/// Concatenates the tables above.
 const fn all() -> [Entry; 99] {
     let parts: [&[Entry]; 11] = [
         &U32, &I32, &U16, &I16, &U64, &I64, &SINGLES, &HALVES, &DOUBLES, &CLASSES, &CONSTANTS,

@@ -12,19 +12,19 @@ use super::{
 };
 use crate::lanes::{kernel, map, put_wide, wide};
 
-/// f32 to f16 as `round` says.
+/// Converts f32 to f16 with the rounding `round`.
 fn half_of(value: Single, round: Round) -> u64 {
     FloatConvert::<Half>::convert_r(value, round, &mut false)
         .value
         .to_bits() as u64
 }
 
-/// Integer to f32 as `round` says.
+/// Converts an integer to f32 with the rounding `round`.
 fn single_of(value: i128, round: Round) -> u64 {
     Single::from_i128_r(value, round).value.to_bits() as u64
 }
 
-/// f32 to f16 toward zero.
+/// Converts f32 to f16, rounding toward zero.
 #[inline(always)]
 fn truncated(a: u32) -> u32 {
     let (sign, magnitude) = (a >> 16 & 0x8000, a & 0x7fff_ffff);
@@ -41,7 +41,7 @@ fn truncated(a: u32) -> u32 {
     }
 }
 
-/// Integers from f32 by their floor: saturated, 0 for NaN.
+/// Converts f32 to an integer by its floor: saturated, 0 for NaN.
 #[inline(always)]
 fn floor(a: u32) -> u32 {
     f32::from_bits(a).floor() as i32 as u32
@@ -85,7 +85,7 @@ pub(super) const OPS: &[Entry] = &[
         map!(|a| (a as f32).to_bits()),
         soft_bits!(false, |r, a, _b| single_of((a as u32).into(), r)),
     ),
-    // Out of range saturates and NaN gives 0, as Rust's casts.
+    // Out of range saturates and NaN gives 0, as in Rust's casts.
     valu("v_cvt_i32_f32", B32, F1, map!(|a| f32::from_bits(a) as i32 as u32)),
     float("v_cvt_flr_i32_f32", B32, F1, map!(|a| floor(a))),
     valu("v_cvt_u32_f32", B32, F1, map!(|a| f32::from_bits(a) as u32)),
@@ -107,7 +107,7 @@ pub(super) const OPS: &[Entry] = &[
         valu("v_pack_b32_f16", B32, &[F16, F16], map!(|a, b| a & 0xffff | b << 16)),
         Rule::Moves(0),
     ),
-    // A signed nibble in sixteenths
+    // A signed nibble in units of 1/16
     valu(
         "v_cvt_off_f32_i4",
         F32,

@@ -6,7 +6,7 @@ use crate::lanes::{Kernel, map};
 const B3: &[Ty] = &[B32, B32, B32];
 const W3: &[Ty] = &[PkB16, PkB16, B32];
 
-/// The fields of `bits` bits of a register, sign-extended.
+/// Returns a field of `bits` bits of a register, sign-extended.
 #[inline(always)]
 fn signed(a: u32, bits: u32, index: u32) -> i64 {
     let left = 32 - bits - bits * index;
@@ -19,7 +19,7 @@ fn unsigned(a: u32, bits: u32, index: u32) -> i64 {
     i64::from((a << left) >> (32 - bits))
 }
 
-/// The exact sum of the products of the fields and `c`.
+/// A kernel of the exact sum of the fields' products and `c`.
 macro_rules! dot {
     ($field:ident, $bits:literal, $c:ty, |$sum:ident| $value:expr) => {
         map!(|a, b, c| {
@@ -34,7 +34,7 @@ macro_rules! dot {
     };
 }
 
-/// Wrapping, and saturating under clamp.
+/// An integer dot product: wrapping, and saturating under clamp.
 macro_rules! dots {
     ($name:literal, $sources:expr, signed, $bits:literal) => {
         clamps(
@@ -57,7 +57,7 @@ macro_rules! dots {
     };
 }
 
-/// The destination is the addend.
+/// Builds an entry whose addend is the destination.
 const fn accumulate(name: &'static str, kernel: Kernel, clamped: Kernel) -> Entry {
     vector(
         name,
@@ -83,7 +83,7 @@ macro_rules! accumulates {
     };
 }
 
-/// Sum of the absolute differences of the fields, where `counts` says so of the second's.
+/// Sums the absolute differences of the fields for which `counts` holds for the second field.
 #[inline(always)]
 fn sad(a: u32, b: u32, bits: u32, counts: impl Fn(i64) -> bool) -> u32 {
     let mut sum = 0;
@@ -134,7 +134,7 @@ pub(super) const OPS: &[Entry] = &[
         map!(|a, b, c| a.abs_diff(b).wrapping_add(c)),
         map!(|a, b, c| a.abs_diff(b).saturating_add(c)),
     ),
-    // A reference byte of 0 does not count.
+    // A reference byte of 0 is skipped.
     clamps(
         "v_msad_u8",
         B32,
@@ -142,7 +142,7 @@ pub(super) const OPS: &[Entry] = &[
         map!(|a, b, c| sad(a, b, 8, |y| y != 0).wrapping_add(c)),
         map!(|a, b, c| sad(a, b, 8, |y| y != 0).saturating_add(c)),
     ),
-    // Averages of bytes; the third source's lowest bits round up.
+    // Averages of bytes; the lowest bit of each byte of the third source rounds up.
     valu(
         "v_lerp_u8",
         B32,

@@ -22,13 +22,14 @@ const fn exponent(bits: u64) -> i32 {
     (bits >> 52 & 0x7ff) as i32
 }
 
-/// 2^n for exponents of normal numbers.
+/// Returns 2^n for exponents of normal numbers.
 #[inline(always)]
 const fn power(n: i32) -> f64 {
     f64::from_bits(((n + 1023) as u64) << 52)
 }
 
-/// Fraction in [0.5, 1) with its sign, and exponent; zero, infinity and NaN pass with exponent 0.
+/// Returns the fraction in [0.5, 1) with its sign, and the exponent; zero, infinity and NaN pass
+/// with exponent 0.
 #[inline(always)]
 fn frexp(a: f64) -> (f64, i32) {
     if a == 0.0 || !a.is_finite() {
@@ -73,20 +74,20 @@ const TWO_OVER_PI: [u64; 19] = [
     0x5603_3046_fc7b_0000,
 ];
 
-/// 53 bits of 2/π with which the angle of these bits is reduced: those of a segment, counted from
-/// where the angle's own exponent says.
+/// Returns the 53 bits of 2/π that reduce an angle, for a segment that is counted from a position
+/// given by the angle's exponent.
 fn two_over_pi(angle: u64, segment: u32) -> f64 {
     let exponent = exponent(angle);
     let skipped = 53 * segment as i32 + (exponent - 1077).max(0);
     let word = |index: i32| TWO_OVER_PI.get(index as usize).copied().unwrap_or(0);
     let pair = u128::from(word(skipped / 64)) << 64 | u128::from(word(skipped / 64 + 1));
     let bits = (pair << (skipped % 64) >> 75) as u64;
-    // Scaled up where the product with the angle would lose digits of what is tiny.
+    // Scaled up where the product with the angle would lose digits to denormals.
     let scale = if exponent >= 1968 { 128 } else { 0 };
     ldexp(bits as f64, scale - 53 - skipped)
 }
 
-/// a·2^b, rounded once.
+/// Returns a·2^b, rounded once.
 #[inline(always)]
 fn ldexp(a: f64, b: i32) -> f64 {
     let (fraction, exponent) = frexp(a);
@@ -99,12 +100,12 @@ fn ldexp(a: f64, b: i32) -> f64 {
     } else if exponent > 0 {
         fraction * 2.0 * power(exponent - 1)
     } else {
-        // Exact down to the smallest normal number, then one rounding.
+        // The first product is exact, down to the smallest normal number; only the second rounds.
         fraction * power(exponent.max(-1021)) * power((exponent + 1021).clamp(-200, 0))
     }
 }
 
-/// V_DIV_SCALE_F64: as `single`'s, with f64's limits.
+/// V_DIV_SCALE_F64: as in `single`, with f64's limits.
 #[inline(always)]
 fn div_scale(s0: u64, s1: u64, s2: u64) -> (u64, bool) {
     let (value, d, n) = (f64::from_bits(s0), f64::from_bits(s1), f64::from_bits(s2));
@@ -128,7 +129,7 @@ fn div_scale(s0: u64, s1: u64, s2: u64) -> (u64, bool) {
     }
 }
 
-/// V_DIV_FIXUP_F64: as `single`'s.
+/// V_DIV_FIXUP_F64: as in `single`.
 #[inline(always)]
 fn div_fixup(q: u64, d: u64, n: u64) -> u64 {
     let (df, nf) = (f64::from_bits(d), f64::from_bits(n));
@@ -154,7 +155,7 @@ const FMA: Obeys = soft!(double, |r, a, b, c| a.mul_add_r(b, c, r).value);
 const LDEXP: Obeys = soft_bits!(true, |r, a, b| {
     Double::from_bits(a.into()).scalbn_r(b as i32, r).to_bits() as u64
 });
-/// As `single`'s.
+/// As in `single`.
 const DIV_FMAS: Obeys = {
     fn kernel(input: &In<'_>, out: &mut Out) {
         let round = input.mode.round(true);
@@ -226,7 +227,7 @@ pub(super) const OPS: &[Entry] = &[
             }
         }),
     ),
-    // Approximations on the hardware (2^29 ULP); the correctly rounded result.
+    // Approximations on the hardware (2^29 ULP); correctly rounded here.
     float("v_rcp_f64", F64, D1, map_f64!(|a| 1.0 / a)),
     float("v_rsq_f64", F64, D1, map_f64!(|a| 1.0 / a.sqrt())),
     float("v_sqrt_f64", F64, D1, map_f64!(|a| a.sqrt())),
@@ -296,7 +297,7 @@ pub(super) const OPS: &[Entry] = &[
                 let r = input.r;
                 for l in 0..64 {
                     let [a, b, c] = [wide(r[0], r[1], l), wide(r[2], r[3], l), wide(r[4], r[5], l)].map(f64::from_bits);
-                    // A large quotient was scaled down, a small one up.
+                    // The scaling is reversed: a large quotient was scaled down, a small one up.
                     let scale = power(if c.abs() >= 2.0 { 128 } else { -128 });
                     let value = a.mul_add(b, c);
                     let value = if lane(input.mask, l) != 0 { value * scale } else { value }.to_bits();

@@ -1,9 +1,8 @@
-//! Owns the types of the table: an entry names an opcode, the types of its operands and the
-//! function over them.
+//! Types of the table: an entry gives an opcode's name, the types of its operands and its function.
 
 use crate::lanes::Kernel;
 
-/// Type of a vector operand: its width, its inline constants, what `neg` and `abs` mean.
+/// Type of a vector operand: its width, its inline constants, and the meaning of `neg` and `abs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ty {
     /// 32 bits without a sign bit to modify
@@ -14,17 +13,17 @@ pub(crate) enum Ty {
     F16,
     B64,
     F64,
-    /// Two halves
+    /// Two 16-bit halves
     PkB16,
     PkF16,
     /// Two f32 in two registers
     PkF32,
-    /// An f32, or an f16 that op_sel_hi says to read as one (`v_fma_mix`)
+    /// An f32, or, if op_sel_hi says so, an f16 that is widened (`v_fma_mix`)
     Mix,
 }
 
 impl Ty {
-    /// 32-bit registers of an operand.
+    /// Returns the number of 32-bit registers of an operand.
     pub(crate) fn rows(self) -> usize {
         match self {
             Self::B64 | Self::F64 | Self::PkF32 => 2,
@@ -36,7 +35,7 @@ impl Ty {
         matches!(self, Self::PkB16 | Self::PkF16 | Self::PkF32)
     }
 
-    /// Whether inline constants such as 1.0 are this type's and `neg`/`abs` apply.
+    /// Returns true if float inline constants such as 1.0 and `neg`/`abs` apply to this type.
     pub(crate) fn float(self) -> bool {
         matches!(
             self,
@@ -45,82 +44,84 @@ impl Ty {
     }
 }
 
-/// Where a vector opcode's lane mask comes from.
+/// Source of a vector opcode's lane mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MaskIn {
     No,
     /// The last operand
     Operand,
-    /// VCC, unnamed
+    /// VCC, implicit
     Vcc,
 }
 
-/// How initialised bits flow through an instruction in strict mode.
+/// Propagation of initialised bits through an instruction in strict mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// A result lane is initialised if that lane of every source is.
     #[default]
     Lanes,
-    /// As `Lanes`, the low row of the result from the low rows of the sources (64-bit sums).
+    /// As `Lanes`, but the low row of the result depends on the low rows of the sources only
+    /// (64-bit sums).
     Low,
-    /// As `Lanes`, the first written register from the first of each two that are read, the second
-    /// from the second (packed f32).
+    /// As `Lanes`, but the first written row depends on the first row of each source pair, the
+    /// second on the second (packed f32).
     Pairs,
-    /// Vectors, bit by bit: a result bit is made of at most one bit of each source. The sources
-    /// with these bits (by number), and the mask of a selection, choose which.
+    /// Vectors, bit by bit: a result bit depends on at most one bit of each source. The sources in
+    /// this bit set (by number), and the mask of a selection, choose which.
     Moves(u8),
-    /// Every source bit must be initialised for any result bit to be.
+    /// A result bit is initialised only if every source bit is.
     All,
-    /// Bitwise: a result bit is initialised if that bit of the sources that decide it is.
+    /// Bitwise: a result bit is initialised if the same bit of the deciding sources is.
     Bits,
-    /// A shift or a field: each result bit is a bit of the first source, which the second source
-    /// chooses, or 0.
+    /// A shift or a bit field: each result bit is 0 or a bit of the first source that the second
+    /// source chooses.
     Shift,
-    /// Reads must be initialised: the instruction faults otherwise (addresses, branches, stored
+    /// All reads must be initialised, otherwise the instruction faults (addresses, branches, stored
     /// data).
     Demand,
 }
 
-/// What an opcode obeys of the rounding and denormal fields of MODE.
+/// The effect of MODE's rounding and denormal fields on an opcode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Obeys {
-    /// Nothing: integers, bits, moves, classes, and conversions whose rounding is their own
+    /// None: integers, bits, moves, classes, and conversions with a fixed rounding
     Nothing,
-    /// Denormals of its float operands and result: exact results and approximations
+    /// Denormals of its float operands and result are flushed: exact results and approximations
     Denormals,
-    /// Denormals, and rounding: this function does what the entry's own does, as MODE says.
+    /// Denormals are flushed, and results rounded: this function computes the entry's result with
+    /// the rounding of MODE.
     Rounding(Kernel),
 }
 
 /// A vector opcode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorOp {
-    /// Type of the result; none for compares
+    /// Type of the result; `None` for compares
     pub(crate) target: Option<Ty>,
     pub(crate) sources: &'static [Ty],
     pub(crate) mask_in: MaskIn,
-    /// Whether a lane mask is written (compares, carries): the operand after the destination, or
-    /// the first
+    /// Whether a lane mask is written (compares, carries), to the operand after the destination, or
+    /// to the first operand
     pub(crate) mask_out: bool,
     pub(crate) writes_exec: bool,
-    /// The destination is the last source (`v_fmac`); it has no operand of its own.
+    /// Whether the destination is the last source (`v_fmac`), without an operand in the text.
     pub(crate) accumulates: bool,
-    /// Results of 16 bits keep the high half of the destination.
+    /// Whether 16-bit results keep the high half of the destination.
     pub(crate) keeps_high: bool,
     pub(crate) rule: Rule,
     pub(crate) obeys: Obeys,
     pub(crate) kernel: Kernel,
-    /// What replaces the function under `clamp`: integers saturate before they are cut. Floats are
+    /// Replacement of the function under `clamp`: integers saturate before truncation. Floats are
     /// clamped by the driver.
     pub(crate) clamped: Option<Kernel>,
 }
 
-/// What a scalar function reads.
+/// Inputs of a scalar function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScalarIn {
     pub(crate) a: u64,
     pub(crate) b: u64,
-    /// The destination before
+    /// The destination's old value
     pub(crate) old: u64,
     pub(crate) scc: bool,
 }
@@ -128,7 +129,7 @@ pub(crate) struct ScalarIn {
 /// Result and condition code (ignored where the opcode leaves it).
 pub(crate) type ScalarFn = fn(ScalarIn) -> (u64, bool);
 
-/// A scalar opcode: widths in bits, 0 for no operand.
+/// A scalar opcode; widths are in bits, 0 for no operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScalarOp {
     pub(crate) target: u8,
@@ -136,17 +137,17 @@ pub(crate) struct ScalarOp {
     pub(crate) b: u8,
     /// Whether the condition code is written
     pub(crate) scc: bool,
-    /// Whether the condition code is read, as a choice or a carry
+    /// Whether the condition code is read, for a selection or a carry
     pub(crate) reads_scc: bool,
-    /// Whether the destination is read: some of its bits stay, or all of them
+    /// Whether the destination is read: some or all of its bits are kept
     pub(crate) reads_target: bool,
-    /// The second operand is a 16-bit immediate: sign-extended if `Some(true)`.
+    /// Whether the second operand is a 16-bit immediate: sign-extended if `Some(true)`.
     pub(crate) immediate: Option<bool>,
     pub(crate) rule: Rule,
     pub(crate) function: ScalarFn,
 }
 
-/// A family and its entry.
+/// The family of an opcode, with its definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Vector(VectorOp),
@@ -176,7 +177,7 @@ pub(super) const PLAIN: VectorOp = VectorOp {
     clamped: None,
 };
 
-/// A vector opcode without masks.
+/// Builds a vector opcode without lane masks.
 pub(super) const fn valu(name: &'static str, target: Ty, sources: &'static [Ty], kernel: Kernel) -> Entry {
     vector(
         name,
@@ -189,12 +190,12 @@ pub(super) const fn valu(name: &'static str, target: Ty, sources: &'static [Ty],
     )
 }
 
-/// A float opcode that obeys the denormal fields of MODE and does not round.
+/// Builds a float opcode that obeys the denormal fields of MODE and does not round.
 pub(super) const fn float(name: &'static str, target: Ty, sources: &'static [Ty], kernel: Kernel) -> Entry {
     rounds(name, target, sources, kernel, Obeys::Denormals)
 }
 
-/// A float opcode that rounds: `obeys` is its function for other modes.
+/// Builds a float opcode that rounds; `obeys` has its function for other modes.
 pub(super) const fn rounds(
     name: &'static str,
     target: Ty,
@@ -214,7 +215,7 @@ pub(super) const fn rounds(
     )
 }
 
-/// The entry with another rule for strict mode.
+/// Returns the entry with another propagation rule for strict mode.
 pub(super) const fn flows(mut entry: Entry, rule: Rule) -> Entry {
     if let Op::Vector(op) = &mut entry.op {
         op.rule = rule;
@@ -222,7 +223,7 @@ pub(super) const fn flows(mut entry: Entry, rule: Rule) -> Entry {
     entry
 }
 
-/// An integer opcode that saturates under `clamp`.
+/// Builds an integer opcode that saturates under `clamp`.
 pub(super) const fn clamps(
     name: &'static str,
     target: Ty,
@@ -242,7 +243,7 @@ pub(super) const fn clamps(
     )
 }
 
-/// A compare.
+/// Builds a compare.
 pub(super) const fn compare(name: &'static str, sources: &'static [Ty], obeys: Obeys, kernel: Kernel) -> Entry {
     vector(
         name,

@@ -1,18 +1,18 @@
-//! 8-bit floats as CDNA3 has them (FNUZ: no infinity, no −0, 0x80 is the NaN): fp8 is 1-4-3 with
-//! bias 8, bf8 1-5-2 with bias 16.
+//! CDNA3's 8-bit floats (FNUZ: no infinity, no −0, 0x80 is the NaN): fp8 is 1-4-3 with bias 8, bf8
+//! is 1-5-2 with bias 16.
 
 use super::entry::{Entry, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, vector};
 use crate::lanes::{Kernel, kernel, map};
 
 const NAN: u32 = 0x80;
 
-/// A format by the bits of its fraction; its bias is the one that FNUZ gives.
+/// Returns the FNUZ bias of a format, from the number of its fraction bits.
 #[inline(always)]
 const fn bias(fraction: u32) -> i32 {
     1 << (6 - fraction)
 }
 
-/// The f32 that a byte is, exactly.
+/// Converts a byte to f32, exactly.
 #[inline(always)]
 fn to_f32(byte: u32, fraction: u32) -> u32 {
     let byte = byte & 0xff;
@@ -31,7 +31,7 @@ fn to_f32(byte: u32, fraction: u32) -> u32 {
     (mantissa as f32 * power).to_bits() | (byte & 0x80) << 24
 }
 
-/// To nearest, ties to even; what is too large, infinite or NaN becomes the NaN.
+/// Converts from f32, to nearest, ties to even; overflow, infinity and NaN become the NaN.
 #[inline(always)]
 fn from_f32(value: u32, fraction: u32) -> u32 {
     let (sign, magnitude) = (value >> 24 & 0x80, value & 0x7fff_ffff);
@@ -39,11 +39,11 @@ fn from_f32(value: u32, fraction: u32) -> u32 {
         return NAN;
     }
     let exponent = ((magnitude >> 23) as i32 - 127 + bias(fraction)).max(1);
-    // In units of the last place, the sum with 2^23 rounds.
+    // In units of the last place, adding 2^23 rounds to an integer.
     let unit = exponent - bias(fraction) - fraction as i32;
     let scaled = f32::from_bits(magnitude) * f32::from_bits(((127 - unit) as u32) << 23);
     let units = ((scaled + 8_388_608.0) - 8_388_608.0) as u32;
-    // A carry out of the fraction goes into the exponent by itself.
+    // A carry out of the fraction increments the exponent.
     let code = (((exponent - 1) as u32) << fraction) + units;
     if code > 0x7f {
         NAN
@@ -54,7 +54,7 @@ fn from_f32(value: u32, fraction: u32) -> u32 {
     }
 }
 
-/// Two bytes in the half that op_sel names; the other half stays.
+/// Builds a conversion to two bytes in the half that op_sel names; the other half is kept.
 const fn packs(name: &'static str, kernel: Kernel) -> Entry {
     vector(
         name,
@@ -68,7 +68,7 @@ const fn packs(name: &'static str, kernel: Kernel) -> Entry {
     )
 }
 
-/// Two f32 of the low two bytes
+/// Builds a conversion of the low two bytes to two f32.
 macro_rules! unpacks {
     ($name:literal, $fraction:literal) => {
         vector(

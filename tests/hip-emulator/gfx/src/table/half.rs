@@ -1,4 +1,5 @@
-//! f16 arithmetic: in f32, rounded once (24 bits hold what +, −, × and √ of 11 bits need).
+//! f16 arithmetic: computed in f32 and rounded once more (f32's 24 bits suffice for +, −, × and √
+//! of 11 bits).
 
 use rustc_apfloat::{
     Float, FloatConvert,
@@ -17,11 +18,11 @@ const H1: &[Ty] = &[F16];
 const H2: &[Ty] = &[F16, F16];
 const H3: &[Ty] = &[F16, F16, F16];
 
-/// The f16 in the low half, exactly.
+/// Converts the f16 in the low half to f32, exactly.
 #[inline(always)]
 pub(crate) fn to_f32(half: u32) -> f32 {
     let magnitude = half & 0x7fff;
-    // The exponent is rebased by 2^112, which also normalises what is subnormal.
+    // Multiplying by 2^112 rebases the exponent, and also normalises subnormals.
     let scaled = f32::from_bits(magnitude << 13) * f32::from_bits(0x7780_0000);
     let bits = if magnitude > 0x7c00 {
         scaled.to_bits() | 0x7fc0_0000
@@ -33,7 +34,7 @@ pub(crate) fn to_f32(half: u32) -> f32 {
     f32::from_bits(bits | (half & 0x8000) << 16)
 }
 
-/// To nearest, ties to even.
+/// Converts to f16, to nearest, ties to even.
 #[inline(always)]
 pub(super) fn from_f32(value: f32) -> u32 {
     let bits = value.to_bits();
@@ -52,12 +53,12 @@ pub(super) fn from_f32(value: f32) -> u32 {
     sign | half
 }
 
-/// a·b + c, rounded once.
+/// Returns a·b + c, rounded once.
 #[inline(always)]
 pub(super) fn fma(a: u32, b: u32, c: u32) -> u32 {
     let (a, b, c) = (to_f32(a), to_f32(b), to_f32(c));
-    // The product is exact; what the sum in f64 loses goes into its last bit (rounding to odd), as
-    // does what f32 loses.
+    // The product is exact; bits that the f64 sum loses are merged into its last bit (rounding to
+    // odd), as are those that f32 loses.
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = p + c;
     if !sum.is_finite() {
@@ -73,27 +74,27 @@ pub(super) fn fma(a: u32, b: u32, c: u32) -> u32 {
             bits - 1
         };
     }
-    // Cut to f32; a sum that is not 0 is far above its smallest number.
+    // Truncated to f32; a nonzero sum is far above f32's smallest number.
     let cut = f32::from_bits((f64::from_bits(bits & !0x1fff_ffff) as f32).to_bits());
     from_f32(f32::from_bits(cut.to_bits() | u32::from(bits & 0x1fff_ffff != 0)))
 }
 
-/// Fraction in [0.5, 1) and exponent; zero, infinity and NaN pass with exponent 0.
+/// Returns the fraction in [0.5, 1) and the exponent; zero, infinity and NaN pass with exponent 0.
 #[inline(always)]
 fn frexp(a: u32) -> (u32, i32) {
     let (sign, magnitude) = (a & 0x8000, a & 0x7fff);
     if magnitude == 0 || magnitude >= 0x7c00 {
         return (a & 0xffff | if magnitude > 0x7c00 { 0x200 } else { 0 }, 0);
     }
-    // The magnitude as f32 is normal.
+    // Converted to f32, the magnitude is normal.
     let bits = to_f32(magnitude).to_bits();
     (sign | 0x3800 | bits >> 13 & 0x3ff, (bits >> 23) as i32 - 126)
 }
 
-/// a·2^b, rounded once.
+/// Returns a·2^b, rounded once.
 #[inline(always)]
 fn ldexp(a: u32, b: u32) -> u32 {
-    // f32 holds every product that is not 0 or infinite as f16.
+    // f32 represents every product that is neither 0 nor infinite as f16.
     let power = f32::from_bits(((i32::from(b as i16).clamp(-100, 100) + 127) as u32) << 23);
     from_f32(to_f32(a) * power)
 }
@@ -105,14 +106,15 @@ macro_rules! map_f16 {
     };
 }
 
-/// f16 result of f16 sources, by their bits.
+/// f16 result of f16 sources, given as bits.
 macro_rules! map_h {
     (|$($s:ident),+| $value:expr) => {
         map!(|$($s),+| { $(let $s = $s as u16;)+ let value: u16 = $value; u32::from(value) })
     };
 }
 
-/// V_DIV_FIXUP_F16: the special cases of n/d, else the quotient with the right sign.
+/// V_DIV_FIXUP_F16: handles the special cases of n/d; otherwise returns the quotient with the right
+/// sign.
 #[inline(always)]
 fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     let sign = (d ^ n) & 0x8000;
@@ -162,7 +164,7 @@ const MIX_HALF_FMA: Obeys = {
     Obeys::Rounding(kernel)
 };
 
-/// An opcode of the VOP3 encoding: the other half of its destination stays.
+/// Builds a VOP3 opcode that keeps the other half of its destination.
 const fn keeps(name: &'static str, sources: &'static [Ty], kernel: Kernel, obeys: Obeys) -> Entry {
     vector(
         name,
@@ -197,7 +199,7 @@ pub(super) const OPS: &[Entry] = &[
         "v_fract_f16",
         F16,
         H1,
-        // Below 1, whatever rounding says
+        // Below 1, even where rounding would give 1
         map!(|a| {
             let value = to_f32(a);
             let bits = from_f32(value - value.floor());

@@ -11,7 +11,7 @@ const B2: &[Ty] = &[B32, B32];
 const B3: &[Ty] = &[B32, B32, B32];
 const SHIFT: &[Ty] = &[B32, B64];
 
-/// Adds or subtracts with a carry out, and a carry in where `mask_in` says so.
+/// Builds an addition or subtraction with carry out, and with carry in as `mask_in` says.
 const fn carry(name: &'static str, mask_in: MaskIn, kernel: Kernel) -> Entry {
     vector(
         name,
@@ -26,7 +26,7 @@ const fn carry(name: &'static str, mask_in: MaskIn, kernel: Kernel) -> Entry {
     )
 }
 
-/// A sum of 33 bits a lane: its low 32 bits and the bit above.
+/// A 33-bit sum per lane: its low 32 bits, and the carry bit above.
 macro_rules! carries {
     (|$a:ident, $b:ident, $c:ident| $value:expr) => {
         kernel!(|input, out| {
@@ -44,7 +44,7 @@ macro_rules! carries {
     };
 }
 
-/// 64 bits and what they are shifted by.
+/// A shift of a 64-bit value.
 macro_rules! shift64 {
     (|$value:ident, $by:ident| $shifted:expr) => {
         kernel!(|input, out| {
@@ -56,7 +56,7 @@ macro_rules! shift64 {
     };
 }
 
-/// The low 24 bits, signed.
+/// Returns the low 24 bits, sign-extended.
 #[inline(always)]
 const fn i24(a: u32) -> i32 {
     (a << 8) as i32 >> 8
@@ -67,7 +67,7 @@ const fn u24(a: u32) -> u32 {
     a & 0xff_ffff
 }
 
-/// Bytes of `{a, b}` chosen by the bytes of the selector (V_PERM_B32).
+/// Selects bytes of `{a, b}` by the bytes of the selector (V_PERM_B32).
 #[inline(always)]
 fn perm(a: u32, b: u32, selector: u32) -> u32 {
     let all = u64::from(a) << 32 | u64::from(b);
@@ -366,7 +366,8 @@ pub(super) const OPS: &[Entry] = &[
             B32,
             B3,
             map!(|a, b, c| {
-                // The field's sign is its top bit, or the operand's where the field passes its end.
+                // The field's sign is its top bit, or the operand's sign if the field extends
+                // beyond the operand.
                 let (offset, width) = (b & 31, c & 31);
                 let moved = (a as i32) >> offset;
                 let empty = 32 - width;
@@ -409,7 +410,7 @@ pub(super) const OPS: &[Entry] = &[
     vector(
         "v_cndmask_b32",
         VectorOp {
-            // Its sources take neg and abs as f32 do.
+            // neg and abs apply to its sources as to f32.
             target: Some(B32),
             sources: &[F32, F32],
             mask_in: MaskIn::Operand,
@@ -449,7 +450,7 @@ pub(super) const OPS: &[Entry] = &[
                     let addend = wide(input.r[2], input.r[3], l) as i64;
                     let sum = product.wrapping_add(addend) as u64;
                     put_wide(&mut out.r, l, sum);
-                    // Bit 64 of the sum of 65 bits: its sign
+                    // The sign of the 65-bit sum, its bit 64
                     flags[l] = u8::from(i128::from(product) + i128::from(addend) < 0);
                 }
                 out.mask = pack(&flags);

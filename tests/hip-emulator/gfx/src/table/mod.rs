@@ -1,8 +1,7 @@
-//! What each opcode computes: one entry per base mnemonic (without `_e32`, `_e64`, `_sdwa`,
-//! `_dpp`).
+//! Semantics of each opcode: one entry per base mnemonic (without `_e32`, `_e64`, `_sdwa`, `_dpp`).
 //!
-//! An entry says the types of its operands and the function over them; encodings, modifiers and
-//! lane masks are the drivers'. Tests iterate over [`all`]; a mutated kernel is decoded with a
+//! An entry gives the types of its operands and the function over them; the drivers handle
+//! encodings, modifiers and lane masks. Tests iterate over [`all`]; mutation tests decode with a
 //! changed copy of an entry.
 
 mod compare;
@@ -24,7 +23,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 pub(crate) use entry::{Entry, MaskIn, Obeys, Op, Rule, ScalarFn, ScalarIn, ScalarOp, Ty, VectorOp};
 
-/// All entries.
+/// Returns all entries.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     [
         salu::OPS,
@@ -43,7 +42,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     .flatten()
 }
 
-/// The entry of a base mnemonic.
+/// Returns the entry of a base mnemonic.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Entry>> =
         LazyLock::new(|| all().map(|entry| (entry.name, entry)).collect());

@@ -1,7 +1,7 @@
-//! minNum, maxNum and medians of floats by their bits, as IEEE mode has them, for f16, f32 and f64.
+//! minNum, maxNum and medians of floats by their bits, as in IEEE mode, for f16, f32 and f64.
 //!
-//! A signalling NaN gives itself quieted; else a NaN gives the other operand (two NaNs the second);
-//! −0 is below +0.
+//! A signalling NaN is returned quieted; otherwise a NaN gives the other operand (of two NaNs the
+//! second); −0 is below +0.
 
 macro_rules! orders {
     ($name:ident, $bits:ty, $signed:ty, $infinity:expr, $quiet:expr $(, $med3:ident)?) => {
@@ -18,13 +18,13 @@ macro_rules! orders {
                 nan(a) && a & $quiet == 0
             }
 
-            /// Integers in the order of the floats.
+            /// Maps a float to an integer with the same order.
             #[inline(always)]
             fn key(a: $bits) -> $signed {
                 if a & SIGN == 0 { a as $signed } else { (!a | SIGN) as $signed }
             }
 
-            /// One of two by a comparison that is not about NaNs.
+            /// Returns one of two by a comparison of numbers, after handling NaNs.
             #[inline(always)]
             fn choose(a: $bits, b: $bits, first: bool) -> $bits {
                 let number = if nan(b) || (first && !nan(a)) { a } else { b };
@@ -44,7 +44,7 @@ macro_rules! orders {
             }
 
             $(
-                /// The median of three numbers; with a NaN among them the smallest.
+                /// Returns the median of three numbers; the smallest if one is a NaN.
                 #[inline(always)]
                 pub(in super::super) fn $med3(a: $bits, b: $bits, c: $bits) -> $bits {
                     if nan(a) || nan(b) || nan(c) {

@@ -1,4 +1,4 @@
-//! Packed arithmetic (VOP3P). The driver has selected and negated the halves.
+//! Packed arithmetic (VOP3P). The driver selects and negates the halves before.
 
 use rustc_apfloat::Float;
 
@@ -108,8 +108,8 @@ pub(super) const OPS: &[Entry] = &[
         FMA,
         soft!(singles, |r, a, b, c| a.mul_add_r(b, c, r).value),
     ),
-    // op_sel chooses the low result's half of the first source and the high result's half of the
-    // second.
+    // op_sel selects the half of the first source for the low result, and of the second source for
+    // the high result.
     valu(
         "v_pk_mov_b32",
         PkF32,

@@ -23,7 +23,7 @@ const fn ruled(name: &'static str, [target, a, b]: [u8; 3], scc: bool, rule: Rul
     }
 }
 
-/// The entry of an opcode that reads the condition code too.
+/// Returns the entry, marked as reading the condition code.
 const fn reads_scc(mut entry: Entry) -> Entry {
     if let Op::Scalar(op) = &mut entry.op {
         op.reads_scc = true;
@@ -31,7 +31,7 @@ const fn reads_scc(mut entry: Entry) -> Entry {
     entry
 }
 
-/// The entry of an opcode that reads its destination too.
+/// Returns the entry, marked as reading its destination.
 const fn reads_target(mut entry: Entry) -> Entry {
     if let Op::Scalar(op) = &mut entry.op {
         op.reads_target = true;
@@ -65,7 +65,7 @@ const fn save(name: &'static str, function: ScalarFn) -> Entry {
     }
 }
 
-/// A result whose condition code is "not zero".
+/// Returns a result whose condition code is "not zero".
 const fn flag(value: u64) -> (u64, bool) {
     (value, value != 0)
 }
@@ -84,12 +84,12 @@ const fn sub32(a: u32, b: u32, borrow: bool) -> (u64, bool) {
     (difference & 0xffff_ffff, difference >> 32 != 0)
 }
 
-/// Position of the lowest one.
+/// Returns the position of the lowest one bit.
 const fn first_one(a: u64) -> u64 {
     if a == 0 { 0xffff_ffff } else { a.trailing_zeros() as u64 }
 }
 
-/// Zeros above the highest one of `bits` bits.
+/// Returns the number of zeros above the highest one of `bits` bits.
 const fn zeros_before(a: u64, bits: u32) -> u64 {
     if a == 0 {
         0xffff_ffff
@@ -98,23 +98,23 @@ const fn zeros_before(a: u64, bits: u32) -> u64 {
     }
 }
 
-/// The sum of a shifted number and another, and whether it passes 32 bits.
+/// Returns the sum of a shifted number and another, and whether it exceeds 32 bits.
 const fn shift_add(a: u64, b: u64, by: u32) -> (u64, bool) {
     let sum = (a << by) + b;
     (sum & 0xffff_ffff, sum >> 32 != 0)
 }
 
-/// One bit for each four: whether any of them is set.
+/// Returns one bit per four: set if any of them is.
 fn quads(a: u64) -> u64 {
     (0..16).fold(0, |all, quad| all | u64::from(a >> (4 * quad) & 0xf != 0) << quad)
 }
 
-/// Four bits for each of 16.
+/// Repeats each of 16 bits four times.
 fn spread(a: u64) -> u64 {
     (0..16).fold(0, |all, quad| all | ((a >> quad & 1) * 0xf) << (4 * quad))
 }
 
-/// Bit field: offset in bits 5:0 (4:0 for 32 bits), width in 22:16.
+/// Decodes a bit field: offset in bits 5:0 (4:0 for 32 bits), width in 22:16.
 const fn field(b: u64, bits: u32) -> (u32, u32) {
     let width = (b >> 16) as u32 & 0x7f;
     (b as u32 & (bits - 1), if width > bits { bits } else { width })
@@ -134,7 +134,7 @@ const fn bfe_i(a: u64, b: u64, bits: u32) -> u64 {
     if width == 0 {
         return 0;
     }
-    // Bits above the operand are its sign.
+    // Bits above the operand are copies of its sign.
     let signed = if bits == 32 { a as u32 as i32 as i64 } else { a as i64 };
     let shifted = signed >> offset;
     let value = ((shifted << (64 - width)) >> (64 - width)) as u64;
@@ -196,7 +196,7 @@ pub(super) const OPS: &[Entry] = &[
     }),
     op("s_ff0_i32_b32", W1, false, |s| (first_one(!s.a & 0xffff_ffff), false)),
     op("s_ff0_i32_b64", [32, 64, 0], false, |s| (first_one(!s.a), false)),
-    // Bits that are as the sign: the first that differs from its upper neighbour ends them.
+    // Counts leading bits that equal the sign, up to the first that differs from it.
     op(
         "s_flbit_i32",
         W1,
@@ -343,7 +343,7 @@ pub(super) const OPS: &[Entry] = &[
     op("s_pack_hh_b32_b16", W, false, |s| {
         (s.a >> 16 & 0xffff | s.b & 0xffff_0000, false)
     }),
-    // SOPK: the destination is also the first source, but for s_movk.
+    // SOPK: the destination is also the first source, except for s_movk.
     immediate("s_movk_i32", 32, false, true, |s| (s.b, false)),
     reads_scc(reads_target(immediate("s_cmovk_i32", 32, false, true, |s| {
         (if s.scc { s.b } else { s.old }, false)

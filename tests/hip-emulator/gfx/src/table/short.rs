@@ -10,7 +10,7 @@ const B1: &[Ty] = &[B32];
 const H2: &[Ty] = &[B16, B16];
 const H3: &[Ty] = &[B16, B16, B16];
 
-/// A 16-bit opcode of the VOP3 encoding: the other half of its destination stays.
+/// Builds a 16-bit VOP3 opcode that keeps the other half of its destination.
 const fn keeps(name: &'static str, sources: &'static [Ty], kernel: Kernel, clamped: Option<Kernel>) -> Entry {
     vector(
         name,

@@ -13,7 +13,7 @@ const F1: &[Ty] = &[F32];
 const F2: &[Ty] = &[F32, F32];
 const F3: &[Ty] = &[F32, F32, F32];
 
-/// `v_fmac`: the destination is the addend.
+/// Builds a `v_fmac`: the destination is the addend.
 const fn accumulate(name: &'static str, kernel: Kernel, obeys: Obeys) -> Entry {
     vector(
         name,
@@ -30,7 +30,7 @@ const fn accumulate(name: &'static str, kernel: Kernel, obeys: Obeys) -> Entry {
 
 const QUIET: u32 = 0x40_0000;
 
-/// Fraction in [0.5, 1), sign kept; zero, infinity and NaN pass, a NaN quieted.
+/// Returns the fraction in [0.5, 1) with its sign; zero, infinity and NaN pass, a NaN quieted.
 #[inline(always)]
 fn frexp_mant(a: f32) -> f32 {
     if a == 0.0 || !a.is_finite() {
@@ -48,7 +48,7 @@ fn frexp_mant(a: f32) -> f32 {
     f32::from_bits(bits & 0x807f_ffff | 0x3f00_0000)
 }
 
-/// Exponent to the fraction of [`frexp_mant`]; 0 for zero, infinity and NaN.
+/// Returns the exponent for the fraction of [`frexp_mant`]; 0 for zero, infinity and NaN.
 #[inline(always)]
 fn frexp_exp(a: f32) -> i32 {
     if a == 0.0 || !a.is_finite() {
@@ -62,22 +62,23 @@ fn frexp_exp(a: f32) -> i32 {
     (bits >> 23 & 0xff) as i32 - 126 - less
 }
 
-/// a·2^b, rounded once.
+/// Returns a·2^b, rounded once.
 #[inline(always)]
 fn ldexp(a: f32, b: i32) -> f32 {
-    // The product is exact in f64 except where its exponent ends, far outside f32: one rounding.
+    // The f64 product is exact except at the ends of f64's exponent range, far outside f32's: one
+    // rounding.
     let power = f64::from_bits(((b.clamp(-400, 400) + 1023) as u64) << 52);
     (f64::from(a) * power) as f32
 }
 
-/// What the hardware's approximations do with denormals, whatever MODE says: they have none.
+/// Flushes denormals, as the hardware's approximations do whatever MODE says.
 #[inline(always)]
 fn flush(a: f32) -> f32 {
     if a.is_subnormal() { 0.0_f32.copysign(a) } else { a }
 }
 
-/// The sine of a number of turns and `quarters`: exact where it is 0 or 1. Beyond 256 turns the
-/// hardware takes 0 turns.
+/// Returns the sine of a number of turns plus `quarters`; exact where it is 0 or 1. Beyond 256
+/// turns the hardware uses 0 turns.
 #[inline(always)]
 pub(super) fn turns(a: f32, quarters: i32) -> f32 {
     let a = f64::from(a);
@@ -103,7 +104,7 @@ const MUL_LEGACY: Obeys = soft!(single, |r, a, b, _c| if a.is_zero() || b.is_zer
     a.mul_r(b, r).value
 });
 const FMA: Obeys = soft!(single, |r, a, b, c| a.mul_add_r(b, c, r).value);
-/// The fused product is rounded once: where it is scaled, at its scale.
+/// The fused product is rounded once: if it is scaled, at its scaled magnitude.
 const DIV_FMAS: Obeys = {
     fn kernel(input: &In<'_>, out: &mut Out) {
         let round = input.mode.round(false);
@@ -149,7 +150,7 @@ pub(super) const OPS: &[Entry] = &[
     float("v_med3_f32", F32, F3, map!(|a, b, c| med3(a, b, c))),
     rounds("v_fma_f32", F32, F3, map_f32!(|a, b, c| a.mul_add(b, c)), FMA),
     accumulate("v_fmac_f32", map_f32!(|a, b, c| a.mul_add(b, c)), FMA),
-    // The literal is an operand of its own in the text.
+    // The text has the literal as a separate operand.
     rounds("v_fmaak_f32", F32, F3, map_f32!(|a, b, c| a.mul_add(b, c)), FMA),
     rounds("v_fmamk_f32", F32, F3, map_f32!(|a, k, c| a.mul_add(k, c)), FMA),
     float("v_ceil_f32", F32, F1, map_f32!(|a| a.ceil())),
@@ -160,7 +161,7 @@ pub(super) const OPS: &[Entry] = &[
         "v_fract_f32",
         F32,
         F1,
-        // Below 1, whatever rounding says
+        // Below 1, even where rounding would give 1
         map_f32!(|a| {
             let fraction = a - a.floor();
             if fraction >= 1.0 {
@@ -248,7 +249,7 @@ const fn exponent(bits: u32) -> i32 {
     (bits >> 23 & 0xff) as i32
 }
 
-/// Scales the operand named by the first source (denominator, or numerator of s2/s1) where the
+/// Scales the operand that the first source repeats (denominator, or numerator of s2/s1) where the
 /// division would leave f32's range.
 #[inline(always)]
 fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
@@ -258,13 +259,13 @@ fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
     if n == 0.0 || d == 0.0 {
         (f32::NAN.to_bits(), false)
     } else if exponent(s2) - exponent(s1) >= 96 {
-        // The quotient comes near overflow: the denominator is scaled up.
+        // The quotient is near overflow: the denominator is scaled up.
         (if s0 == s1 { (value * UP).to_bits() } else { s0 }, true)
     } else if denormal(d) {
         ((value * UP).to_bits(), false)
     } else if denormal(1.0 / d) && denormal(n / d) {
-        // The denominator is scaled down: up, as some editions of the ISA print it, would leave the
-        // range.
+        // The denominator is scaled down. Some editions of the ISA print scaling up, which would
+        // leave the range.
         (if s0 == s1 { (value / UP).to_bits() } else { s0 }, true)
     } else if denormal(1.0 / d) {
         ((value / UP).to_bits(), false)
@@ -278,11 +279,11 @@ fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
     }
 }
 
-/// The special cases of n/d, else the refined quotient with the right sign.
+/// Handles the special cases of n/d; otherwise returns the refined quotient with the right sign.
 ///
-/// The refinement of a quotient that overflows multiplies infinities: what arrives is an infinity
-/// or NaN, and hardware makes it an infinity. The ISA's text has the denominator's exponent in that
-/// branch, where it can only be reached by what was decided before.
+/// The refinement of an overflowing quotient multiplies infinities: it yields an infinity or NaN,
+/// and the hardware makes it an infinity. The ISA's text tests the denominator's exponent in that
+/// branch, where it cannot be 255 any more: earlier branches have handled that.
 #[inline(always)]
 fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     let (df, nf) = (f32::from_bits(d), f32::from_bits(n));

@@ -1,4 +1,4 @@
-//! Computes floats in software, rounded as MODE says: slow, and used only where MODE does not round
+//! Floats computed in software, rounded as MODE says: slow, and used only where MODE does not round
 //! to nearest even.
 
 use rustc_apfloat::{
@@ -8,11 +8,11 @@ use rustc_apfloat::{
 
 use crate::lanes::{In, Out, put_wide, wide};
 
-/// A float operation of one to three operands; those that it has not are 0.
+/// A float operation of one to three operands; absent operands are 0.
 type Soft<F> = fn([F; 3], Round) -> F;
 
-/// What an opcode does in other modes: `$value` of the soft floats `$a`, `$b`, `$c`, rounded as
-/// `$r` says, by a function of this module.
+/// A kernel for other modes: evaluates `$value` of the soft floats `$a`, `$b`, `$c` with the
+/// rounding `$r`, through a function of this module.
 macro_rules! soft {
     ($float:ident, |$r:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {{
         fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {
@@ -22,7 +22,7 @@ macro_rules! soft {
     }};
 }
 
-/// With f32 operands
+/// Applies an operation to f32 operands.
 pub(super) fn single(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     let round = input.mode.round(false);
     for l in 0..64 {
@@ -31,7 +31,7 @@ pub(super) fn single(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     }
 }
 
-/// With f16 operands
+/// Applies an operation to f16 operands.
 pub(super) fn half(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -40,7 +40,7 @@ pub(super) fn half(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     }
 }
 
-/// With f64 operands
+/// Applies an operation to f64 operands.
 pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -50,7 +50,7 @@ pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
     }
 }
 
-/// With operands of two f16 each
+/// Applies an operation to operands of two f16 each.
 pub(super) fn halves(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     let round = input.mode.round(true);
     for l in 0..64 {
@@ -62,7 +62,7 @@ pub(super) fn halves(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
     }
 }
 
-/// With operands of two f32 each
+/// Applies an operation to operands of two f32 each.
 pub(super) fn singles(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     let round = input.mode.round(false);
     for h in 0..2 {
@@ -73,7 +73,7 @@ pub(super) fn singles(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
     }
 }
 
-/// A conversion, or what else takes bits and gives bits: `value` of the first 64 and second 32
+/// A kernel from bits to bits, such as a conversion: `value` of the first 64 and the second 32
 /// source bits.
 macro_rules! soft_bits {
     ($wide:expr, |$r:ident, $a:ident, $b:ident| $value:expr) => {{

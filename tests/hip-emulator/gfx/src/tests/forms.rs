@@ -7,7 +7,8 @@ use crate::{
     lanes::Row,
 };
 
-/// v0 after an instruction, with v1, v2, v3 and old v0 the same in every lane, as is the result.
+/// Returns v0 after an instruction, given v1, v2, v3 and the old v0; all lanes have the same
+/// values.
 fn one(code: &Code, constants: Vec<Row>, v: [u32; 4]) -> u32 {
     let mut registers = Registers::new();
     for (row, value) in [v[3], v[0], v[1], v[2]].into_iter().enumerate() {
@@ -46,10 +47,10 @@ const SIGNS: &[Vector] = &[
     ("v_add_f32_e64 v0, -|v1|, v2", [MINUS_TWO, TWO, 0, OLD], 0),
     ("v_fma_f32 v0, v1, v2, -v3", [TWO, TWO, ONE, OLD], 0x4040_0000),
     ("v_mul_f32_e64 v0, -v1, -v2", [TWO, ONE, 0, OLD], TWO),
-    // The sign of f16 is bit 15, whatever lies above.
+    // The sign of an f16 is bit 15; the high half is ignored.
     ("v_add_f16_e64 v0, -v1, v2", [0xffff_3c00, 0x4000, 0, OLD], 0x3c00),
     ("v_add_f16_e64 v0, |v1|, |v1|", [0x1234_c000, 0, 0, OLD], 0x4400),
-    // A move or select of f32 takes them too.
+    // A move or select of f32 takes source modifiers too.
     ("v_cndmask_b32_e64 v0, -v1, v2, s[6:7]", [ONE, TWO, 0, OLD], 0xbf80_0000),
     ("v_mov_b32_e32 v0, v1", [OLD, 0, 0, 0], OLD),
 ];
@@ -164,7 +165,7 @@ const HALVES: &[Vector] = &[
         [0x0003_ffff, 5, 7, OLD],
         22,
     ),
-    // Mixed: f32 unless op_sel_hi says f16, then the half of op_sel
+    // v_fma_mix: operands are f32 unless op_sel_hi selects f16, whose half op_sel then selects
     ("v_fma_mix_f32 v0, v1, v2, v3", [TWO, TWO, ONE, OLD], 0x40a0_0000),
     (
         "v_fma_mix_f32 v0, v1, v2, v3 op_sel_hi:[1,0,0]",
@@ -191,7 +192,7 @@ const HALVES: &[Vector] = &[
         [TWO, TWO, ONE, 0xabcd_ffff],
         0x4500_ffff,
     ),
-    // Bytes into the half that op_sel names
+    // Conversion to bytes in the half that op_sel names
     (
         "v_cvt_pk_fp8_f32 v0, v1, v2",
         [ONE, MINUS_TWO, 0, 0xabcd_ffff],
@@ -318,7 +319,7 @@ fn halves_are_chosen_and_kept() {
             [-3.0, 4.0],
         ),
         ("v_pk_add_f32 v[0:1], v[2:3], 0", [2.0, 3.0]),
-        // A constant is both halves.
+        // A constant fills both halves.
         ("v_pk_mul_f32 v[0:1], v[2:3], 0.5", [1.0, 1.5]),
         ("v_pk_mul_f32 v[0:1], 4.0, v[2:3] op_sel_hi:[0,1]", [8.0, 12.0]),
         ("v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[0,1]", [2.0, 7.0]),
@@ -364,7 +365,7 @@ fn what_is_not_understood_is_an_error() {
     }
 }
 
-/// A decoded instruction with one of its modifiers forgotten or taken for another.
+/// Returns variants of a decoded instruction, each with one of its modifiers ignored or replaced.
 fn forgetful(valu: &Valu) -> Vec<Valu> {
     let mut list = Vec::new();
     let operands = valu.prepare.as_deref().unwrap_or_default();
@@ -413,8 +414,7 @@ fn forgetful(valu: &Valu) -> Vec<Valu> {
     list
 }
 
-/// Every modifier of the vectors above makes a difference to its vector: one that were forgotten
-/// would be noticed.
+/// Every modifier of the vectors above affects its vector: ignoring one would be noticed.
 #[test]
 fn forgotten_modifiers_are_noticed() {
     let (mut caught, mut survivors) = (0_usize, Vec::new());

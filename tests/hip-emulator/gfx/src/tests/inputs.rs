@@ -1,5 +1,5 @@
-//! Makes operands for vectors: edge values of their type, values near those of other operands,
-//! random bits. The same each time.
+//! Generates deterministic operands: edge values of their type, values near other operands, random
+//! bits.
 
 use crate::table::Ty;
 
@@ -18,7 +18,7 @@ impl Generator {
         from[(self.next() % from.len() as u64) as usize]
     }
 
-    /// An operand of a type, given those before it.
+    /// Returns an operand of a type, given the operands before it.
     pub(super) fn operand(&mut self, ty: Ty, before: &[u64]) -> u64 {
         let near = before.last().copied().unwrap_or(0);
         match ty {
@@ -39,7 +39,7 @@ impl Generator {
             },
             Ty::F32 | Ty::Mix => self.single(near as u32, before).into(),
             Ty::F64 => self.double(near, before),
-            // The high half is not the operand's: whatever is there must not matter.
+            // The high half is not part of the operand: its contents must not matter.
             Ty::F16 => u64::from(self.half(near as u16)) | (self.next() & 0xffff) << 16,
             Ty::B16 => self.short(near as u16) | (self.next() & 0xffff) << 16,
             Ty::PkF16 => u64::from(self.half(near as u16)) | u64::from(self.half((near >> 16) as u16)) << 16,
@@ -75,13 +75,13 @@ impl Generator {
         match self.next() % 9 {
             0..=2 => self.pick(SINGLES) | (self.next() as u32 & 0x8000_0000),
             3 => near ^ (self.next() as u32 & 0x8000_0001),
-            // The product of those before, negated: what cancels in a fused operation
+            // The negated product of the operands before, which cancels in a fused operation
             4 if before.len() == 2 => {
                 let [a, b] = [before[0], before[1]].map(|v| f32::from_bits(v as u32));
                 (-(a * b)).to_bits() ^ (self.next() & 1) as u32
             }
             4 | 5 => (0x3c80_0000 + (self.next() % 0x0600_0000) as u32) | (self.next() as u32 & 0x8000_0000),
-            // Around numbers that integers end at
+            // Numbers near the limits of integers
             6 => f32::to_bits((self.next() as i32 >> (self.next() % 31)) as f32 * 0.5),
             _ => self.next() as u32,
         }

@@ -14,7 +14,7 @@ use crate::{
     wave::{Context, Wave},
 };
 
-/// Registers before or after.
+/// Registers before or after the instruction.
 #[derive(Clone)]
 pub(super) struct Registers {
     pub(super) v: Vec<Row>,
@@ -23,7 +23,7 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// All zero, all lanes on, the mode of every launch.
+    /// Returns zeroed registers, with all lanes on and the mode of every launch.
     pub(super) fn new() -> Self {
         let mut registers = Self {
             v: vec![[0; 64]; 32],
@@ -79,7 +79,7 @@ pub(super) fn execute(code: &Code, constants: Vec<Row>, registers: &mut Register
     let mut context = Context::new(&program, Global::new(&Nothing, Vec::new()), Lds::new(0, false), 0);
     match code {
         Code::Valu(valu) if plain::is(valu, &wave) => {
-            // Both drivers do it, to the same effect.
+            // Both drivers run it; the results must be equal.
             let before = (wave.rows.clone(), wave.scalars);
             plain::valu(&mut wave, &mut context, valu);
             let after = (

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `machine` | one instruction on given registers |
 //! | `inputs` | operands: edge values, neighbours of other operands, random bits |
-//! | `model` | what opcodes compute, a lane at a time, on wide integers and soft floats; shares nothing with the table |
+//! | `model` | the opcodes on one lane, in wide integers and soft floats, without the table |
 //! | `vectors` | table against model |
 //! | `forms`, `moves` | modifiers and SDWA; DPP, lanes and MODE: literal vectors |
 //! | `mutants` | mutated entries that `vectors` must catch |

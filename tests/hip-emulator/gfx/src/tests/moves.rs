@@ -10,7 +10,7 @@ const ONE: u32 = 0x3f80_0000;
 const TWO: u32 = 0x4000_0000;
 const OLD: u32 = 0x1234_5678;
 
-/// The lane that each lane reads, -1 for none, by a DPP control.
+/// Returns the lane that each lane reads under a DPP control, -1 for none.
 fn sources(control: &str, bound: bool) -> [i64; 64] {
     let mut registers = Registers::new();
     registers.v[0] = [1000; 64];
@@ -52,7 +52,7 @@ fn dpp_controls_move_lanes() {
     ];
     for (control, want) in cases {
         assert_eq!(sources(control, false), want, "{control}");
-        // With bound_ctrl what has no source reads 0: one less than the first lane's 1.
+        // With bound_ctrl, a lane without a source reads 0: one less than the first lane's 1.
         assert_eq!(sources(control, true), want, "{control} bound_ctrl:0");
     }
     for row in [0, 7, 15] {
@@ -80,8 +80,7 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
         let written = (row == 0 || row == 2) && bank != 0;
         assert_eq!(value, if written { lane as u32 - 1 + 1000 } else { 100 }, "lane {lane}");
     }
-    // A lane that is off is no source: its reader keeps its destination, or reads 0 with
-    // bound_ctrl.
+    // An inactive lane is no source: its reader keeps its destination, or reads 0 with bound_ctrl.
     for (bound, lane_5) in [("", 100), (" bound_ctrl:0", 1000)] {
         let mut registers = setup();
         registers.set(sgpr::EXEC, !(1 << 4));
@@ -94,7 +93,7 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
         assert_eq!(registers.v[0][6], 1005);
         assert_eq!(registers.v[0][16], lane_5, "the row ends");
     }
-    // A lane that is masked has no carry either.
+    // A masked lane has no carry either.
     let mut registers = setup();
     registers.v[1] = [u32::MAX; 64];
     run(
@@ -102,7 +101,7 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
         &mut registers,
     );
     assert_eq!(registers.pair(sgpr::VCC), 0xfffe);
-    // Modifiers apply to what was moved.
+    // Modifiers apply to the moved value.
     let mut registers = setup();
     registers.v[1] = std::array::from_fn(|lane| (lane as f32).to_bits());
     registers.v[2] = [1.0_f32.to_bits(); 64];
@@ -190,7 +189,7 @@ fn compares_write_masks_and_cmpx_exec() {
     );
 }
 
-/// v0 of lane 0 in a mode, of v1 and v2.
+/// Returns v0 of lane 0 for an instruction on v1 and v2 in a mode.
 fn in_mode(mode: u32, line: &str, a: u32, b: u32) -> u32 {
     let mut registers = Registers::new();
     registers.mode = Mode(mode);
@@ -254,7 +253,7 @@ fn mode_rounds_and_flushes() {
             "mode {mode:x}"
         );
     }
-    // Denormals of f32: bit 4 lets them in, bit 5 out
+    // Denormals of f32: bit 4 allows them as inputs, bit 5 as results
     let denormal = 0x8000_0001;
     for (mode, line, want) in [
         (0xf0, "v_mul_f32_e32 v0, 1.0, v1", denormal),
@@ -274,7 +273,8 @@ fn mode_rounds_and_flushes() {
             "mode {mode:x}"
         );
     }
-    // Half the smallest normal, whose product is denormal: inputs pass, the result does not
+    // Half the smallest normal is denormal: mode 0xd0 flushes the result, 0xe0 does not, and its
+    // normal input passes
     assert_eq!(in_mode(0xd0, "v_mul_f32_e32 v0, 0.5, v1", 0x0080_0000, 0), 0);
     assert_eq!(in_mode(0xe0, "v_mul_f32_e32 v0, 0.5, v1", 0x0080_0000, 0), 0x0040_0000);
 }

@@ -1,9 +1,8 @@
-//! Mutation testing of the op table: every entry's semantics changed in systematic ways, each of
-//! which the vectors must notice.
+//! Mutation testing of the opcode table: every entry's semantics are changed in systematic ways,
+//! and the vectors must notice each change.
 //!
-//! A mutant that a larger, differently seeded sample cannot tell from the original either is the
-//! original in other words (operands of a sum swapped, a result that is never −0): it is not
-//! counted.
+//! A mutant that a larger, differently seeded sample cannot distinguish from the original either is
+//! equivalent (operands of a sum swapped, a result that is never −0) and is not counted.
 
 use std::cell::Cell;
 
@@ -18,9 +17,9 @@ use crate::{
 };
 
 thread_local! {
-    /// The function that the mutant in hand wraps, and the operand that it is about
+    /// The function that the current mutant wraps, and the operand that it affects
     static INNER: Cell<(Kernel, usize)> = const { Cell::new((nothing, 0)) };
-    /// Types of the entry in hand
+    /// Types of the current entry
     static TYPES: Cell<(Option<Ty>, &'static [Ty])> = const { Cell::new((None, &[])) };
 }
 
@@ -30,7 +29,7 @@ fn inner(input: &In<'_>, out: &mut Out) {
     INNER.get().0(input, out);
 }
 
-/// The row of an operand's sign and its bit, its exponent's mask in that row.
+/// Returns the row of an operand's sign, the sign bit, and the exponent's mask in that row.
 fn shape(ty: Ty) -> (usize, u32, u32) {
     match ty {
         Ty::F16 | Ty::PkF16 => (0, 1 << 15, 0x7c00),
@@ -42,7 +41,7 @@ fn shape(ty: Ty) -> (usize, u32, u32) {
     }
 }
 
-/// Changes a result's rows after the original.
+/// Runs the original, then changes the result's rows.
 fn after(input: &In<'_>, out: &mut Out, change: impl Fn(&mut [u32; 2], (usize, u32, u32))) {
     inner(input, out);
     let Some(ty) = TYPES.get().0 else { return };
@@ -53,7 +52,7 @@ fn after(input: &In<'_>, out: &mut Out, change: impl Fn(&mut [u32; 2], (usize, u
     }
 }
 
-/// Changes the operand in hand before the original.
+/// Changes the current operand, then runs the original.
 fn before(input: &In<'_>, out: &mut Out, change: impl Fn(&mut [Row], Ty)) {
     let (kernel, operand) = INNER.get();
     let mut rows = input.r.map(|row| *row);
@@ -85,12 +84,12 @@ fn signs(rows: &mut [Row], ty: Ty, change: impl Fn(&mut u32, u32)) {
     rows[row].iter_mut().for_each(|value| change(value, sign));
 }
 
-/// What a mutant changes: it is made where an entry has it.
+/// The target of a mutation: a mutant is made if the entry has it.
 #[derive(Clone, Copy)]
 enum To {
     Always,
     Result,
-    /// A result that is a float
+    /// A result of a float type
     Float,
     Flag,
     MaskIn,
@@ -108,7 +107,7 @@ impl To {
     }
 }
 
-/// Mutants of what is written.
+/// Mutations of results.
 const RESULTS: &[(&str, To, Kernel)] = &[
     ("lowest bit wrong", To::Result, |i, o| after(i, o, |v, _| v[0] ^= 1)),
     ("one unit more", To::Result, |i, o| {
@@ -202,7 +201,7 @@ const RESULTS: &[(&str, To, Kernel)] = &[
     }),
 ];
 
-/// Mutants of one operand.
+/// Mutations of one operand.
 const OPERANDS: &[(&str, Kernel)] = &[
     ("operand's sign ignored", |i, o| {
         before(i, o, |r, ty| signs(r, ty, |v, sign| *v &= !sign))
@@ -241,21 +240,21 @@ const OPERANDS: &[(&str, Kernel)] = &[
     }),
 ];
 
-/// Mutants that exchange operands
+/// Mutations that exchange operands.
 const EXCHANGES: [(&str, [usize; 2], Kernel); 3] = [
     ("first and second exchanged", [0, 1], |i, o| exchanged(i, o, 0, 1)),
     ("second and third exchanged", [1, 2], |i, o| exchanged(i, o, 1, 2)),
     ("first and third exchanged", [0, 2], |i, o| exchanged(i, o, 0, 2)),
 ];
 
-/// A mutated entry: what was done, the entry, what its wrapped function is about.
+/// A mutated entry: a description, the entry, and the data of its wrapped function.
 struct Mutant {
     what: String,
     op: VectorOp,
     inner: (Kernel, usize),
 }
 
-/// The mutants of an entry.
+/// Returns the mutants of an entry.
 fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mutant> {
     let mut list = Vec::new();
     // Mutants of the function, and of the function under clamp
@@ -384,7 +383,7 @@ fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mu
     list
 }
 
-/// Whether a larger sample tells a mutant from the original; NaNs are all the same.
+/// Returns true if a larger sample distinguishes a mutant from the original; all NaNs are equal.
 fn differs(name: &str, original: VectorOp, mutant: VectorOp) -> bool {
     let seed = name
         .bytes()
@@ -417,7 +416,7 @@ fn differs(name: &str, original: VectorOp, mutant: VectorOp) -> bool {
         })
 }
 
-/// Makes the NaNs of v0 and v1 one.
+/// Replaces all NaNs of v0 and v1 by the same one.
 fn canonical(rows: &mut [Row], ty: Option<Ty>) {
     for l in 0..64 {
         match ty {

@@ -1,5 +1,5 @@
-//! Texts through LLVM's assembler and disassembler and back to the same bytes and the same decoded
-//! form: every vector entry in the encodings that it has, and lines of every shape in real kernels.
+//! Texts through LLVM's assembler and disassembler, back to the same bytes and the same decoded
+//! form: every vector entry in each of its encodings, and lines of every shape in real kernels.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,11 +11,11 @@ use crate::{
     table::{MaskIn, Ty, VectorOp},
 };
 
-/// One line of each shape (opcode, encoding, kinds of operands, modifiers) that the conformance
-/// suite's kernels have, at most five an opcode.
+/// Lines of each shape (opcode, encoding, kinds of operands, modifiers) in the conformance suite's
+/// kernels, at most five per opcode.
 const CENSUS: &str = include_str!("census.txt");
 
-/// A decoded form to compare: the functions in it are of this process.
+/// Returns the debug text of a decoded line, for comparisons within this process.
 fn decoded(line: &str) -> Result<String, String> {
     let mut decoder = Decoder::new(256, 256, HashMap::new());
     let (inst, uses) = decoder.instruction(line)?;
@@ -25,14 +25,14 @@ fn decoded(line: &str) -> Result<String, String> {
     ))
 }
 
-/// A line's bytes, and the text that LLVM makes of them.
+/// Returns a line's bytes, and LLVM's text for them.
 fn through(line: &str, disassembler: &mut Disassembler) -> Option<(Vec<u8>, String)> {
     let bytes = assemble(line).ok()?;
     let (text, length) = disassembler.next(&bytes, 0)?;
     (length == bytes.len()).then_some((bytes, text))
 }
 
-/// How the round trip of a line that LLVM knows ends.
+/// The result of the round trip of a line that LLVM knows.
 enum Trip {
     Same,
     /// The decoder refuses it, by design
@@ -40,8 +40,8 @@ enum Trip {
     Wrong(String),
 }
 
-/// What the decoder refuses although LLVM writes it: its meaning is not certain, and no compiler
-/// makes it.
+/// Texts that the decoder refuses although LLVM prints them: their meaning is uncertain, and no
+/// compiler generates them.
 const REFUSALS: &[&str] = &[
     "op_sel of an operand of 32 bits",
     "op_sel of an operand that is not of 16 bits",
@@ -53,7 +53,7 @@ fn trip(line: &str, bytes: &[u8], text: &str) -> Trip {
         Err(what) if REFUSALS.contains(&what.as_str()) => return Trip::Refused,
         Err(what) => return Trip::Wrong(format!("{text}: {what}")),
     };
-    // A modifier that the encoding has no place for is gone: the text stands for itself.
+    // A modifier that the encoding cannot hold is dropped: then LLVM's text is used.
     let modifiers = |text: &str| {
         text.split_whitespace()
             .filter(|word| word.contains([':', '|', '-']))
@@ -79,7 +79,8 @@ fn register(file: char, first: usize, ty: Ty) -> String {
     }
 }
 
-/// Operands of an entry: `source` makes the text of each source from its number and type.
+/// Returns the operands of an entry: `source` gives the text of each source from its number and
+/// type.
 fn operands(op: &VectorOp, masks: [&str; 2], source: &dyn Fn(usize, Ty) -> String) -> String {
     let mut list = Vec::new();
     list.extend(op.target.map(|ty| register('v', 20, ty)));
@@ -97,7 +98,7 @@ fn operands(op: &VectorOp, masks: [&str; 2], source: &dyn Fn(usize, Ty) -> Strin
     list.join(", ")
 }
 
-/// Lines that may be encodings of an entry.
+/// Returns lines that may be encodings of an entry.
 fn candidates(name: &str, op: &VectorOp) -> Vec<(&'static str, String)> {
     let plain = |number: usize, ty: Ty| register('v', 2 + 4 * number, ty);
     let scalar = |number: usize, ty: Ty| {
@@ -130,7 +131,7 @@ fn candidates(name: &str, op: &VectorOp) -> Vec<(&'static str, String)> {
         true => negated(number, ty),
         false => format!("sext({})", plain(number, ty)),
     };
-    // Opcodes with operands of their own
+    // Opcodes with special operands
     let own: &[&str] = match name {
         "v_fmaak_f32" => &[
             "v_fmaak_f32 v0, v1, v2, 0x40490fdb",
@@ -152,7 +153,7 @@ fn candidates(name: &str, op: &VectorOp) -> Vec<(&'static str, String)> {
     let mut lines: Vec<_> = own.iter().map(|&line| ("own", line.to_owned())).collect();
     let vcc = ["vcc", "vcc"];
     let pairs = ["s[10:11]", "s[12:13]"];
-    // VOP3P and what else has one encoding
+    // VOP3P and other opcodes with a single encoding
     for masks in [vcc, pairs] {
         for suffix in ["", "_e32", "_e64"] {
             let encoding = match suffix {
@@ -223,7 +224,7 @@ fn candidates(name: &str, op: &VectorOp) -> Vec<(&'static str, String)> {
         if given > 1 {
             modifiers.push_str(&format!(" src1_sel:{second}"));
         }
-        // A whole register has no sign to extend.
+        // A 32-bit source has no sign extension.
         let source: &dyn Fn(usize, Ty) -> String = if number == 2 { &extended } else { &plain };
         lines.push(("sdwa", format!("{name}_sdwa {}{modifiers}", operands(op, vcc, source))));
     }
@@ -252,7 +253,7 @@ fn every_entry_survives_the_assembler() {
     for (name, op) in entries() {
         let mut known = 0;
         for (encoding, line) in candidates(name, &op) {
-            // What LLVM does not know is no encoding of this opcode.
+            // A line that LLVM rejects is no encoding of this opcode.
             let Some((bytes, text)) = through(&line, &mut disassembler) else {
                 continue;
             };

@@ -1,5 +1,5 @@
-//! Every vector entry of the table against the model: 64 lanes a run, edge values and random bits,
-//! some lanes off, clamp where it saturates.
+//! Compares every vector entry of the table with the model: 64 lanes per run, edge values and
+//! random bits, some lanes off, clamp where it saturates.
 
 use rustc_apfloat::{
     Float,
@@ -17,8 +17,7 @@ use crate::{
     table::{self, MaskIn, Op, Ty, VectorOp},
 };
 
-/// Opcodes of 16 bits whose result leaves the other half of the destination as it was (the ISA's
-/// op_sel opcodes).
+/// 16-bit opcodes that keep the other half of the destination (the ISA's op_sel opcodes).
 const KEEPS: &[&str] = &[
     "v_fma_f16",
     "v_add_i16",
@@ -41,11 +40,10 @@ const KEEPS: &[&str] = &[
     "v_cvt_pk_bf8_f32",
 ];
 
-/// Runs of 64 lanes that an entry gets.
+/// Number of runs of 64 lanes per entry.
 pub(super) const RUNS: usize = 48;
 
-/// Rounding and denormals in other ways: each direction for each type, each of the denormal fields'
-/// bits.
+/// Other modes: each rounding direction for each type, each bit of the denormal fields.
 const MODES: &[u32] = &[
     0xf5, 0xfa, 0xff, 0xf4, 0xf1, 0x00, 0xc0, 0x30, 0xa0, 0x50, 0x0f, 0xf8, 0xf2, 0x09, 0xc6, 0x3b,
 ];
@@ -53,7 +51,7 @@ const MODES: &[u32] = &[
 const MASK_OUT: u8 = 10;
 const MASK_IN: u8 = 12;
 
-/// The vector entries of the table.
+/// Iterates over the vector entries of the table.
 pub(super) fn entries() -> impl Iterator<Item = (&'static str, VectorOp)> {
     table::all().filter_map(|entry| match entry.op {
         Op::Vector(op) => Some((entry.name, op)),
@@ -68,7 +66,8 @@ fn register(first: usize, ty: Ty) -> String {
     }
 }
 
-/// The instruction with its destination in v0, sources from v2 on, lane masks in scalars.
+/// Returns the instruction's text with its destination in v0, sources from v2 on, lane masks in
+/// scalars.
 pub(super) fn line(name: &str, op: &VectorOp) -> String {
     let mut operands = Vec::new();
     if let Some(ty) = op.target {
@@ -93,7 +92,7 @@ pub(super) struct Case {
     pub(super) lanes: Vec<Lane>,
 }
 
-/// The operands of one run of an entry.
+/// Generates the operands of one run of an entry.
 pub(super) fn case(op: &VectorOp, generator: &mut Generator, clamp: bool) -> Case {
     let mut registers = Registers::new();
     let mut lanes = Vec::new();
@@ -138,7 +137,7 @@ pub(super) fn case(op: &VectorOp, generator: &mut Generator, clamp: bool) -> Cas
     Case { registers, lanes }
 }
 
-/// Whether bits are a quiet NaN of a format.
+/// Returns true if bits are a quiet NaN of a format.
 fn quiet_nan(bits: u64, width: u32) -> bool {
     match width {
         16 => bits & 0x7e00 == 0x7e00,
@@ -147,7 +146,7 @@ fn quiet_nan(bits: u64, width: u32) -> bool {
     }
 }
 
-/// Whether bits are within `ulps` of a value.
+/// Returns true if bits are within `ulps` of a value.
 fn near(bits: u64, width: u32, value: f64, ulps: f64) -> bool {
     let exact = |bits: u64| match width {
         16 => half::f16::from_bits(bits as u16).to_f64(),
@@ -173,11 +172,11 @@ fn near(bits: u64, width: u32, value: f64, ulps: f64) -> bool {
     let step = (exact(magnitude + 1) - exact(magnitude))
         .abs()
         .min(exact(magnitude).max(largest / 1e6));
-    // The second term is what f64 loses near the zeros of a sine.
+    // The second term allows for f64's error near the zeros of a sine.
     (got - value).abs() <= ulps * step + if width == 64 { 0.0 } else { 3e-16 }
 }
 
-/// Halves, or f32 pairs, of which both may be NaNs.
+/// Compares two f16 or two f32; any element may be a NaN.
 fn packed_equal(ty: Ty, got: u64, want: u64) -> bool {
     let (width, mask) = if ty == Ty::PkF32 {
         (32, 0xffff_ffff)
@@ -190,7 +189,7 @@ fn packed_equal(ty: Ty, got: u64, want: u64) -> bool {
     })
 }
 
-/// What is wrong with an instruction's result, if anything is.
+/// Returns an error if an instruction's result is wrong.
 fn wrong(name: &str, op: &VectorOp, case: &Case, after: &Registers) -> Option<String> {
     let mode = case.registers.mode.0;
     let exec = case.registers.pair(sgpr::EXEC);
@@ -231,7 +230,7 @@ fn value_right(name: &str, op: &VectorOp, rows: usize, old: u64, got: u64, expec
     let Some(ty) = op.target else {
         return got == old;
     };
-    // Rows that the opcode does not have stay.
+    // Rows that the opcode does not write are unchanged.
     let (written, rest) = if rows == 2 {
         (u64::MAX, 0)
     } else {
@@ -267,8 +266,8 @@ fn value_right(name: &str, op: &VectorOp, rows: usize, old: u64, got: u64, expec
     }
 }
 
-/// The first wrong result of an entry over all its runs; `name` says which model, `line` what is
-/// decoded.
+/// Returns the first wrong result of an entry over all its runs; `name` selects the model, `line`
+/// is decoded.
 pub(super) fn check(name: &str, op: VectorOp, original: &VectorOp) -> Option<String> {
     let seed = name
         .bytes()
@@ -328,8 +327,7 @@ fn every_entry_agrees_with_the_model() {
     println!("{count} entries, {} lanes each", 64 * RUNS);
 }
 
-/// The model itself, where its operations come from a library: that the formats are what they are
-/// taken for.
+/// Checks the library that the model uses: its formats are the expected IEEE formats.
 #[test]
 fn the_soft_floats_are_ieee() {
     assert_eq!(Half::from_bits(0x3c00), Half::from_u128(1).value);

@@ -2,10 +2,11 @@
 //!
 //! Tests fill tensors with numbers of few bits, so that results do not depend on the order of
 //! summation. Operands that are multiples of 2^(e−[`DEPTH`]), where e is the operand's largest
-//! exponent, are integers that a product of pairs adds up exactly. If the accumulator is a multiple
-//! of the products' unit u and below 2^22·u, every sum is below 2^24·u: an f32 holds it. Such
-//! numbers are multiples of 2^(g−24) too, whatever the largest exponent g, so the matrix core
-//! rounds nowhere either, and both agree. This takes a third of the time of the general path.
+//! exponent, convert to integers, and integer instructions add up their products in pairs exactly.
+//! If the accumulator is a multiple of the products' unit u and below 2^22·u, every sum is below
+//! 2^24·u: an f32 holds it. Such numbers are also multiples of 2^(g−24), whatever the largest
+//! exponent g, so the matrix core does not round either, and both agree. This takes a third of the
+//! time of the general path.
 
 use std::arch::x86_64::*;
 
@@ -13,11 +14,12 @@ use super::lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use crate::Register;
 use crate::form::{Element, Form};
 
-/// Bits of an operand below its largest exponent. 16 products of two of [`DEPTH`] + 1 bits are
-/// below 2^22.
+/// Bits of an operand below its largest exponent. 16 products of two operands of [`DEPTH`] + 1 bits
+/// are below 2^22.
 const DEPTH: i32 = 8;
 
-/// D = A·B + D, if nothing rounds. `false`, and D unchanged, if that is not certain.
+/// Computes D = A·B + D if nothing rounds. Returns `false`, with D unchanged, if that is not
+/// certain.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 pub(super) fn execute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register]) -> bool {
     let ([a0, a1], [b0, b1]) = (a, b) else {
@@ -45,19 +47,19 @@ pub(super) fn execute(form: &Form, a: &[Register], b: &[Register], d: &mut [Regi
     true
 }
 
-/// 2^`exponent`.
+/// Returns 2^`exponent`.
 fn power(exponent: i32) -> f32 {
     f32::from_bits(((BIAS + exponent) as u32) << FIELD)
 }
 
-/// What an f32 below 2^(`unit` + 22) in magnitude is added to so that it is rounded to multiples of
-/// 2^`unit`. The lowest bits of the sum are then the number of these.
+/// Returns an addend that rounds an f32 below 2^(`unit` + 22) in magnitude to a multiple of
+/// 2^`unit`; the lowest bits of the sum are then that multiple.
 fn rounder(unit: i32) -> f32 {
     1.5 * power(unit + FIELD as i32)
 }
 
-/// Each half of the operand as an integer, in units of 2 to the power that is returned. `None` if
-/// it is none, or of another type.
+/// Converts each half of the operand to an integer, in units of 2 to the returned power. Returns
+/// `None` if a value is not such an integer, or the operand has another type.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
 fn integers(element: Element, registers: [&Register; 2], integers: &mut [Register; 2]) -> Option<i32> {
@@ -82,7 +84,7 @@ fn integers_of<const FRACTION: u32>(registers: [&Register; 2], integers: &mut [R
     }
     let halves = _mm512_max_epu32(_mm512_slli_epi32::<16>(largest), largest);
     let field = (_mm512_reduce_max_epu32(halves) >> (16 + FRACTION)) as i32;
-    // For denormals alone it is one that all are below as well.
+    // If all values are denormals, this is an upper bound of their exponents too.
     let exponent = field - bias;
     let special = field == 2 * bias + 1;
     if special || exponent.abs() > REACH.into() {
@@ -90,7 +92,8 @@ fn integers_of<const FRACTION: u32>(registers: [&Register; 2], integers: &mut [R
     }
     let unit = exponent - DEPTH;
 
-    // As an f32, a value is smaller by the difference of the biases: denormals stay what they are.
+    // Widened to f32, a value is scaled by the difference of the biases: denormals keep their
+    // value.
     let rounder = _mm512_set1_ps(rounder(unit - (BIAS - bias)));
     let mut lost = _mm512_setzero_si512();
     for (register, integers) in registers.into_iter().zip(integers) {
@@ -110,7 +113,7 @@ fn integers_of<const FRACTION: u32>(registers: [&Register; 2], integers: &mut [R
     (_mm512_test_epi32_mask(lost, _mm512_set1_epi32(i32::MAX)) == 0).then_some(unit)
 }
 
-/// The halves in the upper ends as f32, smaller by the difference of the biases.
+/// Widens the halves in the upper ends to f32, scaled by the difference of the biases.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn widen<const FRACTION: u32>(halves: __m512i) -> __m512 {
@@ -120,7 +123,7 @@ fn widen<const FRACTION: u32>(halves: __m512i) -> __m512 {
     _mm512_castsi512_ps(_mm512_and_si512(moved, _mm512_set1_epi32(kept as i32)))
 }
 
-/// `lost`, and the bits in which the two differ.
+/// Adds to `lost` the bits in which the two differ.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn difference(lost: __m512i, before: __m512, after: __m512) -> __m512i {
@@ -128,7 +131,7 @@ fn difference(lost: __m512i, before: __m512, after: __m512) -> __m512i {
     _mm512_ternarylogic_epi32::<A_OR_B_XOR_C>(lost, _mm512_castps_si512(before), _mm512_castps_si512(after))
 }
 
-/// Whether all numbers are multiples of 2^`unit` and below 2^(`unit` + 22) in magnitude.
+/// Returns true if all numbers are multiples of 2^`unit` and below 2^(`unit` + 22) in magnitude.
 #[target_feature(enable = "avx512f,avx512dq")]
 #[inline]
 fn are_multiples(registers: &[Register], unit: i32) -> bool {
@@ -143,12 +146,12 @@ fn are_multiples(registers: &[Register], unit: i32) -> bool {
             lost = difference(lost, value, _mm512_sub_ps(_mm512_add_ps(value, rounder), rounder));
         }
     }
-    // As integers, magnitudes are ordered as they are.
+    // As integers, magnitudes have the same order.
     _mm512_test_epi32_mask(lost, magnitude) == 0
         && _mm512_reduce_max_epi32(largest) < power(unit + FIELD as i32 - 1).to_bits() as i32
 }
 
-/// All of D, as `super::tiles`; two elements along k at once.
+/// Computes all of D, as `super::tiles` does, two elements along k at once.
 #[target_feature(enable = "avx512f,avx512dq,avx512vnni")]
 fn tiles<const M: usize, const N: usize, const K: usize, const BLOCKS: usize>(
     a: &[Register; 2],

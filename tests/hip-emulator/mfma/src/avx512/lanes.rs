@@ -5,19 +5,19 @@ use std::arch::x86_64::*;
 
 use crate::Register;
 
-/// The largest magnitude of an exponent on the fast path. f16, fp8 and bf8 are always within.
+/// Largest magnitude of an exponent on the fast path. f16, fp8 and bf8 never exceed it.
 pub(super) const REACH: i8 = 35;
 /// Exponent of an operand that is zero.
 pub(super) const ZERO: i8 = -128;
 /// Bias of an f32's exponent.
 pub(super) const BIAS: i32 = 127;
-/// What the exponent of an f32 is shifted by.
+/// Position of an f32's exponent field.
 pub(super) const FIELD: u32 = 23;
-/// Rows that are computed together, their steps interleaved: one's latency is another's work.
+/// Rows that are computed together with interleaved steps, to hide latency.
 pub(super) const ROWS: usize = 4;
 
-/// The lanes in which the first elements of four rows of A and of 16 columns of B begin, those of
-/// the lanes from `lane` of the four registers of D that `quad` counts.
+/// Returns the lanes of the first elements of four rows of A and of 16 columns of B, for the lanes
+/// from `lane` of the `quad`-th four registers of D.
 #[inline(always)]
 pub(super) fn corner<const M: usize, const N: usize>(quad: usize, lane: usize) -> (usize, usize) {
     if N < 16 {
@@ -28,7 +28,7 @@ pub(super) fn corner<const M: usize, const N: usize>(quad: usize, lane: usize) -
     (row + M * block, lane % N + N * block)
 }
 
-/// 16 lanes of a register from `lane`, a multiple of 16.
+/// Loads 16 lanes of a register from `lane`, a multiple of 16.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn load(register: &Register, lane: usize) -> __m512i {
@@ -46,13 +46,13 @@ pub(super) fn store(register: &mut Register, lane: usize, values: __m512i) {
     unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), values) };
 }
 
-/// A step's results for all rows.
+/// Runs a step for all rows.
 #[inline(always)]
 pub(super) fn each<T>(step: impl FnMut(usize) -> T) -> [T; ROWS] {
     std::array::from_fn(step)
 }
 
-/// The value of `row` in each four lanes, for all four.
+/// Broadcasts the value of `row` within each group of four lanes.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn quads(values: __m512, row: usize) -> __m512 {

@@ -29,15 +29,16 @@ use crate::form::Form;
 use lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use planes::Planes;
 
-/// Largest exponent of a sum without a product other than zero: above theirs, below every other
+/// Largest exponent of a sum whose products are all zero: above a zero product's, below every other
 /// product's.
 const NOTHING: i8 = -2 * REACH - 1;
 
-/// D = A·B + D. `false`, and D unchanged, if the operands are beyond the fast path.
+/// Computes D = A·B + D. Returns `false`, with D unchanged, if the operands are outside the fast
+/// path.
 ///
 /// # Safety
 ///
-/// The CPU has what [`Isa::Avx512`](crate::isa::Isa) stands for.
+/// The CPU has the features that [`Isa::Avx512`](crate::isa::Isa) stands for.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 pub(crate) unsafe fn execute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register]) -> bool {
     if exact::execute(form, a, b, d) {
@@ -51,10 +52,10 @@ pub(crate) unsafe fn execute(form: &Form, a: &[Register], b: &[Register], d: &mu
         && dense(form, &a_planes, &b_planes, d)
 }
 
-/// D = A·B + D. `false` if this module does not have the form.
+/// Computes D = A·B + D. Returns `false` if this module does not have the form.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 fn dense(form: &Form, a: &Planes, b: &Planes, d: &mut [Register]) -> bool {
-    // M, N, K, blocks, elements of a lane along k, products of a dot product, two groups of
+    // M, N, K, blocks, elements per lane along k, products per dot product, two groups of
     // exponents.
     match (form.m, form.k, form.blocks) {
         (16, 16, 1) => tiles::<16, 16, 16, 1, 4, 8, false>(a, b, d),
@@ -71,10 +72,11 @@ fn dense(form: &Form, a: &Planes, b: &Planes, d: &mut [Register]) -> bool {
     true
 }
 
-/// All of D, four rows of 16 columns at a time (of 4 × 4 forms: all four rows of four blocks).
+/// Computes all of D, four rows of 16 columns at a time (for 4 × 4 forms: all four rows of four
+/// blocks).
 ///
-/// `KPER` elements along k lie in a lane (the operands have as many planes), `LENGTH` products make
-/// a dot product, `GROUPED` says that even and odd k are aligned apart.
+/// `KPER` elements along k lie in a lane (the operands have as many planes), `LENGTH` products form
+/// a dot product, and `GROUPED` means that even and odd k are aligned separately.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 fn tiles<
     const M: usize,
@@ -103,14 +105,14 @@ fn tiles<
     }
 }
 
-/// The place of element `k` of a row of A or a column of B in the planes: which one, and the lane.
-/// `lane` is that of the first element, and `stride` lanes hold `KPER` elements each.
+/// Returns the plane and the lane of element `k` of a row of A or a column of B. `lane` is that of
+/// the first element, and `stride` lanes apart there are `KPER` elements each.
 #[inline(always)]
 fn place<const KPER: usize>(k: usize, lane: usize, stride: usize) -> (usize, usize) {
     (k % KPER, lane + stride * (k / KPER))
 }
 
-/// Element `k` of row `row` of A for each of 16 columns.
+/// Returns element `k` of row `row` of A for each of 16 columns.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn spread<const N: usize>(a: &Planes, plane: usize, lane: usize, row: usize) -> __m512 {
@@ -121,7 +123,7 @@ fn spread<const N: usize>(a: &Planes, plane: usize, lane: usize, row: usize) -> 
     }
 }
 
-/// One dot product of four rows, of which each is a vector of 16 columns, from `first` along k.
+/// Computes one dot product for four rows, each a vector of 16 columns, from `first` along k.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 #[inline]
 fn tile<
@@ -142,7 +144,7 @@ fn tile<
     let a_at = |k: usize| place::<KPER>(k, a_lane, M * BLOCKS);
     let b_at = |k: usize| place::<KPER>(k, b_lane, N * BLOCKS);
 
-    // Which byte of A's exponents belongs to which of 4 rows × 16 columns.
+    // Shuffle that assigns the bytes of A's exponents to 4 rows × 16 columns.
     let pattern = if N < 16 {
         let row = |row: i64| (0x0101_0101 * row) | ((0x0101_0101 * (row + 4)) << 32);
         _mm512_set_epi64(row(11), row(3), row(10), row(2), row(9), row(1), row(8), row(0))
@@ -150,7 +152,8 @@ fn tile<
         let row = |row: i64| 0x0101_0101_0101_0101 * row;
         _mm512_set_epi64(row(3), row(3), row(2), row(2), row(1), row(1), row(0), row(0))
     };
-    // Known as a constant, the shuffle would become two.
+    // The pattern is hidden from the compiler, which would split a shuffle by a known constant into
+    // two.
     let pattern = std::hint::black_box(pattern);
     let mut largest = [_mm512_set1_epi8(NOTHING); 2];
     for k in first..first + LENGTH {
@@ -166,7 +169,7 @@ fn tile<
         let group = if GROUPED { k % 2 } else { 0 };
         largest[group] = _mm512_max_epi8(largest[group], exponent);
     }
-    // From here as the exponent field of an f32, in place.
+    // From here on the exponent is held as an f32's exponent field, in place.
     let mut nothing = u64::MAX;
     let largest = largest.map(|largest| {
         nothing &= _mm512_cmpeq_epi8_mask(largest, _mm512_set1_epi8(NOTHING));
@@ -209,7 +212,7 @@ fn tile<
     accumulate::<GROUPED>(sums, fields, nothing, c)
 }
 
-/// 2^(24 − exponent) for the exponent whose field is given.
+/// Returns 2^(24 − exponent) for an exponent given as a field.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn inverse(field: __m512i) -> __m512 {
@@ -217,8 +220,8 @@ fn inverse(field: __m512i) -> __m512 {
     _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(UNIT as i32), field))
 }
 
-/// `sum` · 2^(exponent − 24) + `c` as the matrix core rounds it, where `field` is the exponent's
-/// field in an f32 and `nothing` are the lanes without a product; see `dot::accumulate`.
+/// Returns `sum` · 2^(exponent − 24) + `c` as the matrix core rounds it, where `field` is the
+/// exponent's field in an f32 and `nothing` has the lanes without a product; see `dot::accumulate`.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 #[inline]
 fn accumulate<const GROUPED: bool>(
@@ -242,17 +245,17 @@ fn accumulate<const GROUPED: bool>(
         let least = _mm512_sub_epi32(top[row], _mm512_set1_epi32(25 << FIELD));
         _mm512_maskz_mov_epi32(_mm512_cmpge_epi32_mask(c_field[row], least), c_units[row])
     });
-    // The sum in the same units and a fraction at the upper end of a register, rounded down. Beyond
-    // a distance of 30 the sum is less than half a unit, and C, of 24 bits and a zero, stays what
-    // it is, whatever the fraction. The fraction may have more than the 8 bits that are kept: with
-    // a distance above 8 nothing cancels, C leaves at least 24 of the 32 bits of the result above
-    // it.
+    // The sum in the same units, rounded down, and its fraction at the upper end of a register.
+    // Beyond a distance of 30 the sum is less than half a unit, and C, of 24 bits and a zero, is
+    // unchanged, whatever the fraction. The fraction may have more than the 8 bits that the
+    // hardware keeps: with a distance above 8 nothing cancels, and C leaves at least 24 of the 32
+    // bits of the result above it.
     let distance = each(|row| _mm512_srli_epi32::<FIELD>(_mm512_sub_epi32(top[row], field[row])));
     let distance = each(|row| _mm512_min_epu32(distance[row], _mm512_set1_epi32(31)));
     let fraction = each(|row| _mm512_shrdv_epi32(_mm512_setzero_si512(), sum[row], distance[row]));
     let units = each(|row| _mm512_add_epi32(_mm512_srav_epi32(sum[row], distance[row]), c_units[row]));
 
-    // 31 bits and, as the sticky bit, the 32nd, which is the next of the fraction.
+    // 31 bits, and the 32nd, which is the next bit of the fraction, as the sticky bit.
     let magnitude = each(|row| _mm512_xor_si512(units[row], _mm512_srai_epi32::<31>(units[row])));
     let zeros = each(|row| _mm512_lzcnt_epi32(magnitude[row]));
     let shift = each(|row| _mm512_sub_epi32(zeros[row], _mm512_set1_epi32(1)));
@@ -268,7 +271,7 @@ fn accumulate<const GROUPED: bool>(
     let mut result = each(|row| _mm512_mul_ps(rounded[row], _mm512_castsi512_ps(scale[row])));
 
     if nothing != 0 {
-        // Without a product other than zero C stays (and −0 becomes +0).
+        // With only zero products, C is unchanged (and −0 becomes +0).
         for row in 0..ROWS {
             let lanes = (nothing >> (16 * row)) as u16;
             result[row] = _mm512_mask_add_ps(result[row], lanes, c[row], _mm512_setzero_ps());
@@ -276,7 +279,7 @@ fn accumulate<const GROUPED: bool>(
     }
     let special = each(|row| _mm512_cmpeq_epi32_mask(c_field[row], infinity));
     if special != [0; ROWS] {
-        // All products are finite: an infinite C stays, a NaN becomes the one NaN.
+        // All products are finite: an infinite C is unchanged, a NaN becomes the canonical NaN.
         for row in 0..ROWS {
             let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(c[row], c[row]);
             let c = _mm512_mask_mov_ps(c[row], nan, _mm512_castsi512_ps(_mm512_set1_epi32(dot::NAN as i32)));

@@ -1,5 +1,5 @@
-//! Holds operands as planes: per element along k that a lane holds, 64 values as f32, and for the
-//! general path exponents as i8.
+//! Holds operands as planes: for each element along k of a lane, 64 values as f32, and for the
+//! general path their exponents as i8.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -8,14 +8,14 @@ use super::lanes::{BIAS, FIELD, REACH, ZERO, load};
 use crate::Register;
 use crate::form::Element;
 
-/// Elements along k that the registers of a lane hold, at most.
+/// Maximum number of elements along k in the registers of a lane.
 const PLANES: usize = 8;
 
-/// An operand: `value[k][lane]`, and its exponent where a denormal counts as the smallest normal
-/// number.
+/// An operand: `value[k][lane]`, and its exponent, with which a denormal counts as the smallest
+/// normal number.
 ///
 /// [`Planes::decode`] writes the values of the planes that the operand has, and [`Planes::align`]
-/// their exponents; the others are never read. (Zeroing them takes a tenth of the time of an
+/// their exponents; the other planes are never read. (Zeroing them takes a tenth of the time of an
 /// instruction.)
 #[repr(C, align(64))]
 pub(super) struct Planes {
@@ -25,7 +25,7 @@ pub(super) struct Planes {
 
 /// Writing.
 impl Planes {
-    /// Without any plane.
+    /// Planes with no plane written.
     pub(super) const EMPTY: Self = Planes {
         value: [[MaybeUninit::uninit(); 64]; PLANES],
         exponent: [[MaybeUninit::uninit(); 64]; PLANES],
@@ -53,7 +53,8 @@ impl Planes {
                     }
                     Element::Fp8 => self.set_bytes::<20, 8>(first, lane, bits),
                     Element::Bf8 => self.set_bytes::<21, 16>(first, lane, bits),
-                    // A NaN of which the matrix core sees no set fraction bit is an infinity to it.
+                    // A NaN whose fraction bits are all below those that the matrix core sees
+                    // counts as an infinity.
                     _ => {
                         let seen = _mm512_and_si512(bits, _mm512_set1_epi32(0xffff_e000_u32 as i32));
                         self.set(first, lane, _mm512_castsi512_ps(seen));
@@ -63,8 +64,8 @@ impl Planes {
         }
     }
 
-    /// Four FNUZ bytes in each lane. Their exponent and fraction, moved up by `SHIFT`, are those of
-    /// an f32 with `BIAS8`.
+    /// Sets the values of four FNUZ bytes in each lane. Their exponent and fraction, shifted left
+    /// by `SHIFT`, are those of an f32 with `BIAS8`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[inline]
     fn set_bytes<const SHIFT: u32, const BIAS8: i32>(&mut self, first: usize, lane: usize, bits: __m512i) {
@@ -75,7 +76,7 @@ impl Planes {
             let low = _mm512_and_si512(rest, _mm512_set1_epi32(0x7f));
             let moved = _mm512_or_si512(_mm512_slli_epi32::<SHIFT>(low), sign);
             let value = _mm512_mul_ps(_mm512_castsi512_ps(moved), rebias);
-            // What would be the negative zero is NaN.
+            // The encoding of a negative zero is NaN.
             let nan = _mm512_cmpeq_epi32_mask(moved, _mm512_set1_epi32(i32::MIN));
             self.set(
                 first + byte,
@@ -86,7 +87,7 @@ impl Planes {
         }
     }
 
-    /// 16 values from `lane`.
+    /// Sets 16 values from `lane`.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn set(&mut self, k: usize, lane: usize, values: __m512) {
@@ -96,7 +97,7 @@ impl Planes {
     }
 
     /// Sets the exponents of the first `count` planes, which [`decode`](Self::decode) wrote.
-    /// `false` if one is beyond [`REACH`], as that of an infinity or NaN is.
+    /// Returns `false` if one is beyond [`REACH`], as that of an infinity or NaN is.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     #[inline]
     pub(super) fn align(&mut self, element: Element, count: usize) -> bool {
@@ -126,8 +127,8 @@ impl Planes {
     }
 }
 
-/// Reading. `k` is below the elements along k that the operand has in a lane, so that the plane is
-/// written.
+/// Reading. `k` must be below the operand's number of elements along k per lane, so that the plane
+/// is written.
 impl Planes {
     #[inline(always)]
     pub(super) fn value(&self, k: usize, lane: usize) -> f32 {
@@ -135,7 +136,7 @@ impl Planes {
         unsafe { self.value[k][lane].assume_init() }
     }
 
-    /// 16 values from `lane`.
+    /// Returns 16 values from `lane`.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(super) fn sixteen_values(&self, k: usize, lane: usize) -> __m512 {
@@ -144,7 +145,7 @@ impl Planes {
         unsafe { _mm512_loadu_ps(values.as_ptr().cast()) }
     }
 
-    /// 16 exponents from `lane`, four times.
+    /// Returns 16 exponents from `lane`, repeated four times.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(super) fn sixteen_exponents(&self, k: usize, lane: usize) -> __m512i {
@@ -153,7 +154,7 @@ impl Planes {
         _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
-    /// Four exponents from `lane`, 16 times.
+    /// Returns four exponents from `lane`, repeated 16 times.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(super) fn four_exponents(&self, k: usize, lane: usize) -> __m512i {

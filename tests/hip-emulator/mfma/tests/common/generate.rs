@@ -1,4 +1,4 @@
-//! The generator of `oracle/vectors.py`, in Rust. Its comments say what the profiles are for.
+//! The generator of `oracle/vectors.py`, in Rust. The comments there explain the profiles.
 
 use super::{Kind, Shape};
 
@@ -23,7 +23,7 @@ fn hashes(name: &str, instruction: u64, operand: u64, elements: usize) -> Vec<u6
         .collect()
 }
 
-/// Bits of the exponent, of the fraction, bias.
+/// Number of exponent and fraction bits, and the bias.
 struct Format {
     exponent: u32,
     fraction: u32,
@@ -54,7 +54,7 @@ impl Format {
         (1 << self.fraction) - 1
     }
 
-    /// The largest exponent field of a finite number.
+    /// Returns the largest exponent field of a finite number.
     fn last(&self) -> u64 {
         (1 << self.exponent) - if self.fnuz { 1 } else { 2 }
     }
@@ -64,7 +64,7 @@ impl Format {
         if self.fnuz && bits == 0x80 { 0 } else { bits }
     }
 
-    /// An exponent field within `reach` of `centre`.
+    /// Returns an exponent field within `reach` of `centre`.
     fn around(&self, h: u64, centre: i64, reach: i64) -> u64 {
         let offset = ((h >> 52) % (2 * reach as u64 + 1)) as i64;
         (offset + centre - reach).clamp(0, self.last() as i64) as u64
@@ -89,7 +89,7 @@ impl Format {
     }
 }
 
-/// Bits of A\[row\]\[k\] or B\[column\]\[k\], those of all blocks one after the other.
+/// Returns the bits of A\[row\]\[k\] or B\[column\]\[k\], one block after the other.
 fn operand(kind: Kind, name: &str, instruction: u64, which: u64, rows: usize, k: usize) -> Vec<u64> {
     let format = Format::of(kind);
     let own = hashes(name, instruction, which, rows * k);
@@ -131,7 +131,7 @@ fn operand(kind: Kind, name: &str, instruction: u64, which: u64, rows: usize, k:
     (0..rows * k).map(element).collect()
 }
 
-/// Bits of C\[row\]\[column\].
+/// Returns the bits of C\[row\]\[column\].
 fn accumulator(kind: Kind, name: &str, instruction: u64, elements: usize) -> Vec<u64> {
     let format = Format::of(kind);
     let element = |h: u64| {
@@ -177,9 +177,9 @@ pub fn matrices(shape: &Shape, instruction: u64) -> Matrices {
     }
 }
 
-/// Operands of few bits within few exponents, and accumulators about their unit: sums that do not
-/// round, and such as just do. Not in `oracle/vectors.py`: for what holds two implementations
-/// against each other. Only for floats.
+/// Returns operands of few bits within few exponents, and accumulators near their unit, so that
+/// sums are exact or only just round. Not in `oracle/vectors.py`: for comparing two
+/// implementations. Floats only.
 pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
     let Shape { m, n, k, blocks, .. } = *shape;
     let mut state = seed(shape.name).wrapping_add(mix(round));
@@ -187,16 +187,16 @@ pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(state)
     };
-    // Elements, and the exponent of the unit that they are multiples of.
+    // Returns elements, and the exponent of the unit that they are multiples of.
     let mut operand = |kind: Kind, count: usize| {
         let format = Format::of(kind);
         let visible = if kind == Kind::Xf32 { 10 } else { format.fraction };
         let fields = 1 + next() % 8;
-        // Often 9 bits in all, which is what the fast path takes.
+        // Often 9 bits in all, the limit of the fast path.
         let kept = [next() % (u64::from(visible) + 1), (9 - fields).min(visible.into())][next() as usize % 2];
         let dropped = (1 << (u64::from(format.fraction) - kept)) - 1;
         let most = format.last() - fields;
-        // Next to the infinities in some rounds, and then with some of them.
+        // In some rounds next to the infinities, and then with some infinities.
         let (at_top, special) = (next().is_multiple_of(4), next().is_multiple_of(2));
         let least = 1 + if at_top {
             most
@@ -215,7 +215,7 @@ pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
                 if at_top && special && (h >> 48).is_multiple_of(512) {
                     return format.special(next());
                 }
-                // Mostly the ends of what is possible.
+                // Mostly the ends of the range.
                 let field = least + [0, fields - 1, (h >> 32) % fields][(h >> 30) as usize % 3];
                 let fraction = if (h >> 29) & 1 == 0 { h } else { u64::MAX };
                 format.assemble(sign, field, fraction & format.mask() & !dropped)
@@ -225,7 +225,8 @@ pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
     };
     let (a, a_unit) = operand(shape.a, blocks * m * k);
     let (b, b_unit) = operand(shape.b, blocks * n * k);
-    // Also at the upper end of what an f32 holds of the unit, and with bits below the unit.
+    // Includes the upper end of the multiples of the unit that an f32 holds, and bits below the
+    // unit.
     let bits = [next() % 27, 21 + next() % 5][next() as usize % 2];
     let finer = [0, 0, 0, 1, 4, 12][next() as usize % 6];
     let odd = next() % 4;

@@ -1,6 +1,6 @@
-//! Where elements are, from the formulas that AMD's matrix instruction calculator prints per
-//! instruction, by case rather than by one formula. `layouts.rs` holds each place against the
-//! calculator's own.
+//! Positions of elements, by the formulas that AMD's matrix instruction calculator prints for each
+//! instruction: case by case rather than by one formula. `layouts.rs` checks each position against
+//! the calculator's own.
 
 use rotini_mfma::{Control, Register};
 
@@ -18,17 +18,18 @@ fn packed(kind: Kind, lane: usize, element: usize) -> Place {
     }
 }
 
-/// A\[i\]\[k\] (of SMFMAC the k-th stored element), or with `side` n B\[k\]\[i\].
+/// Returns the place of A\[i\]\[k\] (of SMFMAC's k-th stored element), or with `side` n of
+/// B\[k\]\[i\].
 fn operand(shape: &Shape, kind: Kind, side: usize, stored: usize, i: usize, k: usize, block: usize) -> Place {
     if kind == Kind::F64 {
         let lane = if side == 16 { 16 * k + i } else { 4 * block + 16 * k + i };
         return packed(kind, lane, 0);
     }
     if shape.blocks > 1 {
-        // All of k in the registers of a lane.
+        // All of k lies in the registers of one lane.
         return packed(kind, side * block + i, k);
     }
-    // The lanes hold `side` rows 64 / side times.
+    // The lanes hold `side` rows, 64 / side times.
     let span = stored * side / 64;
     packed(kind, side * (k / span) + i, k % span)
 }
@@ -42,7 +43,7 @@ impl Shape {
         operand(self, self.b, self.n, self.k, j, k, block)
     }
 
-    /// For f64 the register of the lower half.
+    /// Returns the place of an element of D; for f64, the register of the lower half.
     pub fn d_place(&self, i: usize, j: usize, block: usize) -> Place {
         match (self.d, self.m) {
             (Kind::F64, 16) => (16 * (i % 4) + j, 2 * (i / 4), 0),
@@ -53,13 +54,13 @@ impl Shape {
         }
     }
 
-    /// The block of A that a block computes with.
+    /// Returns the block of A that is used for a block.
     pub fn broadcast(block: usize, control: Control) -> usize {
         let group = 1 << control.cbsz;
         block / group * group + usize::from(control.abid)
     }
 
-    /// The lane of B that is read in place of `lane`.
+    /// Returns the lane of B that is read instead of `lane`.
     pub fn permuted(lane: usize, control: Control) -> usize {
         match control.blgp {
             0 => lane,
@@ -70,7 +71,8 @@ impl Shape {
         }
     }
 
-    /// For SMFMAC the two bits that say which of four elements the `stored`-th of row `i` is.
+    /// Returns the place of the two bits of SMFMAC that give the position, among four elements, of
+    /// the `stored`-th element of row `i`.
     pub fn index_place(&self, i: usize, stored: usize, control: Control) -> Place {
         let (lane, ..) = self.a_place(i, stored, 0);
         let span = self.stored() * self.m / 64;
@@ -93,7 +95,7 @@ impl Shape {
         packed
     }
 
-    /// Registers of A from \[block\]\[row\]\[k\].
+    /// Packs A from \[block\]\[row\]\[k\] into registers.
     pub fn pack_a(&self, count: usize, a: &[u64]) -> Vec<Register> {
         let (m, k) = (self.m, self.stored());
         let place = |index: usize| self.a_place(index / k % m, index % k, index / k / m);
@@ -104,7 +106,7 @@ impl Shape {
         )
     }
 
-    /// Registers of B from \[block\]\[column\]\[k\].
+    /// Packs B from \[block\]\[column\]\[k\] into registers.
     pub fn pack_b(&self, count: usize, b: &[u64]) -> Vec<Register> {
         let (n, k) = (self.n, self.k);
         let place = |index: usize| self.b_place(index % k, index / k % n, index / k / n);
@@ -115,7 +117,7 @@ impl Shape {
         )
     }
 
-    /// Registers of C from \[block\]\[row\]\[column\].
+    /// Packs C from \[block\]\[row\]\[column\] into registers.
     pub fn pack_c(&self, count: usize, c: &[u64]) -> Vec<Register> {
         let (m, n) = (self.m, self.n);
         let place = |index: usize| self.d_place(index / n % m, index % n, index / n / m);
@@ -126,7 +128,7 @@ impl Shape {
         )
     }
 
-    /// \[block\]\[row\]\[column\] of the registers of D.
+    /// Unpacks the registers of D to \[block\]\[row\]\[column\].
     pub fn unpack_d(&self, d: &[Register]) -> Vec<u64> {
         let (m, n) = (self.m, self.n);
         (0..self.blocks * m * n)

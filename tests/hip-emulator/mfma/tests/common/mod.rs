@@ -1,6 +1,5 @@
-//! What the tests share. Nothing of it comes from the crate under test: shapes are read out of the
-//! mnemonics, layouts are written down from AMD's formulas, the generator is that of
-//! `oracle/vectors.py`.
+//! Code that the tests share. It is independent of the crate under test: shapes are parsed from the
+//! mnemonics, layouts follow AMD's formulas, and the generator is that of `oracle/vectors.py`.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -94,8 +93,8 @@ impl Shape {
         }
     }
 
-    /// Every instruction that LLVM 22 assembles for gfx942, with the registers of A, B, C and D
-    /// that it takes.
+    /// Returns every instruction that LLVM 22 assembles for gfx942, with the numbers of registers
+    /// of A, B, C and D.
     pub fn all() -> Vec<(Self, [usize; 4])> {
         include_str!("../../oracle/mnemonics.txt")
             .lines()
@@ -108,13 +107,13 @@ impl Shape {
             .collect()
     }
 
-    /// Elements of A along k that are stored.
+    /// Returns the number of stored elements of A along k.
     pub fn stored(&self) -> usize {
         if self.sparse { self.k / 2 } else { self.k }
     }
 }
 
-/// Zeros.
+/// Returns zeroed registers.
 pub fn registers(count: usize) -> Vec<Register> {
     vec![[0; 64]; count]
 }

@@ -10,7 +10,7 @@ const K: [i64; 4] = [1, 2, 6, 8];
 const SCORES: [i64; 4] = [1, 2, 4, 6];
 const ROWS: [i64; 4] = [1, 2, 4, 1];
 
-/// What the two directions of attention have in common.
+/// Adds the changes that both directions of attention share.
 fn attention(base: Base) -> Base {
     base.tensor("attn_mask", F32, &SCORES)
         .tensor("scale", F32, &SINGLE)
@@ -35,7 +35,7 @@ fn attention(base: Base) -> Base {
         .values("right_bound", [json!(1), json!(2), json!(-2)])
 }
 
-/// What bounds and alignments do together; what a bound is that is as good as none is not asked.
+/// Changes bounds and alignments together; a bound without an effect is not tested.
 fn diagonals(mut base: Base, name: &'static str, variant: &str) -> Base {
     base.name = name;
     base.op[variant]["right_bound"] = json!(0);

@@ -14,7 +14,7 @@ use super::{
 
 const EVEN: Round = Round::NearestTiesToEven;
 
-/// The value of a float's bits, exactly.
+/// Returns the exact value of a float's bits.
 pub(super) fn to_f64(value: u64, bits: u32) -> f64 {
     let wide: Double = match bits {
         16 => Half::from_bits(u128::from(value & 0xffff)).convert(&mut false).value,
@@ -28,7 +28,7 @@ pub(super) fn to_f64(value: u64, bits: u32) -> f64 {
     f64::from_bits(wide.to_bits() as u64)
 }
 
-/// An integer of `bits` bits from a float, toward zero or as `round` says, saturated.
+/// Converts a float to an integer of `bits` bits, rounded by `round` and saturated.
 fn integer(value: f64, bits: u32, signed: bool, round: fn(f64) -> f64) -> Result {
     let (least, most) = if signed {
         (-(2_f64.powi(bits as i32 - 1)), 2_f64.powi(bits as i32 - 1) - 1.0)
@@ -43,7 +43,7 @@ fn integer(value: f64, bits: u32, signed: bool, round: fn(f64) -> f64) -> Result
     Bits(value as i128 as u64 & (u64::MAX >> (64 - bits)))
 }
 
-/// f32 to f16
+/// Converts f32 to f16.
 fn narrow(value: u64, round: Round) -> Half {
     Single::from_bits(u128::from(value & 0xffff_ffff))
         .convert_r(round, &mut false)
@@ -107,7 +107,7 @@ pub(super) fn result(name: &str, lane: Lane) -> Option<Result> {
     })
 }
 
-/// The value of an FNUZ byte whose fraction has this many bits; `None` for the NaN.
+/// Returns the value of an FNUZ byte whose fraction has this many bits; `None` for the NaN.
 fn value_of(byte: u64, fraction: u32) -> Option<f64> {
     let byte = byte & 0xff;
     if byte == 0x80 {
@@ -133,8 +133,8 @@ fn two_bytes(bytes: u64, fraction: u32) -> Result {
     Bits(part(bytes) | part(bytes >> 8) << 32)
 }
 
-/// The nearest byte by looking at all of them; of two as near the even one. Beyond the largest by
-/// half a step or more: the NaN.
+/// Returns the nearest byte, found by comparing with all of them; of two equally near the even one.
+/// From half a step beyond the largest on: the NaN.
 fn to_byte(value: u64, fraction: u32) -> u64 {
     let value = to_f64(value, 32);
     if !value.is_finite() {

@@ -1,8 +1,8 @@
-//! Exact dyadic numbers and their rounding to a format in any direction.
+//! Exact dyadic numbers, and their rounding to a format in any direction.
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// Bits of a format, of its exponent and of its fraction.
+/// Number of bits of a format, of its exponent and of its fraction.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     pub(super) bits: u32,
@@ -18,7 +18,7 @@ impl Format {
         (1 << (self.bits - 1 - self.fraction)) - 1
     }
 
-    /// The exponent of the last place of the smallest numbers
+    /// Returns the exponent of the last place of the smallest numbers.
     fn least(self) -> i64 {
         1 - (self.top() / 2) as i64 - i64::from(self.fraction)
     }
@@ -33,7 +33,7 @@ impl Format {
     }
 }
 
-/// m · 2^e
+/// The number m · 2^e.
 #[derive(Clone)]
 pub(super) struct Exact {
     m: BigInt,
@@ -41,7 +41,7 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// The value of a finite float's bits.
+    /// Returns the value of a finite float's bits.
     pub(super) fn of(bits: u64, format: Format) -> Option<Self> {
         let field = bits >> format.fraction & format.top();
         if field == format.top() {
@@ -88,8 +88,8 @@ impl Exact {
         self.m.sign() == Sign::NoSign
     }
 
-    /// The bits of the number rounded: 0 to nearest even, 1 up, 2 down, 3 toward zero. A zero gets
-    /// `negative_zero`.
+    /// Returns the bits of the number rounded: 0 to nearest even, 1 up, 2 down, 3 toward zero. The
+    /// sign of a zero is `negative_zero`.
     pub(super) fn round(&self, format: Format, mode: u32, negative_zero: bool) -> u64 {
         let negative = self.m.sign() == Sign::Minus;
         let sign = |negative: bool| if negative { format.sign() } else { 0 };

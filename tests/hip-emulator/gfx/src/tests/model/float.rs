@@ -74,7 +74,7 @@ fn low(value: u64, bits: u32) -> u128 {
     u128::from(value) & ((1 << bits) - 1)
 }
 
-/// The bits of a float; NaNs are all the same.
+/// Returns the bits of a float; all NaNs are equal.
 pub(super) fn bits_of<F: Float>(value: F, bits: u32) -> Result {
     if value.is_nan() {
         NaN(bits)
@@ -88,7 +88,7 @@ fn quiet<F: Float>(value: F, bits: u32) -> Result {
     Bits((value.to_bits() as u64 | bit) & (u64::MAX >> (64 - bits)))
 }
 
-/// minNum or maxNum in IEEE mode, to bits that count.
+/// Returns minNum or maxNum in IEEE mode.
 fn extreme<F: Float>(a: F, b: F, least: bool) -> F {
     let quieted = |f: F| F::from_bits(f.to_bits() | 1 << (F::PRECISION - 2));
     if a.is_signaling() {
@@ -125,7 +125,7 @@ fn arithmetic<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
             if a.is_nan() || b.is_nan() || c.is_nan() {
                 return Some(Bits(extreme(extreme(a, b, true), c, true).to_bits() as u64));
             }
-            // The ISA's: what is the largest is left out, and the larger of the others is the
+            // The ISA's definition: the largest is removed, and the larger of the others is the
             // result.
             let largest = extreme(extreme(a, b, false), c, false).to_bits();
             let rest = if a.to_bits() == largest {
@@ -167,7 +167,7 @@ fn arithmetic<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     Some(bits_of(value, bits))
 }
 
-/// 53 bits of 2/π, from π by Machin's formula.
+/// Returns 53 bits of 2/π, from π by Machin's formula.
 fn trig_preop(lane: Lane) -> Result {
     static TWO_OVER_PI: LazyLock<BigUint> = LazyLock::new(|| {
         let one: BigUint = BigUint::from(1_u32) << 1400_u32;
@@ -208,7 +208,7 @@ fn packed<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
             s: lane.s.map(|v| v >> shift),
             ..lane
         };
-        // A NaN's payload counts for nothing: the default's stands for all.
+        // A NaN's payload is not compared: the default NaN represents all.
         value |= match arithmetic::<F>(op, part, bits)? {
             Bits(part) => part << shift,
             _ => (F::NAN.to_bits() as u64) << shift,
@@ -217,7 +217,7 @@ fn packed<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     Some(Bits(value))
 }
 
-/// The steps of a division: scale, fused multiply-add, fix-up.
+/// Computes a step of a division: scale, fused multiply-add, fix-up.
 fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     let [a, b, c] = lane.s.map(|v| F::from_bits(low(v, bits)));
     let (step, apart, tiny) = if bits == 32 { (64, 96, 23) } else { (128, 768, 53) };
@@ -252,7 +252,7 @@ fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
             };
             Some(match result {
                 Bits(bits) => Flag(bits, flag),
-                // A flag that goes with a NaN is not looked at.
+                // The flag that accompanies a NaN is not compared.
                 other => other,
             })
         }
@@ -279,7 +279,7 @@ fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
                 // The quotient is below half the smallest number.
                 _ if bits == 32 && field(n) - field(d) < -150 => signed(F::ZERO),
                 _ if bits == 64 && field(n) - field(d) < -1075 => signed(F::ZERO),
-                // The quotient overflowed while it was refined.
+                // The quotient overflowed during the refinement.
                 _ if bits != 16 && !q.is_finite() => signed(F::INFINITY),
                 _ => signed(q.abs()),
             })
@@ -288,8 +288,8 @@ fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     }
 }
 
-/// What the hardware approximates, in f64 by another way than the table's; f32 has no denormals
-/// here.
+/// Computes the hardware's approximations in f64, by another method than the table's; f32 denormals
+/// are flushed.
 fn approximate(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     use std::f64::consts::{LN_2, TAU};
     let source = super::convert::to_f64(lane.s[0], bits);
@@ -299,7 +299,7 @@ fn approximate(op: &str, lane: Lane, bits: u32) -> Option<Result> {
         "rcp" if bits == 64 => return Some(bits_of(reciprocal(lane.s[0]), 64)),
         "sqrt" if bits == 64 => (x.sqrt(), 0.01),
         "rsq" if bits == 64 => {
-            // One compensated step of Newton's method from a quotient
+            // One compensated step of Newton's method, starting from a quotient
             let first = x.sqrt() / x;
             let product = x * first;
             let lost = x.mul_add(first, -product);
@@ -313,10 +313,10 @@ fn approximate(op: &str, lane: Lane, bits: u32) -> Option<Result> {
         "log" => (x.ln() / LN_2, 0.501),
         "sin" | "cos" => {
             let turns = if x.abs() > 256.0 && x.is_finite() { 0.0 } else { x };
-            // One period around 0, and cos as the sine of a quarter turn more
+            // One period around 0; cos is the sine of a quarter turn more
             let turns = turns - turns.round();
             let turns = if op == "cos" { 0.25 - turns.abs() } else { turns };
-            // A zero of the cosine has no sign to speak of.
+            // The sign of a zero of the cosine is arbitrary.
             let value = (turns * TAU).sin();
             (if op == "cos" && value == 0.0 { 1e-300 } else { value }, 0.501)
         }
@@ -325,7 +325,7 @@ fn approximate(op: &str, lane: Lane, bits: u32) -> Option<Result> {
     let value = match op {
         "sqrt" if x == 0.0 || x == f64::INFINITY => x,
         "sqrt" if bits != 64 => {
-            // One step of Newton's method on the logarithm's result
+            // One step of Newton's method after the logarithm's result
             0.5 * (value + x / value)
         }
         "rsq" if x == f64::INFINITY => 0.0,

@@ -6,8 +6,8 @@ use super::{
     s, u,
 };
 
-/// The low `bits` bits of an exact integer; under clamp the nearest of the range that is signed if
-/// `signed`.
+/// Returns the low `bits` bits of an exact integer; under clamp the nearest value of the signed or
+/// unsigned range.
 fn cut(exact: i128, bits: u32, signed: bool, clamp: bool) -> Result {
     let exact = match (clamp, signed) {
         (false, _) => exact,
@@ -17,7 +17,7 @@ fn cut(exact: i128, bits: u32, signed: bool, clamp: bool) -> Result {
     Bits((exact & ((1 << bits) - 1)) as u64)
 }
 
-/// A function of each of two halves.
+/// Applies a function to each of two halves.
 fn halves(lane: Lane, f: impl Fn(Lane) -> Result) -> Result {
     let of = |shift: u32| match f(Lane {
         s: lane.s.map(|v| v >> shift & 0xffff),
@@ -68,7 +68,7 @@ fn compare(name: &str, lane: Lane) -> Option<Result> {
     Some(Flag(0, flag))
 }
 
-/// 16-bit opcodes
+/// Computes the 16-bit opcodes.
 fn short(name: &str, lane: Lane) -> Option<Result> {
     let [a, b, c] = lane.s.map(|v| u(v, 16));
     let [x, y, z] = lane.s.map(|v| s(v, 16));
@@ -112,14 +112,14 @@ fn word(name: &str, lane: Lane) -> Option<Result> {
     let plain = |value| cut(value, 32, false, false);
     let long = |value| cut(value, 64, false, false);
     let carry = i128::from(lane.mask);
-    // The low 32 bits and whether the exact value left 32 unsigned bits
+    // Returns the low 32 bits, and whether the exact value is outside 32 unsigned bits.
     let flagged = |exact: i128| Flag((exact & 0xffff_ffff) as u64, !(0..1 << 32).contains(&exact));
     let sorted = |mut v: [i128; 3]| {
         v.sort_unstable();
         v
     };
     let bit = |value: i128, n: i128| value >> n & 1;
-    // Bits by a function of their position
+    // Builds a number bit by bit from a function of the position.
     let build = |f: &dyn Fn(i128) -> i128| plain((0..32).map(|n| f(n) << n).sum());
     Some(match name {
         "mov_b32" | "accvgpr_read_b32" | "accvgpr_write_b32" | "accvgpr_mov_b32" => plain(a),
@@ -198,7 +198,7 @@ fn word(name: &str, lane: Lane) -> Option<Result> {
         "bfe_u32" => plain((a >> (b % 32)) % (1 << (c % 32))),
         "bfe_i32" => {
             let (offset, width) = (b % 32, (c % 32) as u32);
-            // What lies above the register is its sign.
+            // Bits above the register are copies of its sign.
             if width == 0 {
                 plain(0)
             } else {
@@ -214,7 +214,7 @@ fn word(name: &str, lane: Lane) -> Option<Result> {
     })
 }
 
-/// What works on fields: permutations, dot products, differences
+/// Computes the opcodes on fields: permutations, dot products, differences.
 fn bytes(name: &str, lane: Lane) -> Option<Result> {
     let [a, b, c] = lane.s.map(|v| v as u32);
     let field = |v: u32, bits: u32, n: u32| u(u64::from(v) >> (bits * n), bits);
@@ -233,7 +233,7 @@ fn bytes(name: &str, lane: Lane) -> Option<Result> {
     };
     Some(match name {
         "perm_b32" => {
-            // Bytes 0..=3 are the second source's, 4..=7 the first's.
+            // Bytes 0..=3 belong to the second source, 4..=7 to the first.
             let all: Vec<u8> = b.to_le_bytes().into_iter().chain(a.to_le_bytes()).collect();
             let chosen = c.to_le_bytes().map(|selector| match selector {
                 0..=7 => all[usize::from(selector)],

@@ -1,8 +1,8 @@
-//! What vector opcodes compute, a lane at a time: a second model, on wide integers and soft floats
-//! (the CDNA3 ISA's definitions).
+//! A second model of the vector opcodes, one lane at a time, on wide integers and soft floats (the
+//! CDNA3 ISA's definitions).
 //!
-//! It shares no code with the table. Operands and results are bits in the low end of a `u64`; what
-//! is above an operand is not looked at.
+//! It shares no code with the table. Operands and results are bits in the low end of a `u64`; bits
+//! above an operand are ignored.
 
 mod convert;
 mod exact;
@@ -10,7 +10,7 @@ mod float;
 mod integer;
 mod mode;
 
-/// What a lane computes.
+/// The expected result of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Result {
     /// Exactly these bits
@@ -19,7 +19,7 @@ pub(super) enum Result {
     Flag(u64, bool),
     /// A quiet NaN of a format of this many bits, whatever its payload
     NaN(u32),
-    /// A float of `bits` bits within `ulps` of `value`: approximations
+    /// A float of `bits` bits within `ulps` of `value`, for approximations
     Near { value: f64, bits: u32, ulps: f64 },
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Lane {
 
 pub(super) use mode::result;
 
-/// The result of a base mnemonic to nearest even with denormals; nothing if the model does not know
-/// it.
+/// Returns the result of a base mnemonic, rounded to nearest even with denormals; `None` if the
+/// model does not know it.
 fn ieee(name: &str, lane: Lane) -> Option<Result> {
     let name = name.strip_prefix("v_")?;
     integer::result(name, lane)
@@ -44,12 +44,12 @@ fn ieee(name: &str, lane: Lane) -> Option<Result> {
         .or_else(|| convert::result(name, lane))
 }
 
-/// The low `bits` bits, unsigned.
+/// Returns the low `bits` bits, unsigned.
 fn u(value: u64, bits: u32) -> i128 {
     i128::from(value) & ((1 << bits) - 1)
 }
 
-/// The low `bits` bits, signed.
+/// Returns the low `bits` bits, signed.
 fn s(value: u64, bits: u32) -> i128 {
     let value = u(value, bits);
     if value >> (bits - 1) & 1 != 0 {

@@ -1,5 +1,5 @@
-//! Rounding by exact arithmetic, and denormals of operands and results by their types, as MODE
-//! says.
+//! Rounding by exact arithmetic, and denormals of operands and results by their types, for each
+//! MODE.
 
 use super::{
     Lane,
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::table::Ty;
 
-/// Whether an opcode's float operands and result are subject to the denormal fields. Moves and
-/// classes look at bits, and conversions to 8-bit floats keep their own rules.
+/// Returns true if an opcode's float operands and result obey the denormal fields. Moves and
+/// classes treat bits, and conversions to 8-bit floats have their own rules.
 fn obeys(name: &str) -> bool {
     let float = ["f16", "f32", "f64"].iter().any(|ty| name.contains(ty));
     let bits = [
@@ -54,7 +54,7 @@ fn flushed(value: u64, ty: Ty, mode: u32, side: u32) -> u64 {
     })
 }
 
-/// The result of a base mnemonic in a mode (its low eight bits as the register holds them); nothing
+/// Returns the result of a base mnemonic in a mode (its low eight bits, as in the register); `None`
 /// if the model does not know it.
 pub(in crate::tests) fn result(
     name: &str,
@@ -75,14 +75,14 @@ pub(in crate::tests) fn result(
         (Bits(bits), Some(ty)) => Bits(flushed(bits, ty, mode, 1)),
         (Result::Flag(bits, flag), Some(ty)) => Result::Flag(flushed(bits, ty, mode, 1), flag),
         (Result::Near { value, bits, ulps }, Some(ty)) => {
-            // An approximation that comes out denormal
+            // A denormal result of an approximation
             let least = match bits {
                 16 => 2_f64.powi(-14),
                 32 => 2_f64.powi(-126),
                 _ => f64::MIN_POSITIVE,
             };
             let flushes = flushed(1, ty, mode, 1) == 0;
-            // What is 0 but for the arithmetic of the model stays near 0.
+            // A value that is 0 except for the model's rounding errors stays near 0.
             if flushes && value.abs() < least && (value.abs() > 1e-15 || value == 0.0) {
                 Bits(if value.is_sign_negative() { 1 << (bits - 1) } else { 0 })
             } else {
@@ -93,7 +93,7 @@ pub(in crate::tests) fn result(
     })
 }
 
-/// Opcodes that round, on finite operands.
+/// Computes opcodes that round, on finite operands.
 fn rounded(name: &str, lane: Lane, mode: u32) -> Option<Result> {
     let name = name.strip_prefix("v_")?;
     let op = match name {
@@ -157,7 +157,7 @@ fn operation(name: &str, operands: [u64; 3], format: Format, direction: u32, mas
     let bits = operands.map(|v| v & ones);
     let negative = bits.map(|v| v & format.sign() != 0);
     let [a, b, c] = bits.map(|v| Exact::of(v, format));
-    // The sign of a sum that is 0: that of both, else + except downward.
+    // The sign of a zero sum: that of both operands, otherwise + except when rounding downward.
     let zero = |x: bool, y: bool| if x == y { x } else { direction == 2 };
     let sum = |x: Exact, y: Exact, signs: [bool; 2]| {
         let both = x.is_zero() && y.is_zero();
