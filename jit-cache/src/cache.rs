@@ -1,4 +1,4 @@
-//! The cache itself: asks its tiers in order, and decides who makes an entry that no tier has.
+//! The cache: asks its tiers in order, and decides who creates an entry that no tier has.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ mod notes;
 
 pub use notes::Busy;
 
-/// How often a process that waits for another looks again: soon at first, then less often.
+/// First interval at which a waiting process polls; it doubles up to [`LATER_LOOKS`].
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LATER_LOOKS: Duration = Duration::from_millis(20);
 
-/// Where a cache keeps its entries, and how many.
+/// Storage locations and size limits of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// The directory of the disk tier, made if missing. `None`: memory only.
+    /// The directory of the disk tier, created if missing. `None`: memory only.
     pub dir: Option<PathBuf>,
     /// Directories that are searched after `dir`, in this order, and never written.
     pub system_dirs: Vec<PathBuf>,
@@ -40,17 +40,17 @@ pub struct CacheConfig {
     /// The bound of the disk tier, in bytes. Other processes publish into the same directory, so it
     /// may be exceeded for a short time; an entry larger than the bound is not stored.
     pub disk_bytes: u64,
-    /// Whether other users may read what is stored in `dir`: for a directory that is to be shipped.
-    /// A directory that exists keeps its mode.
+    /// Whether other users may read the entries in `dir`: for a directory that is to be shipped. A
+    /// directory that exists already keeps its mode.
     pub readable_by_all: bool,
-    /// How long to wait at most for another process that makes the same key, which may be stopped.
-    /// After this time the waiter makes the entry itself.
+    /// The longest wait for another process that creates the same key, since that process may be
+    /// stopped. After this time the waiter creates the entry itself.
     pub patience: Duration,
 }
 
 impl Default for CacheConfig {
-    /// The user's cache directory, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and
-    /// some ten thousand. Ten minutes of patience: longer than any compilation.
+    /// Returns the user's cache directory, 256 MiB of memory (some thousand kernels), 4 GiB of disk
+    /// (some ten thousand), and ten minutes of patience, which is longer than any compilation.
     fn default() -> Self {
         Self {
             dir: default_dir(),
@@ -63,16 +63,16 @@ impl Default for CacheConfig {
     }
 }
 
-/// The cache directory of this user as the XDG base directory specification has it:
-/// `$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`. `None` where the user has no home.
+/// Returns this user's cache directory after the XDG base directory specification:
+/// `$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`. `None` if the user has no home directory.
 pub fn default_dir() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "rotini").map(|dirs| dirs.cache_dir().to_owned())
 }
 
-/// Something new to keep.
+/// The result of a compilation, to be stored in the cache.
 #[derive(Clone, Debug)]
 pub struct NewEntry {
-    /// What the code is.
+    /// The facts about the code.
     pub facts: CodeFacts,
     /// The key of the compiled module, by which [`Cache::find_content`] finds the entry too.
     pub content: Option<ContentKey>,
@@ -82,12 +82,12 @@ pub struct NewEntry {
     pub payload: Bytes,
 }
 
-/// What a creation hands to the cache.
+/// The result of a creation.
 #[derive(Clone, Debug)]
 pub enum Creation {
-    /// Something that was compiled now.
+    /// A new compilation.
     New(NewEntry),
-    /// The code of another graph with the same module, which is kept under the new key too.
+    /// The code of another graph with the same module, which is stored under the new key as well.
     Same(Arc<Entry>),
 }
 
@@ -97,33 +97,33 @@ impl From<NewEntry> for Creation {
     }
 }
 
-/// Where an entry came from.
+/// The source of an entry that [`Cache::get_or_create`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The memory tier.
     Memory,
     /// The disk tier or a read-only directory, verified.
     Disk,
-    /// Another thread, which was getting the same key when this one asked.
+    /// Another thread, which was already loading or creating the same key.
     Joined,
-    /// Another process, which was making the same key when this one asked.
+    /// Another process, which was already creating the same key.
     OtherProcess,
     /// An entry of the same module under another key.
     Content,
     /// This call's closure.
     Created {
-        /// Whether the next process will find it.
+        /// Whether the entry is on disk too, so that the next process finds it.
         on_disk: bool,
     },
 }
 
-/// Why there is no entry.
+/// The reason why [`Cache::get_or_create`] returns no entry.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError<E> {
-    /// The creation failed: this caller's, or that of the thread it waited for.
+    /// The creation failed: this caller's own, or that of the thread that this caller waited for.
     #[error(transparent)]
     Failed(Arc<E>),
-    /// An earlier creation failed in a way that lasts, in any process, and was not repeated.
+    /// An earlier creation, in any process, failed with a lasting error, so it was not repeated.
     #[error("{}", .0.reason)]
     Remembered(Arc<Failure>),
 }
@@ -141,11 +141,11 @@ pub struct Cache {
     counters: Counters,
 }
 
-/// What a wait for another process came to.
+/// The outcome of waiting for another process.
 enum Waited {
-    /// The entry is there, or known to be impossible.
+    /// The entry exists, or its creation is known to fail.
     Over(Found),
-    /// It is this process's to make: with the lock, or without one where there are none.
+    /// This process has to create the entry: holding the lock, if the file system has locks.
     Ours { _lock: Option<Lock> },
 }
 
@@ -155,9 +155,9 @@ enum Found {
 }
 
 impl Cache {
-    /// Opens the cache. A directory that cannot be made or trusted is reported with one warning,
-    /// and the cache is then memory only; [`Cache::disk_error`] says why. If the cause may pass, as
-    /// a lack of descriptors does, each need of the directory tries again.
+    /// Opens the cache. A directory that cannot be created or trusted is reported with one warning,
+    /// and the cache is then memory only; [`Cache::disk_error`] returns the reason. After temporary
+    /// causes, such as a shortage of file descriptors, every later use tries to open it again.
     pub fn open(config: CacheConfig) -> Self {
         let mode = if config.readable_by_all { 0o755 } else { 0o700 };
         let limit = config.disk_bytes;
@@ -181,12 +181,12 @@ impl Cache {
         }
     }
 
-    /// The real path of the disk tier's directory, or `None` where the cache is memory only.
+    /// Returns the real path of the disk tier's directory, or `None` if the cache is memory only.
     pub fn dir(&self) -> Option<&Path> {
         self.disk().map(Disk::path)
     }
 
-    /// Why the cache is memory only although a directory was configured.
+    /// Returns the reason why the cache is memory only although a directory was configured.
     pub fn disk_error(&self) -> Option<&DirectoryError> {
         self.disk.as_ref()?.error()
     }
@@ -195,14 +195,14 @@ impl Cache {
         self.disk.as_ref()?.get()
     }
 
-    /// The entry of `key` if there is one, from memory or verified from disk. Never creates and
-    /// never waits for a creation.
+    /// Returns the entry of `key` if it exists, from memory or verified from disk. Never creates an
+    /// entry and never waits for a creation.
     pub fn peek(&self, key: &Key) -> Option<Arc<Entry>> {
         self.find_in_memory(key).or_else(|| self.find_on_disk(key))
     }
 
-    /// An entry that was compiled from the same module, from disk; memory is not searched, because
-    /// one process has one emitter. For use in a creation, which returns it as [`Creation::Same`].
+    /// Returns an entry that was compiled from the same module, from disk: one process has one
+    /// emitter. Meant for use in a creation, which returns the entry as [`Creation::Same`].
     pub fn find_content(&self, content: &ContentKey) -> Option<Arc<Entry>> {
         let own = self.disk();
         own.and_then(|disk| disk.load_content(content, &self.counters))
@@ -210,17 +210,18 @@ impl Cache {
             .map(Arc::new)
     }
 
-    /// Why `key` cannot be made, if an earlier creation failed for good and is still remembered.
+    /// Returns the remembered failure of `key`, if an earlier creation failed with a lasting error.
+    ///
     /// Never creates or waits; for an entry that is in memory no system call is made.
     pub fn failure(&self, key: &Key) -> Option<Arc<Failure>> {
         if let Some(failure) = self.failures.get(key) {
             return Some(failure);
         }
-        if self.memory.get(key).is_some() {
+        if self.memory.holds(key) {
             return None;
         }
         let failure = Arc::new(self.disk()?.failure(key, &self.counters)?);
-        // Without locks one process may have made it while another failed to.
+        // Without locks one process may have created the entry while another failed to.
         if self.peek(key).is_some() {
             return None;
         }
@@ -228,29 +229,29 @@ impl Cache {
         Some(failure)
     }
 
-    /// The entry of `key`: from memory, from disk, or made by `create` and then kept in both.
+    /// Returns the entry of `key`: from memory, from disk, or created and then stored in both.
     ///
     /// Threads that ask for the same key at the same time share one creation: the first runs its
     /// closure, the others wait for that key alone, and no lock is held meanwhile that another key
-    /// would need. The same holds for processes that share the directory, where it has locks; if
-    /// the process that creates dies, one that waits takes over. `create` must not ask this cache
-    /// for the same key: it would wait for itself.
+    /// would need. The same holds for processes that share the directory, if its file system has
+    /// locks; if the creating process dies, a waiting one takes over. `create` must not ask this
+    /// cache for the same key: it would wait for itself.
     ///
-    /// `lasting` says of an error whether the same creation would fail again, why, and for how
-    /// long. Such a failure is remembered, 1024 of them at most, for an hour in memory and for a
-    /// day in the directory at the longest, and returned at once to whoever asks meanwhile.
+    /// `lasting` returns a [`Failure`] for an error that the same creation would hit again, with
+    /// its reason and lifetime. Such failures are remembered, at most 1024 of them, for at most an
+    /// hour in memory and a day in the directory, and returned at once to every caller meanwhile.
     ///
     /// # Errors
     ///
-    /// [`CreateError::Failed`] is the error of `create`. The key decides what a creation does, so
-    /// all threads that were waiting get the same error instead of failing one after the other. A
-    /// waiter whose own `E` is another type than the leader's runs its own closure.
-    /// [`CreateError::Remembered`] is an earlier one's.
+    /// [`CreateError::Failed`] holds the error of `create`. The key decides what a creation does,
+    /// so all threads that were waiting get the same error instead of failing one after the other.
+    /// A waiter whose own `E` is another type than the leader's runs its own closure.
+    /// [`CreateError::Remembered`] holds the failure of an earlier creation.
     ///
     /// # Panics
     ///
-    /// Only when `create` or `lasting` does. Its panic goes to its caller; of the waiters one takes
-    /// over with its own closure.
+    /// Only if `create` or `lasting` panics. The panic propagates to its own caller; one of the
+    /// waiters takes over with its own closure.
     pub fn get_or_create<F, C, E>(
         &self,
         key: &Key,
@@ -275,7 +276,7 @@ impl Cache {
                     leader.land(match &result {
                         Ok((entry, _)) => Landing::Entry(Arc::clone(entry)),
                         Err(CreateError::Failed(error)) => Landing::Failed(Arc::clone(error) as _),
-                        // Who waited finds it where this thread did.
+                        // The waiters look for the failure themselves and find the same record.
                         Err(CreateError::Remembered(_)) => Landing::Abandoned,
                     });
                     return result;
@@ -295,9 +296,10 @@ impl Cache {
         }
     }
 
-    /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that
-    /// are intact and still turn out to be useless, such as code that the runtime refuses to load.
-    /// In a read-only directory it is passed over from now on.
+    /// Drops the entry of `key` and renames its file aside, with one warning.
+    ///
+    /// Meant for entries that are intact but turn out to be useless, such as code that the runtime
+    /// refuses to load. A read-only directory's entry is ignored from now on.
     pub fn reject(&self, key: &Key, reason: &(dyn Error + 'static)) {
         let content = self.peek(key).and_then(|entry| entry.content);
         self.memory.remove(key);
@@ -311,7 +313,7 @@ impl Cache {
         }
     }
 
-    /// What the cache did so far and what it holds.
+    /// Returns the counters of the cache and its current memory usage.
     pub fn stats(&self) -> Stats {
         let counters = &self.counters;
         let (memory_entries, memory_bytes) = self.memory.usage();
@@ -333,7 +335,7 @@ impl Cache {
         }
     }
 
-    /// The leading thread's part of [`Cache::get_or_create`].
+    /// Finds or creates the entry: the leading thread's part of [`Cache::get_or_create`].
     fn find_or_make<F, C, E>(
         &self,
         key: &Key,
@@ -344,7 +346,8 @@ impl Cache {
         F: FnOnce() -> Result<C, E>,
         C: Into<Creation>,
     {
-        // Another leader may have finished between this thread's look into memory and its lead.
+        // Another leader may have finished after this thread searched the memory tier and before it
+        // took the lead.
         if let Some(entry) = self.find_in_memory(key) {
             return Ok((entry, Origin::Memory));
         }
@@ -390,7 +393,8 @@ impl Cache {
         }
     }
 
-    /// Gets the right to make `key`, or what another process made or failed to make meanwhile.
+    /// Acquires the right to create `key`, or returns the entry or failure that another process
+    /// produced meanwhile.
     fn wait_for_others(&self, key: &Key) -> Waited {
         let Some(disk) = self.disk() else {
             return Waited::Ours { _lock: None };
@@ -403,7 +407,8 @@ impl Cache {
                 Locking::Unavailable => return Waited::Ours { _lock: None },
                 Locking::Busy => None,
             };
-            // Also with the lock in hand: another may have had it until just now.
+            // Needed even if this process now holds the lock: another process may have held it
+            // until a moment ago and published the entry.
             if let Some(entry) = disk.load(key, &self.counters) {
                 self.counters.other_process.add(1);
                 let entry = Arc::new(entry);
@@ -485,7 +490,8 @@ impl NewEntry {
     }
 }
 
-/// Zero for a clock before the epoch: only the age that people are shown depends on it.
+/// Returns the current Unix time in seconds, 0 if the clock is before the epoch: only the age that
+/// is shown to people depends on it.
 fn unix_seconds() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

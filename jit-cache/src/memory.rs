@@ -1,7 +1,7 @@
 //! The memory tier: entries by key, bounded by their weight in bytes.
 //!
 //! The locks are the standard library's, as everywhere in this crate, because they leave nothing
-//! behind on a thread. Other locks register a thread-local destructor. That keeps the library from
+//! behind on a thread. Other locks register a thread-local destructor, which keeps the library from
 //! being unloaded while the host's thread lives.
 
 use std::collections::HashMap;
@@ -12,10 +12,12 @@ use std::time::Instant;
 use crate::entry::Entry;
 use crate::key::Key;
 
-/// Seconds after which a hit here is worth telling other processes, by way of the file's time.
+/// Seconds after which a hit in memory updates the time of the entry's file, so that other
+/// processes see that it is in use.
 const NEWS: u64 = 60 * 60;
 
-/// A hit takes a read lock, a tick of the clock and a look at the time.
+/// The memory tier. A hit takes a read lock, an increment of the logical clock and a reading of the
+/// time.
 pub(crate) struct Memory {
     held: RwLock<Held>,
     opened: Instant,
@@ -26,22 +28,22 @@ pub(crate) struct Memory {
 #[derive(Default)]
 struct Held {
     slots: HashMap<Key, Slot>,
-    /// What the entries weigh together.
+    /// Total weight of the entries in bytes.
     weight: u64,
 }
 
 struct Slot {
     entry: Arc<Entry>,
     last_used: AtomicU64,
-    /// When its file's time was last set, in seconds since `opened`.
+    /// Time of the last update of the entry's file time, in seconds since `opened`.
     told: AtomicU64,
 }
 
 /// An entry that was found.
 pub(crate) struct Hit {
     pub(crate) entry: Arc<Entry>,
-    /// Whether the time of the entry's file, which shows other processes that it is in use, was not
-    /// set for a while.
+    /// Whether the entry's file time, which shows other processes that the entry is in use, is due
+    /// for an update.
     pub(crate) news: bool,
 }
 
@@ -53,6 +55,11 @@ impl Memory {
             limit,
             clock: AtomicU64::new(0),
         }
+    }
+
+    /// Returns whether there is an entry, without counting as a use of it.
+    pub(crate) fn holds(&self, key: &Key) -> bool {
+        self.read().slots.contains_key(key)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Hit> {
@@ -72,7 +79,8 @@ impl Memory {
         })
     }
 
-    /// Keeps `entry`, if it fits at all, and returns how many others had to leave.
+    /// Keeps `entry`, if it fits at all, and returns the number of entries that were evicted for
+    /// it.
     pub(crate) fn insert(&self, key: Key, entry: Arc<Entry>) -> u64 {
         let weight = entry.weight();
         if weight > self.limit {
@@ -88,7 +96,7 @@ impl Memory {
         held.weight = held.weight.saturating_add(weight);
         held.slots.insert(key, slot);
         let evicted = held.evict(self.limit);
-        // What left is freed by whoever holds it last: not with everybody waiting.
+        // Evicted entries are freed after the lock is released, so that no thread waits for that.
         drop(held);
         drop(replaced);
         evicted.len() as u64
@@ -99,7 +107,7 @@ impl Memory {
         drop(removed);
     }
 
-    /// The number of entries held and their weight in bytes.
+    /// Returns the number of entries held and their weight in bytes.
     pub(crate) fn usage(&self) -> (u64, u64) {
         let held = self.read();
         (held.slots.len() as u64, held.weight)
@@ -125,7 +133,7 @@ impl Held {
         Some(slot)
     }
 
-    /// Takes out the least recently used entries if there are too many.
+    /// Removes the least recently used entries if their total weight exceeds `limit`.
     fn evict(&mut self, limit: u64) -> Vec<Slot> {
         if self.weight <= limit {
             return Vec::new();
@@ -136,9 +144,9 @@ impl Held {
             .map(|(key, slot)| (slot.last_used.load(Ordering::Relaxed), *key))
             .collect();
         oldest_first.sort_unstable();
-        // The last used is what all this is for, and it fits.
+        // The most recently used entry is the one that was just inserted; it stays, and it fits.
         oldest_first.pop();
-        // Some room is made at once, so that a full tier is not searched for every insertion.
+        // An eighth is freed at once, so that a full tier is not searched for every insertion.
         let goal = limit - limit / 8;
         let mut evicted = Vec::new();
         for (_, key) in oldest_first {
@@ -167,7 +175,9 @@ mod tests {
             assert_eq!(memory.insert(key(number), entry(number, 100)), 0);
         }
         memory.get(&key(0)).expect("just inserted");
-        // One too many: goes down to 7/8, which is seven entries of nine.
+        // This is not a use.
+        assert!(memory.holds(&key(1)) && !memory.holds(&key(8)));
+        // One too many: evicts down to 7/8, which is seven entries of nine.
         assert_eq!(memory.insert(key(8), entry(8, 100)), 2);
         for gone in [1, 2] {
             assert!(memory.get(&key(gone)).is_none(), "{gone}");

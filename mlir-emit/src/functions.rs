@@ -1,7 +1,7 @@
-//! Functions of floats that are right to the last digits everywhere: near 0, in their tails, and
+//! Functions of floats that are accurate to the last digits everywhere: near 0, in their tails, and
 //! for angles of any size.
 //!
-//! If the compiler's own function is right on a target, it is used; the test
+//! If the compiler's own function is accurate on a target, it is used; the test
 //! `functions_are_right_everywhere` decides that. Otherwise the function is built here from others.
 //! `docs/semantics.md` has the bounds.
 
@@ -12,38 +12,39 @@ use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use std::f64::consts::FRAC_PI_2;
 
 impl<'c> Math<'c> {
-    /// 1 / (1 + exp(-x)).
+    /// Returns 1 / (1 + exp(-x)).
     pub(crate) fn sigmoid(&self, x: Ssa<'c>) -> Scalar<'c> {
         let one = self.constant(1.0);
         let exp = (-x).exp();
         one / (one + exp)
     }
 
-    /// σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which loses nothing where σ is near 1.
+    /// Returns σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which has no cancellation where σ
+    /// is near 1.
     fn sigmoid_slope(&self, x: Ssa<'c>) -> Scalar<'c> {
         let exp = (-self.abs(x)).exp();
         let sum = self.constant(1.0) + exp;
         exp / (sum * sum)
     }
 
-    /// erf(x).
+    /// Returns erf(x).
     pub(crate) fn erf(&self, x: Ssa<'c>) -> Scalar<'c> {
         self.of_zero(x, self.at.erf(x))
     }
 
-    /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
+    /// Returns the result of a function that is 0 at 0, with the sign of x there, which the
+    /// compiler's own functions lose.
     fn of_zero(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         self.equal(x, self.constant(0.0)).select(x, result)
     }
 
-    /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a
-    /// function that falls like 1 / |x|. That one is approximated: times |x| + 4 it is a polynomial
-    /// of (|x| - 4) / (|x| + 4).
+    /// Returns Φ(x), the cumulative normal distribution. The tail of |x| is exp(-x²/2) times a
+    /// function that falls like 1 / |x|. That function times (|x| + 4) is approximated by a
+    /// polynomial of (|x| - 4) / (|x| + 4).
     pub(crate) fn normal_cdf(&self, x: Ssa<'c>) -> Scalar<'c> {
         let [four, most] = [4.0, 64.0].map(|value| self.constant(value));
-        let (four, most) = (four, most);
         let magnitude = self.abs(x);
-        // Beyond, the exponential is 0 (or NaN).
+        // Beyond this magnitude the exponential is 0 (or NaN).
         let magnitude = self.compare(F::Less, magnitude, most).select(magnitude, most);
         let sum = magnitude + four;
         let ratio = (magnitude - four) / sum;
@@ -58,7 +59,7 @@ impl<'c> Math<'c> {
         self.compare(F::Greater, x, self.constant(0.0)).select(rest, tail)
     }
 
-    /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
+    /// Returns exp(-x²/2), corrected for the rounding error of x², whose effect would grow with x².
     fn normal_exp(&self, x: Ssa<'c>) -> Scalar<'c> {
         let square = x * x;
         let lost = x.fma(x, -square);
@@ -69,7 +70,7 @@ impl<'c> Math<'c> {
         is_zero.select(exp, right)
     }
 
-    /// A polynomial with these coefficients, that of 1 first.
+    /// Returns a polynomial with these coefficients, the constant term first.
     fn polynomial(&self, coefficients: &[f64], x: Ssa<'c>) -> Scalar<'c> {
         let r#type = x.r#type();
         let mut rest = coefficients.iter().rev();
@@ -80,7 +81,7 @@ impl<'c> Math<'c> {
         })
     }
 
-    /// sin(x).
+    /// Returns sin(x).
     pub(crate) fn sin(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function(Name::MathSin, x);
@@ -92,7 +93,7 @@ impl<'c> Math<'c> {
         self.of_angle(x, result)
     }
 
-    /// cos(x).
+    /// Returns cos(x).
     pub(crate) fn cos(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function(Name::MathCos, x);
@@ -100,13 +101,13 @@ impl<'c> Math<'c> {
         let angle = self.reduced(x);
         let [sin, cos] = self.sin_and_cos(angle.rest);
         let magnitude = angle.is_odd.select(sin, cos);
-        // One quarter turn ahead of the sine.
+        // The cosine is a quarter turn ahead of the sine.
         let is_negative = angle.is_odd ^ angle.is_beyond_half;
         let result = is_negative.select(-magnitude, magnitude);
         result.truncf(self.ty)
     }
 
-    /// tan(x).
+    /// Returns tan(x).
     pub(crate) fn tan(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.reduces_angles {
             return self.function(Name::MathSin, x) / self.function(Name::MathCos, x);
@@ -118,24 +119,24 @@ impl<'c> Math<'c> {
         self.of_angle(x, above / below)
     }
 
-    /// A result in f64, rounded.
+    /// Rounds a result in f64 to the compute type.
     fn of_angle(&self, x: Ssa<'c>, result: Ssa<'c>) -> Scalar<'c> {
         self.of_zero(x, result.truncf(self.ty))
     }
 
-    /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos
-    /// for CPUs, and the approximations that it takes for NVIDIA GPUs, lose a digit with each digit
-    /// of the angle.
+    /// Returns an f32 angle of any size reduced by whole quarter turns, in f64. The compiler's own
+    /// sin and cos for CPUs, and the approximations that it uses for NVIDIA GPUs, lose a digit with
+    /// each digit of the angle.
     ///
-    /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short
-    /// that f64 has each product exactly; of each, whole turns are left out before they are added,
-    /// exactly too.
+    /// The angle in quarter turns is the sum of its products with pieces of 2/π, which are short
+    /// enough for each product to be exact in f64. Whole turns are subtracted from each product
+    /// before the products are added, which is exact too.
     fn reduced(&self, x: Ssa<'c>) -> Angle<'c> {
         let wide = self.at.element_type(DataType::F64);
         let constant = |value: f64| self.at.float(value, wide);
         let (quarter, half, less) = (constant(0.25), constant(0.5), constant(-4.0));
-        // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
-        // twenty operations on CPUs.
+        // Halfway between two integers, either will do, so floor is enough: the compiler expands
+        // `math.roundeven` to twenty operations on CPUs.
         let nearest = |value: Ssa<'c>| (value + half).floor();
         let x = x.extf(wide);
         let mut products = Vec::new();
@@ -148,10 +149,10 @@ impl<'c> Math<'c> {
         let mut terms = products.iter().copied();
         let first = terms.next().expect("an angle without pieces");
         let quarters = nearest(terms.fold(first, add));
-        // From the largest to the smallest: terms that cancel do so exactly.
+        // Added from the largest to the smallest: terms that cancel do so exactly.
         let first = first - quarters;
         let rest = products.into_iter().skip(1).fold(first, add);
-        // Less whole turns: -2 to 2.
+        // Reduced by whole turns to -2 to 2.
         let turns = nearest(self.mul_wide(quarters, quarter));
         let quarters = turns.fma(less, quarters);
         let is = |value: Ssa<'c>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
@@ -167,7 +168,8 @@ impl<'c> Math<'c> {
         x * y
     }
 
-    /// Sine and cosine of an eighth of a turn at most, in f64, to more digits than f32 has.
+    /// Returns the sine and cosine of at most an eighth of a turn, in f64, to more digits than f32
+    /// has.
     fn sin_and_cos(&self, x: Ssa<'c>) -> [Ssa<'c>; 2] {
         let one = self.at.float(1.0, x.r#type());
         let square = self.mul_wide(x, x);
@@ -176,8 +178,8 @@ impl<'c> Math<'c> {
         [sin.fma(x, x), cos.fma(square, one)]
     }
 
-    /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
-    /// its rounding error.
+    /// Returns exp(x) - 1. In f64 on the CPU the compiler has only exp, whose rounding error is
+    /// corrected with the logarithm of its result.
     pub(crate) fn expm1(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.of_zero(x, self.function(Name::MathExpm1, x));
@@ -191,7 +193,7 @@ impl<'c> Math<'c> {
         is_near.select(near, plain)
     }
 
-    /// log(1 + x) for x that is at least 0 and not large.
+    /// Returns log(1 + x), for x that is at least 0 and not large.
     pub(crate) fn log1p(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function(Name::MathLog1p, x);
@@ -202,8 +204,9 @@ impl<'c> Math<'c> {
         self.equal(sum, one).select(x, near)
     }
 
-    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
-    /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
+    /// Returns tanh(x). In f64 on the CPU it is computed from expm1, since the compiler has no
+    /// approximation: with e = expm1(-2|x|), tanh|x| is -e / (2 + e), which is accurate near 0 and
+    /// never overflows.
     pub(crate) fn tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         if !self.lacks_f64_functions() {
             return self.function(Name::MathTanh, x);
@@ -217,15 +220,15 @@ impl<'c> Math<'c> {
         self.lacks_math_library && self.compute == DataType::F64
     }
 
-    /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its
-    /// sigmoid.
+    /// Returns t = 2 √(2/π) (x + 0.044715 x³). The factor 1 + tanh(t / 2) of GELU's tanh form is
+    /// twice the sigmoid of t.
     pub(crate) fn gelu_tanh(&self, x: Ssa<'c>) -> Scalar<'c> {
         let cube = x * (x * x);
         let inner = x + self.scale(GELU_CUBIC, cube);
         self.scale(2.0 * SQRT_2_OVER_PI, inner)
     }
 
-    /// The derivative of an activation at x.
+    /// Returns the derivative of an activation at x.
     pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let zero = self.constant(0.0);
         let one = self.constant(1.0);
@@ -261,8 +264,8 @@ impl<'c> Math<'c> {
                 self.normal_cdf(x) + x * density
             }
             M::GeluApproxTanhBwd => {
-                // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the
-                // slope is 0 long since.
+                // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²). |x| is capped in the
+                // polynomial, so that x² does not overflow: the slope of σ is 0 there.
                 let t = self.gelu_tanh(x);
                 let magnitude = self.abs(x);
                 let far = self.constant(1024.0);
@@ -277,17 +280,17 @@ impl<'c> Math<'c> {
     }
 }
 
-/// An angle less whole turns.
+/// An angle reduced by whole turns.
 struct Angle<'c> {
-    /// What is left after the nearest quarter turn, in radians: at most an eighth of a turn.
+    /// The distance from the nearest quarter turn, in radians: at most an eighth of a turn.
     rest: Ssa<'c>,
-    /// Whether one or three quarters were taken away.
+    /// Whether one or three quarter turns were subtracted.
     is_odd: Ssa<'c>,
-    /// Whether two or three were.
+    /// Whether two or three quarter turns were subtracted.
     is_beyond_half: Ssa<'c>,
 }
 
-/// 29 bits of 2/π each.
+/// 2/π in pieces of 29 bits.
 const TWO_OVER_PI: [f64; 7] = [
     341_782_637.0,
     423_170_132.0,
@@ -297,22 +300,22 @@ const TWO_OVER_PI: [f64; 7] = [
     90_590_992.0,
     478_285_810.0,
 ];
-/// (sin(x) - x) / x³ by powers of x², from Chebyshev's interpolation.
+/// (sin(x) - x) / x³ as coefficients of powers of x², from Chebyshev interpolation.
 const SIN: [f64; 4] = [
     -0.166_666_666_638_541_67,
     0.008_333_331_874_273_714,
     -0.000_198_400_864_995_936,
     2.724_989_523_061_167_8e-6,
 ];
-/// (cos(x) - 1) / x² by powers of x².
+/// (cos(x) - 1) / x² as coefficients of powers of x².
 const COS: [f64; 4] = [
     -0.499_999_999_691_069_85,
     0.041_666_650_639_724_65,
     -0.001_388_758_889_673_391_4,
     0.000_024_463_754_730_094_443,
 ];
-/// (|x| + 4) Φ(-|x|) exp(x²/2) by powers of (|x| - 4) / (|x| + 4), from Chebyshev's interpolation:
-/// to the digits of f32.
+/// (|x| + 4) Φ(-|x|) exp(x²/2) as coefficients of powers of (|x| - 4) / (|x| + 4), from Chebyshev
+/// interpolation, to the precision of f32.
 const TAIL_F32: [f64; 12] = [
     0.755_285_130_516_605_7,
     -0.607_896_631_366_224_1,
@@ -327,7 +330,7 @@ const TAIL_F32: [f64; 12] = [
     -1.731_082_301_475_417_9e-6,
     2.118_298_425_522_466e-5,
 ];
-/// The same to the digits of f64.
+/// The coefficients of [`TAIL_F32`]'s function to the precision of f64.
 const TAIL_F64: [f64; 26] = [
     0.755_285_130_415_751_5,
     -0.607_896_641_971_892_1,
@@ -360,7 +363,7 @@ const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
 const GELU_CUBIC: f64 = 0.044_715;
 
-/// A parameter, or its default.
+/// Returns a parameter, or its default.
 pub(crate) fn parameter(value: Option<f32>, default: f64) -> f64 {
     value.map_or(default, f64::from)
 }

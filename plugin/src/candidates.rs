@@ -3,9 +3,10 @@
 //! A configuration is a value of the knob `rotini.schedule`. Listing them lowers the graph once,
 //! which takes milliseconds, and compiles nothing.
 //!
-//! A prediction is the time in the record of `rotini tune`: measured on this device, or predicted
-//! on an emulated one as `scripts/speed` does. A graph without a record has no prediction, because
-//! `scripts/speed` needs the compiled code and an emulator, and the closed form is less exact.
+//! A prediction is the time in the record of `rotini tune`: measured on this device, or, on an
+//! emulated device, predicted as `scripts/speed` does. A graph without a record has no prediction,
+//! because `scripts/speed` needs the compiled code and an emulator, and the closed form is less
+//! exact.
 
 use crate::compile::tuned_keys;
 use crate::device::Device;
@@ -109,7 +110,8 @@ pub fn page(question: &Question<'_>, offset: u64, limit: u64) -> Result<EngineDe
     })
 }
 
-/// Lists the places on a separate thread, as lowering needs more stack than a host's thread has.
+/// Lists the places on a separate thread, because lowering needs more stack than a host thread may
+/// have.
 fn listed(prepared: &Prepared, target: &Target) -> Result<Vec<Place>, Error> {
     let list = || places(&prepared.graph, target, &Choices::default());
     match on_own_thread(list) {
@@ -121,7 +123,7 @@ fn listed(prepared: &Prepared, target: &Target) -> Result<Vec<Place>, Error> {
 /// The unit of a prediction.
 #[derive(Clone, Copy)]
 enum Metric {
-    /// Billions of operations in a millisecond.
+    /// Billions of operations per millisecond.
     Tflops,
     /// Milliseconds.
     Time,
@@ -146,7 +148,7 @@ impl Metric {
     }
 }
 
-/// Returns the predicted rate of ordinary execution or of the fastest configuration.
+/// Returns the predicted rate of the usual form or of the fastest configuration.
 ///
 /// # Errors
 ///
@@ -188,7 +190,7 @@ pub fn predict(question: &Question<'_>, kind: Kind, evaluate: bool) -> Result<Pr
     Ok(prediction)
 }
 
-/// Returns the record of a graph on the device, or why there is none.
+/// Returns the record of a graph on the device, or the reason why none can be used.
 fn known(question: &Question<'_>, prepared: &Prepared) -> Result<Record, String> {
     let keys = tuned_keys(question.runtime, &prepared.graph, question.device).map_err(|error| error.to_string())?;
     let record = keys.iter().find_map(|key| tuned::read(question.runtime, key));
@@ -203,7 +205,8 @@ fn known(question: &Question<'_>, prepared: &Prepared) -> Result<Record, String>
     }
 }
 
-/// The value that is known of a kind, and the configuration that it is of.
+/// Returns the value of a prediction, and the configuration that was timed: the demanded one, else
+/// the winner for [`Kind::Configuration`] and the usual form for [`Kind::Engine`].
 fn value(record: &Record, kind: Kind, knobs: &Knobs, metric: Metric) -> Result<(f64, Choices), String> {
     let usual = Choices::usual();
     let asked = match (kind, &knobs.schedule, &record.winner) {
@@ -211,9 +214,16 @@ fn value(record: &Record, kind: Kind, knobs: &Knobs, metric: Metric) -> Result<(
         (Kind::Configuration, None, Some(winner)) => winner.clone(),
         _ => usual.to_string(),
     };
-    let is_it = |tried: &&tuned::Tried| tried.choices == asked && tried.outcome == Outcome::Right;
-    let tried = record.tried.iter().find(is_it);
+    let find = |choices: &str| record.tried.iter().find(|tried| tried.choices == choices);
+    let mut tried = find(&asked);
+    // A candidate with the code of an earlier one was not timed itself.
+    for _ in &record.tried {
+        if let Some(Outcome::Same(earlier)) = tried.map(|tried| &tried.outcome) {
+            tried = find(earlier);
+        }
+    }
     let time = tried
+        .filter(|tried| tried.outcome == Outcome::Right)
         .and_then(|tried| tried.time)
         .ok_or_else(|| format!("{asked} was not measured"))?;
     let choices = Choices::parse(&asked).map_err(|error| error.to_string())?;

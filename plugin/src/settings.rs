@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-/// What every variable's name begins with.
+/// Prefix of every variable's name.
 pub(crate) const PREFIX: &str = "ROTINI_";
-/// Variables with this prefix belong to single tests.
+/// Prefix of variables that belong to single tests.
 const TEST_PREFIX: &str = "ROTINI_TEST_";
-/// Who reads a variable.
+/// The part of the project that reads a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// The plugin, and the `rotini` command with it.
@@ -20,18 +20,18 @@ pub enum Reader {
     Tests,
 }
 
-/// A variable.
+/// An environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Who reads it.
+    /// The part of the project that reads it.
     pub reader: Reader,
-    /// What it may be.
+    /// The allowed values.
     pub values: &'static str,
-    /// What holds if it is not set.
+    /// The value that applies if the variable is not set.
     pub default: &'static str,
-    /// What it does.
+    /// The effect.
     pub meaning: &'static str,
 }
 
@@ -51,7 +51,7 @@ const fn setting(
     }
 }
 
-/// Every variable that rotini, its build and its tests know.
+/// Every variable that rotini, its build and its tests read.
 pub const SETTINGS: &[Setting] = &[
     setting(
         Reader::Plugin,
@@ -124,7 +124,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_MEMORY",
         "bytes, also as `512 MiB` or `8 GiB`",
         "8 GiB",
-        "What one worker may have in data: heap and stacks, without the compiler's own code. A graph that needs more is tried without \
+        "What one worker may allocate for data. The compiler's code and the stacks of its threads are not counted. A graph that needs more is tried without \
          schedules, and then declined for five minutes.",
     ),
     setting(
@@ -356,7 +356,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// The text of `docs/settings.md`.
+/// Returns the text of `docs/settings.md`.
 #[must_use]
 pub fn document() -> String {
     let mut text = String::from(
@@ -393,7 +393,7 @@ pub fn document() -> String {
     text
 }
 
-/// Whether a variable is in the table.
+/// Returns true if a variable is in the table or belongs to a test.
 pub(crate) fn is_known(name: &str) -> bool {
     name.starts_with(TEST_PREFIX) || SETTINGS.iter().any(|setting| setting.name == name)
 }

@@ -1,21 +1,22 @@
-//! What was logged already, so that a host that asks the same in a loop gets one message.
+//! Recently logged messages, so that a host that repeats a request in a loop gets one message.
 
 use crate::error::Error;
 use crate::fork::Process;
 use crate::prepared;
+use std::panic::catch_unwind;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use tracing::Level;
 
-/// How many messages are remembered: the last.
+/// Number of messages that are remembered: the most recent ones.
 const CAPACITY: usize = 1024;
 
-/// Messages that were logged, by their hashes. It never grows.
+/// Hashes of recently logged messages, in a ring buffer of fixed size.
 pub(crate) struct Told(Mutex<Recent>);
 
 struct Recent {
-    /// 0 is none.
+    /// A hash of 0 marks an empty slot.
     hashes: [u64; CAPACITY],
-    /// Where the next one goes.
+    /// Index of the slot that is written next.
     next: usize,
 }
 
@@ -27,14 +28,14 @@ impl Told {
         }))
     }
 
-    /// Whether this was not logged lately. Records it as logged.
+    /// Records a message as logged. Returns true if it was not among the most recent ones.
     pub(crate) fn is_news(&self, what: &[u8]) -> bool {
         let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(what).as_bytes();
         let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1);
         let mut recent = match self.0.try_lock() {
             Ok(recent) => recent,
             Err(TryLockError::Poisoned(recent)) => recent.into_inner(),
-            // After a fork, whoever had it may not be there.
+            // After a fork, the thread that holds the lock may not exist in this process.
             Err(TryLockError::WouldBlock) if Process::current().forks() > 0 => return true,
             Err(TryLockError::WouldBlock) => self.0.lock().unwrap_or_else(PoisonError::into_inner),
         };
@@ -50,17 +51,16 @@ impl Told {
     }
 }
 
-/// Says why a graph is declined. hipDNN tells its user no more than that no engine is left, so each
+/// Logs why a graph is declined. hipDNN tells its user only that no engine is left, so each
 /// declined graph is logged once at a level that is on by default. Graphs that differ only in
 /// labels and ids count as the same.
 pub(crate) fn declined(bytes: &[u8], reason: &Error) {
     static DECLINED: Told = Told::new();
     let reason = reason.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let is_news = tracing::enabled!(Level::WARN) && {
-        let canonical = prepared::decode(bytes)
-            .ok()
-            .and_then(|prepared| prepared.graph.canonical_bytes().ok());
-        DECLINED.is_news(canonical.as_deref().unwrap_or(bytes))
+        // The reason may be a panic, which would come again.
+        let canonical = catch_unwind(|| prepared::decode(bytes).ok()?.graph.canonical_bytes().ok());
+        DECLINED.is_news(canonical.ok().flatten().as_deref().unwrap_or(bytes))
     };
     if is_news {
         tracing::warn!("declined: {reason}");
@@ -84,7 +84,7 @@ mod tests {
             assert!(!told.is_news(&text(number)));
         }
         assert!(told.is_news(&text(CAPACITY)));
-        // It took the place of the first.
+        // The new message has replaced the oldest one.
         assert!(!told.is_news(&text(1)) && told.is_news(&text(0)));
     }
 }

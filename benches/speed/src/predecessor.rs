@@ -1,11 +1,11 @@
-//! Owns the form of rotini's predecessor, Fusilli (iree-org/fusilli): a graph in the torch dialect,
-//! all in the type of its buffers, compiled by the same compiler with its flags, and executed by
-//! IREE's own runtime on the emulated MI300X.
+//! The form of rotini's predecessor, Fusilli (iree-org/fusilli): a graph in the torch dialect,
+//! entirely in the type of its buffers, compiled by the same compiler with Fusilli's flags, and
+//! executed by IREE's own runtime on the emulated MI300X.
 //!
-//! As its files of expected text have it (`tests/lit`): tensors are arguments in the order of their
-//! memory; each node permutes its operands to logical order, and its result back. Its flag
-//! `--iree-torch-externalize-transients` is left out, so that no caller has to bring memory; it
-//! changes no kernel.
+//! The form follows Fusilli's files of expected text (`tests/lit`): tensors are arguments in memory
+//! order; each node permutes its operands to logical order, and its result back. Fusilli's flag
+//! `--iree-torch-externalize-transients` is left out, so that the caller need not provide memory;
+//! it changes no kernel.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rotini_graph::{ConvGeometry, ConvMode, DataType, Graph, Op, PointwiseMode, TensorId, TensorKind};
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Its flags for AMD GPUs (`include/fusilli/backend/backend.h`).
+/// Fusilli's flags for AMD GPUs (`include/fusilli/backend/backend.h`).
 const FLAGS: [&str; 10] = [
     "--iree-hal-target-backends=rocm",
     "--iree-rocm-target=mi300x",
@@ -29,19 +29,19 @@ const FLAGS: [&str; 10] = [
     "--iree-dispatch-creation-enable-split-reduction",
 ];
 
-/// IREE's programs, and where they look for the emulator.
+/// IREE's programs, and the directories that they use.
 pub(crate) struct Tools {
     pub(crate) compile: PathBuf,
     pub(crate) run: PathBuf,
     /// The directory of the emulator's library.
     pub(crate) emulator: PathBuf,
-    /// For files between the programs.
+    /// The directory of temporary files.
     pub(crate) scratch: PathBuf,
 }
 
 impl Tools {
-    /// The launches of a graph in the predecessor's form. The environment says how they are
-    /// sampled, but for `HIPEMU_REPORT`.
+    /// Returns the launches of a graph in the predecessor's form. The environment determines how
+    /// they are sampled; only `HIPEMU_REPORT` is set here.
     pub(crate) fn launches(&self, graph: &Graph) -> Result<Vec<Launch>> {
         let form = Form::of(graph)?;
         let [source, module, reports] = ["in.mlir", "out.vmfb", "reports"].map(|name| self.scratch.join(name));
@@ -67,7 +67,7 @@ impl Tools {
     }
 }
 
-/// Waits for a program, whose words are the error if it fails.
+/// Runs a program to completion. If it fails, the error contains its first error message.
 fn finished(command: &mut Command) -> Result<()> {
     let output = command
         .output()
@@ -78,10 +78,10 @@ fn finished(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A graph in torch's dialect.
+/// A graph in the torch dialect.
 struct Form {
     text: String,
-    /// The arguments' types as the runtime's command has them.
+    /// The types of the arguments, as `iree-run-module` spells them.
     arguments: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ impl Form {
     }
 }
 
-/// What a node of this form makes.
+/// Returns the tensor that a node of a supported operation writes.
 fn writes(op: &Op) -> Option<TensorId> {
     match op {
         Op::ConvFprop(op) => Some(op.y),
@@ -156,7 +156,7 @@ fn element(dtype: DataType) -> Result<&'static str> {
     })
 }
 
-/// PyTorch's number of an element type.
+/// Returns PyTorch's number of an element type.
 fn number(element: &str) -> i64 {
     match element {
         "f16" => 5,
@@ -172,7 +172,8 @@ fn spelled(class: &str, dims: &[i64], element: &str) -> String {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// All tensors' type, that of the first buffer: the form knows no wider one between nodes.
+    /// Element type of all tensors, which is that of the first tensor: this form has no wider type
+    /// between nodes.
     element: &'static str,
     text: String,
     values: usize,
@@ -189,7 +190,7 @@ impl Writer<'_> {
         format!("%v{}", self.values)
     }
 
-    /// A value that an operation without operands of interest makes.
+    /// Adds a value defined by an operation given as text.
     fn value(&mut self, operation: &str) -> String {
         let value = self.new_value();
         self.line(&format!("{value} = {operation}"));
@@ -213,11 +214,11 @@ impl Writer<'_> {
         self.list("int", &numbers.iter().map(i64::to_string).collect::<Vec<_>>())
     }
 
-    /// A tensor's axes in the order of memory.
+    /// Returns a tensor's axes in memory order.
     fn order(&self, id: usize) -> Result<Vec<usize>> {
         let tensor = self.graph.tensors.get(id).context("a tensor that is not there")?;
         let mut order: Vec<usize> = (0..tensor.dims.len()).collect();
-        // Axes of one element keep their place among their neighbours.
+        // If at most one axis has more than one element, the memory order is that of the dims.
         if tensor.dims.iter().filter(|&&extent| extent > 1).count() > 1 {
             order.sort_by_key(|&axis| std::cmp::Reverse(tensor.strides.get(axis).copied()));
         }
@@ -248,7 +249,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// An operand in logical order.
+    /// Returns an operand in logical order.
     fn operand(&mut self, id: TensorId) -> Result<String> {
         let (order, stored) = (self.order(id.index())?, self.stored(id.index())?);
         let mut back = vec![0; order.len()];
@@ -262,7 +263,7 @@ impl Writer<'_> {
         Ok(logical)
     }
 
-    /// A result in the order of memory, under the tensor's name.
+    /// Defines a tensor by a result, permuted to memory order.
     fn define(&mut self, id: TensorId, logical: &str) -> Result<()> {
         let (order, dims) = (self.order(id.index())?, self.dims(id.index())?.to_vec());
         self.permute((&format!("%t{}", id.index()), logical), &order, &dims)
@@ -271,6 +272,7 @@ impl Writer<'_> {
     fn node(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::ConvFprop(op) => {
+                self.one_group(op.x, op.w)?;
                 let [x, w] = [self.operand(op.x)?, self.operand(op.w)?];
                 let [none, stride, padding, dilation, transposed, output, groups] = self.geometry(&op.geometry)?;
                 let types = [op.x, op.w, op.y].map(|id| self.logical_type(id.index()));
@@ -309,7 +311,17 @@ impl Writer<'_> {
         }
     }
 
-    /// No bias; stride, padding, dilation; not transposed, nothing added to the output; one group.
+    /// Adds the values for bias (none), stride, padding, dilation, transposed (false), output
+    /// padding (none) and groups (1).
+    /// Checks that the filters `w` have all channels of `x`.
+    fn one_group(&self, x: TensorId, w: TensorId) -> Result<()> {
+        ensure!(
+            self.dims(x.index())?.get(1) == self.dims(w.index())?.get(1),
+            "no form for groups"
+        );
+        Ok(())
+    }
+
     fn geometry(&mut self, geometry: &ConvGeometry) -> Result<[String; 7]> {
         ensure!(
             geometry.mode == ConvMode::CrossCorrelation,
@@ -330,9 +342,10 @@ impl Writer<'_> {
         ])
     }
 
-    /// One of the gradients with respect to x and w: of `[dy, x, w]` the one at `made` + 1 is the
-    /// result.
+    /// Adds the gradient with respect to x (`made` = 0) or w (`made` = 1), which is the tensor at
+    /// `made` + 1 of `[dy, x, w]`.
     fn backward(&mut self, [dy, x, w]: [TensorId; 3], made: usize, geometry: &ConvGeometry) -> Result<()> {
+        self.one_group(x, w)?;
         let dy_value = self.operand(dy)?;
         let none = self.value("torch.constant.none");
         let mut factors = Vec::new();

@@ -6,6 +6,7 @@ use std::{
     os::{fd::AsFd, unix::process::ExitStatusExt},
     path::{Component, Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -15,22 +16,24 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{CompileError, CompileRequest, Compiled, Compiler, Statistics, discover};
 
-/// Compiles by running `iree-compile`, so that a crash of the compiler is an error and no more.
+/// A compiler that runs `iree-compile`, so that a crash of it is only an error.
 #[derive(Debug)]
 pub struct Program {
     path: PathBuf,
     identity: String,
-    /// How long one module may take; `None` for any time.
+    /// Time limit of one module; `None` for no limit.
     timeout: Option<Duration>,
 }
 
 impl Program {
-    /// Takes the program at `path` into use. It is not run: it is a stub around the library beside
-    /// it, whose build is the compiler's identity.
+    /// Prepares the program at `path`.
+    ///
+    /// The program is not run: it is a stub around the library beside it, whose build is the
+    /// compiler's identity.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Io`] when it is not there.
+    /// [`CompileError::Io`] if the program does not exist or cannot be read.
     pub fn new(path: &Path) -> Result<Self, CompileError> {
         // Compilations run in a separate directory, so the path must not depend on the current one.
         let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
@@ -43,7 +46,7 @@ impl Program {
         })
     }
 
-    /// Limits the time of a compilation: a process that takes longer is killed.
+    /// Limits the time of a compilation: a process that exceeds it is killed.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self {
@@ -52,11 +55,11 @@ impl Program {
         }
     }
 
-    /// What the program says of its version and revision.
+    /// Returns the version and revision that the program reports.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no
+    /// [`CompileError::Io`] if the program cannot be run, [`CompileError::Rejected`] if it is not
     /// `iree-compile`.
     pub fn version(&self) -> Result<String, CompileError> {
         let output = self
@@ -86,7 +89,7 @@ impl Program {
         command
     }
 
-    /// The program's absolute path.
+    /// Returns the program's absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -116,8 +119,8 @@ impl Compiler for Program {
                 request.name
             )));
         }
-        // The source file is named as it shall be in the output and given relative to its
-        // directory, since the compiler writes what it was given into the vmfb.
+        // The source file gets the name that is to be in the output, and is passed relative to its
+        // directory, since the compiler writes the path that it was given into the vmfb.
         let directory = tempfile::tempdir().map_err(CompileError::io("make a directory in", &std::env::temp_dir()))?;
         let source = directory.path().join(request.name);
         fs::write(&source, request.mlir).map_err(CompileError::io("write", &source))?;
@@ -168,12 +171,12 @@ impl Compiler for Program {
     }
 }
 
-/// A compiler process, which does not outlive the wait for it.
+/// A compiler process, which is killed when this is dropped.
 struct Running(Child);
 
 impl Running {
-    /// Reads what the process says until it ends. Returns its status; `None` if it is still there
-    /// at the deadline.
+    /// Reads the process's standard error until the process ends. Returns its status, or `None` if
+    /// it still runs at the deadline.
     fn finish(mut self, deadline: Option<Instant>, diagnostics: &mut Vec<u8>) -> io::Result<Option<ExitStatus>> {
         if let Some(mut stderr) = self.0.stderr.take() {
             let mut buffer = [0; 1 << 12];
@@ -186,22 +189,37 @@ impl Running {
                 }
             }
         }
-        // It may have closed its standard error, and run on. Linux before 5.3 has no descriptors of
-        // processes: there, such a program has no time limit.
-        if let Ok(process) = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())
-            && !is_ready(&process, deadline)?
-        {
-            return Ok(None);
+        // The process may have closed its standard error and still run, so its end is awaited
+        // separately.
+        match pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()) {
+            Ok(process) if is_ready(&process, deadline)? => self.0.wait().map(Some),
+            Ok(_) => Ok(None),
+            // Linux before 5.3 has no process descriptors, and a process may have none left.
+            Err(_) => self.ask(deadline),
         }
-        self.0.wait().map(Some)
+    }
+
+    /// Asks for the process's status again and again until it has ended; returns `None` at the
+    /// deadline.
+    fn ask(&mut self, deadline: Option<Instant>) -> io::Result<Option<ExitStatus>> {
+        /// Time between two questions.
+        const PAUSE: Duration = Duration::from_millis(10);
+        loop {
+            let status = self.0.try_wait()?;
+            if status.is_some() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(status);
+            }
+            thread::sleep(PAUSE);
+        }
     }
 }
 
-/// Waits until a descriptor has something to read, or a process has ended; false at the deadline.
+/// Waits until a descriptor has something to read, or a process has ended; returns false at the
+/// deadline.
 fn is_ready(descriptor: &impl AsFd, deadline: Option<Instant>) -> io::Result<bool> {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // What is longer than the system can express is as good as no limit.
+        // A time that the system cannot represent counts as no limit.
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut [PollFd::new(descriptor, PollFlags::IN)], left.as_ref()) {
             Ok(ready) => return Ok(ready > 0),
@@ -213,8 +231,8 @@ fn is_ready(descriptor: &impl AsFd, deadline: Option<Instant>) -> io::Result<boo
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both do nothing for a process that has been waited for, and there is no one to tell about
-        // a failure.
+        // Both do nothing for a process that has been waited for, and a failure could not be
+        // reported to anyone.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

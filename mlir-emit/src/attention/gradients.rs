@@ -1,5 +1,5 @@
-//! Gradients of attention by two kernels, without scores in memory: one for queries, one for keys
-//! and values. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
+//! Gradients of attention by two kernels, without scores in memory: one kernel computes dq, the
+//! other dk and dv. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
@@ -12,8 +12,8 @@ use crate::value::{Ordered, Value, extent};
 use rotini_graph::{DataType, SdpaBackward};
 use rotini_schedule::{Machine, attention};
 
-/// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask
-/// or its gradient is asked for, or if scores in memory are estimated to be faster.
+/// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if there
+/// is a mask, if its gradient is asked for, or if scores in memory are estimated to be faster.
 pub(super) fn gradients<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,
@@ -23,8 +23,6 @@ pub(super) fn gradients<'c>(
         return None;
     }
     let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
-    let [of_queries, of_keys, of_values] = stored;
-    let stored = [of_queries, of_keys, of_values];
     if let Some(machine) = lowering.target().machine() {
         return on_gpu(lowering, attention, op, (machine, stored));
     }
@@ -67,13 +65,14 @@ fn on_gpu<'c>(
     Some(made(lowering, kernels.each_ref().map(Kernel::Gradients), op, &stored))
 }
 
-/// Schedules of both sides; `None` where scores in memory are estimated to be faster.
+/// Returns the schedules of the kernels for dq and for dk and dv; `None` if scores in memory are
+/// estimated to be faster.
 fn schedules(machine: &Machine, queries: &Backward) -> Option<[attention::Prefill; 2]> {
     let Backward { of, keys, .. } = queries;
     let batches = count(of.batch.saturating_mul(of.heads));
     let group = count(of.group);
     let of_q = batches.saturating_mul(group);
-    // Each of the keys is seen by queries of all heads of a group.
+    // Each key is seen by the queries of all heads of its group.
     let turned = of.visible.transposed([of.queries, *keys]);
     let sides = [(of_q, of.queries, of.visible, 1), (batches, *keys, turned, group)];
     let (mut schedules, mut time) = (Vec::new(), 0_u64);
@@ -89,7 +88,7 @@ fn schedules(machine: &Machine, queries: &Backward) -> Option<[attention::Prefil
     Some([by_queries, by_keys]).filter(|_| !is_slower)
 }
 
-/// The same on a CPU, whose kernels read and store f32.
+/// Returns the gradients computed by kernels for CPUs, which read and store f32.
 fn on_cpu<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,
@@ -132,7 +131,7 @@ fn on_cpu<'c>(
     ))
 }
 
-/// Returns the problems of both kernels, without the values that have a number for each query;
+/// Returns the problems of both kernels, still without the values of `numbers` (two per query);
 /// `None` if a tensor's layout fits no kernel.
 fn sides<'c>(
     lowering: &Lowering<'_, 'c>,
@@ -164,7 +163,8 @@ fn sides<'c>(
     Some([queries, keys])
 }
 
-/// Returns the values with both numbers of each query: the statistics, and the sums of dO · O.
+/// Returns the ids of the two tensors with one number per query: the softmax statistics, and the
+/// row sums of dO · O.
 fn numbers<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,

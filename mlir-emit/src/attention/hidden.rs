@@ -1,14 +1,14 @@
-//! Elements that lengths and bounds hide reach no result, even if they are NaN or infinite: memory
-//! behind the end of a sequence may hold anything.
+//! Keeps elements that sequence lengths and bounds hide out of all results, even if they are NaN or
+//! infinite: memory beyond the end of a sequence may hold anything.
 //!
-//! A score of a hidden key is replaced by -∞. That is not enough for products with rows of other
-//! tensors, where the weight 0 times NaN is NaN:
+//! A score of a hidden key is replaced by -∞. That is not enough where the resulting weight 0 is
+//! multiplied with a row of another tensor, since 0 times NaN is NaN:
 //!
-//! - Rows that no query sees, or that are behind the end of their sequence, are read as zeros
+//! - Rows that no query sees, or that are beyond the end of their sequence, are read as zeros
 //!   ([`Attention::present`]).
 //! - If some queries see a row and others do not, elements of the product that are NaN are computed
-//!   again, from visible rows only ([`Attention::product`]). Without NaN that costs one comparison
-//!   for each element.
+//!   again, from visible rows only ([`Attention::product`]). Without NaN this costs one comparison
+//!   per element.
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::Online;
@@ -27,24 +27,25 @@ use crate::value::{Data, Ordered, Value, extent};
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
-/// Whose rows a tensor has.
+/// The side that a tensor's rows belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rows {
     Queries,
     Keys,
 }
 
-/// The terms of a sum that a row sees: those from the row's index plus the first bound to its index
-/// plus the second.
+/// The range of a sum's terms that a row sees, relative to the row's index: the first and the last
+/// term. `None` means no bound.
 pub(super) type Terms = [Option<i64>; 2];
 
 impl<'c> Attention<'c> {
-    /// Queries, and keys.
+    /// Returns the numbers of queries and of keys.
     fn lengths_of_both(&self) -> [i64; 2] {
         [extent(&self.dims, QUERY), extent(&self.dims, KEY)]
     }
 
-    /// The keys that a query sees, relative to its index; `None` where a bound hides no key.
+    /// Returns the keys that a query sees, relative to its index; `None` for a bound that hides no
+    /// key.
     pub(super) fn keys_of_query(&self) -> Terms {
         let [queries, keys] = self.lengths_of_both();
         let [from, to] = self.visible();
@@ -54,13 +55,14 @@ impl<'c> Attention<'c> {
         ]
     }
 
-    /// The queries that see a key, relative to its index.
+    /// Returns the queries that see a key, relative to its index.
     pub(super) fn queries_of_key(&self) -> Terms {
         let [from, to] = self.keys_of_query();
         [to, from].map(|bound| bound.map(i64::saturating_neg))
     }
 
-    /// The first of a side's rows that sees or is seen by any, and the one after the last.
+    /// Returns the range of a side's rows that the bounds connect to any row of the other side: the
+    /// first, and the one after the last.
     fn range(&self, rows: Rows) -> [i64; 2] {
         let [queries, keys] = self.lengths_of_both();
         let ([from, to], own, others) = match rows {
@@ -72,8 +74,8 @@ impl<'c> Attention<'c> {
         [first, end]
     }
 
-    /// Returns a tensor of queries or keys with zeros in the rows that are hidden by lengths, or by
-    /// bounds from all rows of the other side.
+    /// Returns a tensor of queries or keys with zeros in rows that sequence lengths hide, or that
+    /// bounds hide from every row of the other side.
     pub(super) fn present(&self, lowering: &Lowering<'_, 'c>, tensor: &Ordered<'c>, rows: Rows) -> Ordered<'c> {
         let [first, end] = self.range(rows);
         let count = extent(&tensor.dims, QUERY);
@@ -88,7 +90,7 @@ impl<'c> Attention<'c> {
         let shape = Shape {
             dims: &tensor.dims,
             order: &tensor.order,
-            // Codes are no floats that zero could be among without a conversion.
+            // Codes (such as 8-bit floats) need a conversion before zero can be selected.
             dtype: if is_kept { tensor.dtype } else { self.compute },
         };
         let value = Value::of(tensor.clone());
@@ -99,13 +101,13 @@ impl<'c> Attention<'c> {
             shown(math, element, (lengths, [first, end, count]))
         });
         Ordered {
-            // A product reads it, so it is computed once, in a separate dispatch.
+            // The tensor is an operand of a matmul, so it is computed once, in a separate dispatch.
             ssa: lowering.emitter().barrier(present.ssa),
             ..present
         }
     }
 
-    /// The number of rows of a side in each batch, if the graph gives the lengths.
+    /// Returns the sequence lengths of a side, one per batch, if the graph has them.
     pub(super) fn length(&self, rows: Rows) -> Option<&Value<'c>> {
         self.lengths.as_ref().map(|[queries, keys]| match rows {
             Rows::Queries => queries,
@@ -113,8 +115,8 @@ impl<'c> Attention<'c> {
         })
     }
 
-    /// Returns the product of weights and this matrix. Weights are 0 where their row does not see a
-    /// row of the matrix, and such rows add nothing, whatever their values are.
+    /// Returns the product of weights and a matrix, in which rows of the matrix that a row of
+    /// weights does not see add nothing, even if they are NaN. Their weights are 0.
     pub(super) fn product(
         &self,
         lowering: &Lowering<'_, 'c>,
@@ -143,9 +145,9 @@ impl<'c> Attention<'c> {
         })
     }
 
-    /// Returns the results of IREE's operation, with those that are NaN computed again from only
-    /// the keys that each query sees. The operation adds -∞ to scores of hidden keys, and
-    /// multiplies their values by 0.
+    /// Returns the results of IREE's operation, in which each NaN is computed again from only the
+    /// keys that the query sees. The operation adds -∞ to scores of hidden keys and multiplies
+    /// their values by 0, which is NaN if they are NaN or infinite.
     pub(super) fn found_again(&self, lowering: &Lowering<'_, 'c>, online: Online<'c>) -> Online<'c> {
         let terms = self.keys_of_query();
         let Data::Constant(scale) = self.scale.data else {
@@ -171,7 +173,6 @@ impl<'c> Attention<'c> {
             tensor.apart(&at)
         };
         let [weighted, greatest, total] = [online.weighted, online.greatest, online.total].map(apart);
-        let (weighted, greatest, total) = (weighted, greatest, total);
         let (rows, all) = (self.rows(), [0, HEAD, QUERY, KEY]);
         let row = Shape::new(&rows, &all, dtype);
         let operands = [Value::of(greatest), Value::of(total)];
@@ -234,7 +235,7 @@ impl<'c> Attention<'c> {
     }
 }
 
-/// Returns an element of a row, or zero if the row is outside of `first..end` or behind the
+/// Returns an element of a row, or zero if the row is outside of `first..end` or beyond the
 /// sequence's end. `count`: rows of the tensor.
 fn shown<'c>(math: &Math<'c>, mut element: Ssa<'c>, (lengths, [first, end, count]): (&[Ssa<'c>], [i64; 3])) -> Ssa<'c> {
     let (zero, row) = (math.constant(0.0), math.index(QUERY));
@@ -259,7 +260,7 @@ pub(super) fn in_sequence<'c>(math: &Math<'c>, element: Ssa<'c>, lengths: &[Ssa<
     is_behind.select(math.constant(0.0), element)
 }
 
-/// The indices of all four loops.
+/// Returns the indices of all four loops.
 fn places<'c>(body: &Emitter<'c>) -> [Ssa<'c>; 4] {
     [
         body.loop_index(0),
@@ -290,18 +291,18 @@ fn seen<'c>(body: &Emitter<'c>, row: Ssa<'c>, ([from, to], count): (Terms, i64))
     [first, end]
 }
 
-/// Scores in powers of 2.
+/// The scores times log2(e): exponents of 2.
 struct Power<'a, 'c> {
     /// q and k.
     operands: [&'a Ordered<'c>; 2],
     mask: Option<&'a Ordered<'c>>,
-    /// Heads of q for each of k.
+    /// Heads of q per head of k.
     group: i64,
     scale: f64,
 }
 
 impl<'c> Power<'_, 'c> {
-    /// The score of a query of a batch and a head with a key.
+    /// Returns the scaled and masked score of a query with a key.
     fn of(&self, body: &Emitter<'c>, [batch, head, query]: [Ssa<'c>; 3], key: Ssa<'c>) -> Ssa<'c> {
         let [q, k] = self.operands;
         let dtype = DataType::F32;
@@ -318,7 +319,7 @@ impl<'c> Power<'_, 'c> {
         let Some(mask) = self.mask else { return scaled };
         let places = [batch, head, query, key];
         let zero = index(0);
-        // Its axes are the last ones of scores.
+        // The mask's axes are the last axes of the scores.
         let missing = places.len().saturating_sub(mask.dims.len());
         let places: Vec<_> = places
             .into_iter()
@@ -336,7 +337,7 @@ impl<'c> Power<'_, 'c> {
     }
 }
 
-/// Heads of q for each of a tensor of keys or values.
+/// Returns the number of heads of q per head of `of`, which has keys or values.
 fn power_group(q: &Ordered<'_>, of: &Ordered<'_>) -> i64 {
     let heads = extent(&of.dims, HEAD);
     extent(&q.dims, HEAD).checked_div(heads).expect(MISSING)

@@ -1,5 +1,5 @@
-//! Attention by single kernels: for [few queries](Decode), with the keys cut into parts, for
-//! [many](Prefill), and on [CPUs](OnCpu).
+//! Attention by single kernels: for [few queries](Decode), where the keys are split among
+//! workgroups, for [many queries](Prefill), and on [CPUs](OnCpu).
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::flash;
@@ -15,13 +15,13 @@ use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa, TensorId};
 use rotini_schedule::attention;
 
-/// Returns the softmax and the weighted sum; `None` where there is no kernel for such types and
-/// columns, an attribute is not supported, or scores in memory are faster.
+/// Returns the softmax and the weighted sum; `None` if no kernel has these types and columns, an
+/// attribute is not supported, or scores in memory are faster.
 pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     if lowering.target().is_cpu() {
         return on_cpu(lowering, attention, op);
     }
-    // A statistic may be that of a key whose mask was raised.
+    // The statistic of a row may be the score of a key whose mask was raised, and would be wrong.
     let is_raised = |mask: &Value<'_>| op.stats.is_some() && mask.dtype != DataType::F16;
     let asks_for_more = op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
     if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
@@ -43,7 +43,7 @@ pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     let scores = rows.saturating_mul(count(of.visible.count()));
     let seen = count(of.visible.seen_by(schedule.rows().cast_signed()));
     let time = schedule.time(machine, [of_q, count(of.queries)], [seen, 1]);
-    // The compiler's form goes over the keys in the same way.
+    // IREE's `online_attention` traverses the keys in the same way, so it would be no faster.
     let is_slower = time > attention::time_of_scores(scores) && !flash::is_possible(lowering, attention, op);
     let prefill = Prefill { schedule, of };
     let kernel = if decode.is_possible() {
@@ -62,7 +62,7 @@ pub(super) fn softmax<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     ))
 }
 
-/// The same on a CPU.
+/// Returns the softmax and the weighted sum by a kernel for CPUs.
 fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa) -> Option<Softmax<'c>> {
     let mut out = Stored::of(lowering, op.o);
     let registers = lowering.target().registers()?;
@@ -85,7 +85,8 @@ fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa)
     };
     let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op);
     let [quotient, greatest, total] = made;
-    // With 0 instead of -∞, the statistics of a query that sees nothing are the same.
+    // No replacement of -∞ by 0 in `reference` is needed: the statistic of a query that sees no key
+    // is -∞ either way.
     Some(Softmax {
         weighted: Weighted::Quotient(quotient),
         reference: greatest.clone(),
@@ -94,7 +95,8 @@ fn on_cpu<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdpa)
     })
 }
 
-/// The output, the greatest scores and the sums of exponentials, as a kernel makes them.
+/// Appends the kernel and returns its outputs: the quotient, the greatest scores and the sums of
+/// exponentials.
 fn made<'c>(
     lowering: &Lowering<'_, 'c>,
     attention: &Attention<'c>,
@@ -115,19 +117,19 @@ fn made<'c>(
     [Value::of(quotient), greatest, total]
 }
 
-/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or
-/// 16 bits, which are converted.
+/// Returns true if kernels for CPUs compute in this attention's compute type, and all operands have
+/// that type or a 16-bit float type, which is converted.
 pub(super) fn is_for_cpus(attention: &Attention<'_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))
 }
 
-/// Whether it is f32, or a type of 16 bits that is converted to it.
+/// Returns true for f32, and for 16-bit float types, which are converted to it.
 pub(super) const fn is_float(dtype: DataType) -> bool {
     matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16)
 }
 
-/// The same attention of operands in f32.
+/// Returns the same attention with its operands converted to f32.
 pub(super) fn converted<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>) -> Attention<'c> {
     let converted = |tensor: &Ordered<'c>| lowering.converted(tensor.clone(), DataType::F32);
     Attention {
@@ -138,14 +140,14 @@ pub(super) fn converted<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'
     }
 }
 
-/// Whether all operands have the type that kernels for AMD GPUs multiply.
+/// Returns true if all operands have the 16-bit float type that kernels for AMD GPUs multiply.
 pub(super) fn has_halves(attention: &Attention<'_>) -> bool {
     let [q, k, v] = [&attention.q, &attention.k, &attention.v].map(|tensor| tensor.dtype);
     q == k && are_halves([k, v], attention.compute)
 }
 
-/// Describes the attention for rotini's kernels, with the output stored as `out` says. `None` if
-/// there is no kernel for it.
+/// Describes the attention for rotini's kernels, with the output in the layout of `out`. `None` if
+/// no kernel supports it.
 pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, out: &Stored) -> Option<Attended> {
     let Attention { q, k, v, dims, .. } = attention;
     let Data::Constant(scale) = &attention.scale.data else {
@@ -156,7 +158,7 @@ pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
         return None;
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
-    let (batch, queries, keys, heads) = (batch, queries, keys, extent(&k.dims, HEAD));
+    let heads = extent(&k.dims, HEAD);
     let operands = [operand(q), operand(k), operand(v)];
     let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, out.strides()) else {
         return None;
@@ -199,7 +201,7 @@ pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_else(|_| unreachable!("{number} is no count"))
 }
 
-/// How a kernel stores a tensor.
+/// The layout and type in which a kernel stores a tensor.
 pub(super) struct Stored {
     dims: Vec<i64>,
     pub(super) dtype: DataType,
@@ -234,7 +236,7 @@ impl Stored {
         strides(&self.dims, &self.order)
     }
 
-    /// Its extents in memory.
+    /// Returns the physical shape.
     pub(super) fn shape(&self) -> Vec<i64> {
         extents(&self.dims, &self.order)
     }
@@ -244,24 +246,24 @@ impl Stored {
     }
 }
 
-/// Returns the id of a value with a 32-bit number for each batch, if it is one.
+/// Returns the id of a value that is a tensor with one i32 per batch; `None` for any other value.
 fn number_of_each(lowering: &Lowering<'_, '_>, value: &Value<'_>, batch: i64) -> Option<usize> {
     let is_one_for_each = value.dims.first() == Some(&batch) && value.dims.iter().skip(1).all(|&dim| dim == 1);
     if !is_one_for_each || value.dtype != DataType::I32 || !matches!(value.data, Data::Tensor { .. }) {
         return None;
     }
-    // One number may be repeated for all batches.
+    // The same number may be broadcast to all batches in memory.
     Some(value.materialise(&lowering.emitter()).ssa.id())
 }
 
-/// Returns the mask that is added to scores; `None` if it is not in memory, or has too many
-/// elements.
+/// Returns the mask that is added to scores; `None` if it is not in memory, or its number of
+/// elements overflows.
 fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
     if !matches!(value.data, Data::Tensor { .. }) {
         return None;
     }
     let tensor = value.materialise(&lowering.emitter());
-    // Its axes are the last ones of scores.
+    // The mask's axes are the last axes of the scores.
     let missing = 4_usize.saturating_sub(tensor.dims.len());
     let (mut strides, mut stride) = ([0; 4], 1_i64);
     for &axis in tensor.order.iter().rev() {
@@ -272,7 +274,7 @@ fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
         let next = stride.checked_mul(dim)?;
         stride = next;
     }
-    // Neighbouring keys are contiguous, or share one element.
+    // Neighbouring keys must be contiguous, or share one element.
     if strides[3] > 1 {
         return None;
     }
@@ -284,8 +286,8 @@ fn mask(lowering: &Lowering<'_, '_>, value: &Value<'_>) -> Option<Mask> {
     })
 }
 
-/// Returns the description of a tensor in memory; `None` if its columns are not contiguous, or
-/// there are too many elements.
+/// Returns the description of a tensor in memory; `None` if its columns are not contiguous, or its
+/// number of elements overflows.
 pub(super) fn operand(tensor: &Ordered<'_>) -> Option<Operand> {
     let elements = tensor
         .dims
@@ -299,7 +301,7 @@ pub(super) fn operand(tensor: &Ordered<'_>) -> Option<Operand> {
 }
 
 /// Returns the strides of batches, heads and rows in this memory order; `None` if columns are not
-/// contiguous, or there are too many elements.
+/// contiguous, or the number of elements overflows.
 fn strides(dims: &[i64], order: &[usize]) -> Option<RowStrides> {
     let mut strides = [0; 4];
     let mut stride: i64 = 1;

@@ -1,12 +1,12 @@
 //! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with
 //! the matrix of its expert.
 //!
-//! Only the device knows which rows belong to an expert. So the device rearranges the rows: each
-//! group begins a new tile. There are as many tiles as any routing can need, a few more than the
-//! rows fill. Forward, a kernel of rotini (on an MI300, with f16 or bf16) reads each tile's matrix
-//! in place. Elsewhere the matrices are gathered, which the compiler fuses into the matmul on AMD
-//! GPUs. Backward, each tile gives the product of its rows. The tiles of an expert are neighbours,
-//! and their products are added.
+//! Only the device knows which rows belong to an expert, so the rows are rearranged on the device:
+//! each group begins a new tile. There are as many tiles as any routing can need, a few more than
+//! the rows fill. Forward, a kernel of rotini (on an MI300, with f16 or bf16) reads each tile's
+//! matrix in place. Elsewhere the matrices are gathered, which the compiler fuses into the matmul
+//! on AMD GPUs. Backward, the product of each tile is computed, and the products of an expert's
+//! tiles, which are neighbours, are added.
 //!
 //! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in
 //! hipDNN. They are clamped before they are used, so that nothing outside of a buffer is read or
@@ -27,13 +27,13 @@ use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, Nor
 use sizes::Sizes;
 use tiles::{Body, Tiles, list, tiles_of};
 
-/// Says whether the operation can be lowered.
+/// Checks whether the grouped matmul can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &MoeGroupedMatmul) -> Result<(), Unsupported> {
     check_product(graph, compute, [op.token, op.weight])?;
     check_tiles(Sizes::forward(graph, op, Quirks::ALL))
 }
 
-/// Says whether the gradient can be lowered.
+/// Checks whether the gradient can be lowered.
 pub(crate) fn check_backward(
     graph: &NormalGraph,
     compute: DataType,
@@ -46,25 +46,26 @@ pub(crate) fn check_backward(
     check_tiles(Sizes::backward(graph, op, Quirks::ALL))
 }
 
-/// Rows are counted in i32.
+/// Checks that the rows of all tiles can be counted in i32.
 fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
     match sizes {
         Some(sizes) if sizes.tile_rows().is_some_and(|rows| rows < i64::from(i32::MAX)) => Ok(()),
-        _ => Err(Unsupported::new("more than 2^31 rows")),
+        _ => Err(Unsupported::new("2^31 rows or more")),
     }
 }
 
-/// The number of elements of intermediate tensors: rows in tiles, matrices of tiles, products.
+/// Returns the number of elements of intermediate tensors: rows in tiles, matrices of tiles,
+/// products.
 pub(crate) fn elements(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<u64> {
     Sizes::forward(graph, op, Quirks::ALL)?.elements()
 }
 
-/// The same for the gradient.
+/// Returns the number of elements of the gradient's intermediate tensors.
 pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -> Option<u64> {
     Sizes::backward(graph, op, Quirks::ALL)?.elements()
 }
 
-/// Lowers the operation.
+/// Lowers the grouped matmul.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &MoeGroupedMatmul) {
     let compute = checked_compute_type(compute);
     let at = lowering.emitter();
@@ -159,7 +160,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         };
         let group = along(0);
         let from = body.entry(tiles.tiles, group);
-        // What follows the last group's tiles is not in the list.
+        // The list has no entry for the end of the last group's tiles, so they are counted.
         let own = tiles_of(
             &body,
             body.entry(tiles.starts, group),
@@ -180,7 +181,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
     lowering.define_sums(op.dweight, dweight, compute)
 }
 
-/// A tensor whose rows are looked up.
+/// Returns a tensor whose rows are looked up by index.
 fn rows_of<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Ordered<'c> {
     lowering.value(id).materialise(&lowering.emitter())
 }

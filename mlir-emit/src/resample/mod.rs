@@ -1,13 +1,12 @@
-//! Pooling and its gradient. Forward, the taps of each window are combined. Backward, each element
-//! of x gets a sum over the windows that reach it.
+//! Pooling and its gradient. The forward pass combines the taps of each window. The backward pass
+//! sums, for each element of x, over the windows that reach it.
 //!
-//! A tap that reads padding gets its value at the read. A padded copy of x would cost GPUs one more
-//! pass over memory. Windows that fill x exactly, without padding and without a rest, are read
-//! through an index map. The compiler vectorises that. If there is one window, it becomes a plain
-//! reduction.
+//! A tap in the padding gets its value when it is read: a padded copy of x would cost GPUs one more
+//! pass over memory. Windows that cover x exactly, without padding and without a rest, are read
+//! through an index map, which the compiler vectorises. A single window becomes a plain reduction.
 //!
-//! The combinations do not depend on their order, so the result does not depend on how the compiler
-//! tiles them. Nothing is written twice.
+//! The combinations do not depend on their order, so neither does the result on how the compiler
+//! tiles them. No element is written twice.
 
 mod cpu;
 mod gradient;
@@ -27,7 +26,7 @@ use crate::value::{Ordered, Value, extents};
 use crate::windows::{Axis, Fold, Places, Windows, check_padded, divisor};
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 
-/// Says whether the operation can be lowered.
+/// Checks whether pooling can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) -> Result<(), Unsupported> {
     let compute = check_compute(graph, compute, &[op.x])?;
     if compute.is_integer() && op.resample_mode != M::Maxpool {
@@ -39,7 +38,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) ->
     check_padded(graph, op.x, [&op.pre_padding, &op.post_padding])
 }
 
-/// Taps are counted in i32.
+/// Checks the number of spatial axes, and that taps can be counted in i32.
 fn check_window(window: &[i64]) -> Result<(), Unsupported> {
     let taps = window.iter().try_fold(1_i64, |taps, &extent| taps.checked_mul(extent));
     match taps {
@@ -48,11 +47,11 @@ fn check_window(window: &[i64]) -> Result<(), Unsupported> {
             window.len()
         ))),
         Some(taps) if taps < i64::from(i32::MAX) => Ok(()),
-        _ => Err(Unsupported::new("a window of more than 2^31 elements")),
+        _ => Err(Unsupported::new("a window of 2^31 elements or more")),
     }
 }
 
-/// The number of elements of intermediate tensors: x with its padding, and taps.
+/// Returns the number of elements of intermediate tensors: the padded x, and taps.
 pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     let (x, y) = (&graph.tensor(op.x)?.dims, &graph.tensor(op.y)?.dims);
     let product = |dims: &[i64]| {
@@ -67,37 +66,37 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     product(&padded)?.checked_add(product(y)?)
 }
 
-/// The element under a tap.
+/// The element that a tap reads.
 struct Candidate<'c> {
-    /// The element in the compute type; anything in the padding.
+    /// The element in the compute type; unspecified in the padding.
     value: Ssa<'c>,
-    /// Whether it is an element of x; `None` if it always is.
+    /// Whether the tap reads an element of x; `None` if it always does.
     inside: Option<Ssa<'c>>,
-    /// Whether no candidate of the window comes before it.
+    /// Whether the tap is the first candidate of its window.
     is_first: Ssa<'c>,
-    /// Which tap it is, counted in row-major order.
+    /// The number of the tap in row-major order.
     ordinal: Ssa<'c>,
 }
 
-/// A pooling that is being lowered.
+/// A pooling operation that is being lowered.
 struct Pooling<'l, 'g, 'c> {
     lowering: &'l Lowering<'g, 'c>,
     windows: Windows<'g>,
     x: Ordered<'c>,
-    /// The tensor that windows are read from, if they are read by an index map: x, or the result of
-    /// [`Pooling::copied`].
+    /// The tensor that windows are read from if they are read through an index map: x, or the
+    /// result of [`Pooling::copied`].
     padded: Option<Ordered<'c>>,
     /// Extents and memory order of y.
     dims: &'g [i64],
     order: Vec<usize>,
     compute: DataType,
-    /// Whether the padding is no candidate.
+    /// Whether taps in the padding are no candidates.
     skips_padding: bool,
 }
 
 impl<'c> Pooling<'_, '_, 'c> {
-    /// Combines the candidates of each window from `start`, with the elements of a tensor with y's
-    /// extents.
+    /// Combines the candidates of each window, starting from `start`. `beside` is a tensor with y's
+    /// extents whose elements `body` gets too.
     fn combine(
         &self,
         beside: Option<&Ordered<'c>>,
@@ -122,14 +121,14 @@ impl<'c> Pooling<'_, '_, 'c> {
         })
     }
 
-    /// Whether windows are read from a copy of x.
+    /// Returns true if windows are read from a copy of x.
     fn is_copied(&self) -> bool {
         self.padded.as_ref().is_some_and(|padded| padded.ssa != self.x.ssa)
     }
 
-    /// Returns x as the compiler's pooling on CPUs needs it, which it recognises only if the body
-    /// is one operation on two operands: in the compute type, padded, and for a maximum with -∞ in
-    /// place of NaN.
+    /// Returns x as the compiler's pooling on CPUs needs it: in the compute type, padded, and for a
+    /// maximum with -∞ instead of NaN. The compiler recognises pooling only if the body is one
+    /// operation on two operands.
     fn copied(&self, mode: M) -> Ordered<'c> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;
@@ -156,8 +155,8 @@ impl<'c> Pooling<'_, '_, 'c> {
             0.0
         };
         let (ssa, padded) = at.pad(clean.ssa, &extents(&x.dims, &x.order), &padding, (fill, self.compute));
-        // Without what lies behind the last window: the extents of y and of the window have to tell
-        // that of x.
+        // Crops what no window reaches: the extents of x must follow from those of y and of the
+        // window.
         let reached = |(&axis, &extent): (&usize, &i64)| {
             let spatial = axis.checked_sub(2).and_then(|spatial| axes.get(spatial));
             spatial.map_or(extent, |axis| axis.pre + axis.reach())
@@ -167,7 +166,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         Ordered { ssa, ..clean }
     }
 
-    /// How x with its padding moves with the loops over y and the taps.
+    /// Returns the index map of the padded x over the loops of y and of the taps.
     fn window_map(&self, x: &Ordered<'c>) -> IndexMap {
         let mut results = Vec::new();
         for &axis in &x.order {
@@ -184,7 +183,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         IndexMap::new(self.order.len() + self.windows.window.len(), results)
     }
 
-    /// What is under the tap of this iteration: `read`, or what is found in x.
+    /// Returns the candidate of this iteration's tap: `read` if windows are read through an index
+    /// map, else the element that is loaded from x.
     fn candidate(&self, places: &Places<'c>, read: Option<Ssa<'c>>) -> Candidate<'c> {
         let body = &places.at;
         let zero = places.constant(0);
@@ -221,7 +221,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         }
     }
 
-    /// Makes each element from the tensor's element at its place and from where that is.
+    /// Computes each element from the element of `value` and its indices.
     fn finish(
         &self,
         value: Ordered<'c>,
@@ -237,8 +237,9 @@ impl<'c> Pooling<'_, '_, 'c> {
             })
     }
 
-    /// What is greatest under each window, whatever order it is found in: of what is no number,
-    /// only the first candidate counts, which no other is greater than.
+    /// Returns the maximum of each window, independent of the order of its taps. NaN counts only as
+    /// the first candidate of a window; then the result is NaN, since no other candidate is
+    /// greater.
     fn greatest(&self) -> Ordered<'c> {
         let start = (f64::NEG_INFINITY, self.compute);
         if !self.compute.is_float() {
@@ -247,7 +248,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             });
         }
         if !self.is_copied() {
-            // Not `arith.maximumf`, which may lose what is no number.
+            // Not `arith.maximumf`, which may lose NaN.
             return self.combine(None, start, |math, candidate, _, so_far| {
                 let value = self.competing(math, candidate);
                 let is_no_number = math.compare(F::UnorderedNotEqual, value, value);
@@ -283,7 +284,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         })
     }
 
-    /// The candidate as it competes.
+    /// Returns the value with which a candidate competes: taps in the padding get the least value,
+    /// or 0 if padding counts.
     fn competing(&self, math: &Math<'c>, candidate: &Candidate<'c>) -> Scalar<'c> {
         match candidate.inside {
             _ if self.is_copied() => candidate.value,
@@ -293,8 +295,8 @@ impl<'c> Pooling<'_, '_, 'c> {
         }
     }
 
-    /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE`
-    /// where there is no candidate.
+    /// Returns the row-major number of the first tap in each window that has the greatest value;
+    /// `NONE` if the window has no candidate.
     fn position(&self, greatest: &Ordered<'c>) -> Ordered<'c> {
         let start = (f64::from(NONE), DataType::I32);
         self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
@@ -315,7 +317,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         })
     }
 
-    /// Positions in x of taps; -1 in the padding.
+    /// Returns the positions in x of taps; -1 for taps in the padding.
     fn index(&self, taps: Ordered<'c>, dtype: DataType) -> Ordered<'c> {
         let axes = self.windows.axes();
         self.finish(taps, dtype, |math, places, tap| {
@@ -342,7 +344,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         })
     }
 
-    /// The greatest with `least` where there is nothing but padding.
+    /// Replaces the maximum of windows that read only padding by `least`.
     fn or_least(&self, greatest: Ordered<'c>, least: f64) -> Ordered<'c> {
         if !self.skips_padding || !self.windows.any(Axis::misses) {
             return greatest;
@@ -359,7 +361,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         })
     }
 
-    /// The average of the elements under each window.
+    /// Returns the average of the elements of each window.
     fn average(&self, mode: M) -> Ordered<'c> {
         let sums = self.combine(None, (0.0, self.compute), |math, candidate, _, so_far| {
             so_far + self.competing(math, candidate)
@@ -375,10 +377,10 @@ impl<'c> Pooling<'_, '_, 'c> {
     }
 }
 
-/// No tap.
+/// The number that stands for no tap.
 const NONE: i32 = i32::MAX;
 
-/// What no candidate is less than.
+/// Returns a value that no candidate is less than.
 fn least<'c>(math: &Math<'c>) -> Scalar<'c> {
     if math.compute.is_float() {
         math.constant(f64::NEG_INFINITY)
@@ -387,9 +389,9 @@ fn least<'c>(math: &Math<'c>) -> Scalar<'c> {
     }
 }
 
-/// Lowers the operation. An index that is there is written, whatever `generate_index` says:
-/// hipDNN's reference leaves it alone only if the attribute is there and false
-/// (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
+/// Lowers pooling. If the graph has an index tensor, it is written whatever `generate_index` says:
+/// hipDNN's reference skips it only if the attribute exists and is false (`ResampleFwdPlan.hpp`),
+/// and in older schemas a missing attribute reads as false.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &ResampleFwd) {
     let least = least_finite(compute);
     let compute = checked_compute_type(compute);

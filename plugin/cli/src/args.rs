@@ -20,15 +20,15 @@ use workloads::suite;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    all is as it should be
+  0    success
   1    a graph is malformed, declined, does not compile or gives wrong results; a cache entry is bad
-  2    the command line makes no sense
+  2    invalid command line
   3    something is missing on this machine: the compiler, the plugin, a device
-  141  whoever read the output stopped reading
+  141  the reader of the output closed it
 
-Settings of the plugin (ROTINI_DEVICE, ROTINI_CACHE_DIR, …) hold here too; `rotini doctor` lists them.";
+The plugin's settings (ROTINI_DEVICE, ROTINI_CACHE_DIR, …) apply here too; `rotini doctor` lists them.";
 
-/// The name of the command that serves an engine to another process; nobody types it.
+/// Name of the hidden command that serves an engine to another process.
 pub(crate) const SERVE_ENGINE: &str = "serve-engine";
 
 /// Runs, checks, lowers and compiles hipDNN operation graphs with rotini, the JIT engine plugin.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// Logs to stderr what happens; twice for more
+    /// Logs to stderr; twice for more detail
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -51,66 +51,66 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Executes graphs through the plugin's C ABI and checks the results
     ///
-    /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers; results are held
-    /// against a reference executor that shares no code with the lowering: within hipDNN's
-    /// tolerances, or within what any right order of summation can make.
+    /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers. Results are
+    /// compared with a reference executor that shares no code with the lowering: within hipDNN's
+    /// tolerances, or within the rounding error of any order of summation.
     Run(Run),
-    /// Says whether graphs can be executed, and if not, why and at which node
+    /// Checks whether graphs can be executed; if not, reports the reason and the node
     Check(Check),
     /// Writes the MLIR that a graph is lowered to, or the plan of its kernels
     Emit(Emit),
     /// Compiles graphs to vmfb files, or into a directory of kernels to ship
     ///
-    /// With --into, the directory is one for ROTINI_CACHE_PATH: programs that find it there compile
-    /// none of these graphs. What the directory has already is verified and left alone, so an
-    /// interrupted run is resumed by the same command.
+    /// With --into, the directory can be named in ROTINI_CACHE_PATH: programs that find it there
+    /// compile none of these graphs. Existing entries are verified and kept, so the same command
+    /// resumes an interrupted run.
     Compile(Compile),
-    /// Shows what a graph's kernels for an MI300 are made of, and what they are predicted to take
-    /// there
+    /// Shows the machine code of a graph's kernels for an MI300, and their predicted times
     ///
-    /// Compiles the graph and reads the machine code: how each kernel was configured, its
-    /// instructions by class and width, registers, LDS, occupancy. Nothing is executed without
-    /// --emulate, and nothing is ever measured.
+    /// Compiles the graph and reads the machine code: the configuration of each kernel, its
+    /// instructions by class and width, registers, LDS, occupancy. Executes nothing without
+    /// --emulate, and measures nothing.
     Inspect(Inspect),
-    /// Looks into directories of compiled graphs, and looks after them
+    /// Lists, verifies, prunes and transfers directories of compiled graphs
     Cache(Cache),
-    /// Compiles the graph of a failed compilation once more, from the directory that it left, and
-    /// shows what the compiler says
+    /// Repeats a failed compilation from the directory that it left, and shows the compiler's
+    /// messages
     Replay(Replay),
-    /// Tells what was found where: plugin, compiler, devices, cache, settings
+    /// Reports the plugin, compiler, devices, cache and settings that are in use, and where they
+    /// were found
     Doctor(Doctor),
-    /// Builds some convolution graphs, runs them as `run` does and shows what happens on the way
+    /// Builds sample convolution graphs, runs them as `run` does and shows each step
     Demo(Demo),
-    /// Measures engines of hipDNN side by side, and holds their results against the reference
+    /// Measures hipDNN engines side by side, and compares their results with the reference
     ///
-    /// Each engine runs in a separate process: one that crashes, hangs or is wrong is reported as
-    /// such and spoils nothing else. All get the same inputs, and take turns. Without --plugin,
-    /// rotini is compared with the engines of the installed ROCm.
+    /// Each engine runs in a separate process: one that crashes, hangs or computes wrong results is
+    /// reported and does not affect the others. All engines get the same inputs and take turns.
+    /// Without --plugin, rotini is compared with the engines of the installed ROCm.
     Bench(Bench),
-    /// Measures which form of each graph is the fastest on this device, and keeps the winners
+    /// Measures which form of each graph is the fastest on this device, and records the winners
     ///
-    /// Candidates are held against the reference first, then take turns. Programs use the winners
-    /// from then on, without a measurement. It can be interrupted: the same command goes on where
-    /// it was. Exits with 1 if a candidate computes wrong results.
+    /// Candidates are verified against the reference, then measured in turns. Programs use the
+    /// winners from then on, without measuring. The same command resumes an interrupted run. Exits
+    /// with 1 if a candidate computes wrong results.
     Tune(Tune),
-    /// Proves the plugin on this machine: results, special values, caches, captured graphs; then
-    /// its speed beside what else is there
+    /// Tests the plugin on this machine: results, special values, caches, captured graphs; then
+    /// measures its speed beside the other engines of the machine
     ///
-    /// Needs nothing but the built files. It can be interrupted: the same command goes on where it
-    /// was. Exits with 1 if anything is wrong.
+    /// Needs only the built files. The same command resumes an interrupted run. Exits with 1 if
+    /// anything is wrong.
     Selftest(Selftest),
-    /// Writes the completions of a shell to stdout
+    /// Writes shell completions to stdout
     ///
     /// Packages install them. Without a package, for example: rotini completions bash >
     /// ~/.local/share/bash-completion/completions/rotini
     Completions(Completions),
-    /// Writes the manual pages to a directory: the build does
+    /// Writes the manual pages to a directory; used by the build
     #[command(hide = true)]
     Man(Man),
-    /// What `bench` starts for each engine
+    /// Serves an engine to `bench`
     #[command(name = SERVE_ENGINE, hide = true)]
     ServeEngine,
-    /// What `inspect` starts for the emulator
+    /// Executes a graph on the emulator for `inspect`
     #[command(name = EMULATE_GRAPH, hide = true)]
     EmulateGraph(EmulateGraph),
 }
@@ -146,27 +146,26 @@ pub(crate) struct Compile {
     #[arg(long = "suite", value_name = "NAME", value_parser = suite(), conflicts_with = "output")]
     pub(crate) suites: Vec<String>,
 
-    /// What to compile for, several with commas between them [default: the device that the plugin
-    /// would use]
+    /// Targets to compile for, separated by commas [default: the device that the plugin would use]
     #[arg(long = "target", value_name = "TARGET", value_parser = target, value_delimiter = ',')]
     pub(crate) targets: Vec<Target>,
 
-    /// The vmfb file to write; a directory if there are several graphs. For one target
+    /// The vmfb file to write, or a directory for several graphs; with one target only
     #[arg(short, long, value_name = "FILE", group = "place")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The cache directory to fill, made if missing
+    /// The cache directory to fill; created if missing
     #[arg(long, value_name = "DIRECTORY", group = "place")]
     pub(crate) into: Option<PathBuf>,
 
-    /// Graphs that are compiled at the same time [default: the number of CPUs]
+    /// Number of concurrent compilations [default: the number of CPUs]
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) jobs: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cache {
-    /// The directory [default: the user's, or what ROTINI_CACHE_DIR says]
+    /// The directory [default: ROTINI_CACHE_DIR, or the user's]
     #[arg(long, global = true, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -176,20 +175,20 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Lists the compiled graphs, the last used first
+    /// Lists the compiled graphs, most recently used first
     Ls,
-    /// Says how much there is, by target and by what made it
+    /// Shows counts and sizes by target and by compiler
     Stats,
     /// Reads every entry and checks it against its checksums; removes nothing
     Verify,
-    /// Removes what killed processes and failures left, and the least recently used entries beyond
-    /// a size
+    /// Removes files left by killed processes and failures, and the least recently used entries
+    /// beyond a size
     Gc {
-        /// The size to keep, such as 500MiB or 2GB [default: what ROTINI_CACHE_SIZE says]
+        /// The size to keep, such as 500MiB or 2GB [default: ROTINI_CACHE_SIZE]
         #[arg(long, value_name = "SIZE")]
         size: Option<ByteSize>,
     },
-    /// Removes all entries. Programs that run keep what they have loaded
+    /// Removes all entries. Running programs keep the code that they have loaded
     Clear,
     /// Writes entries to an archive (tar), each verified
     Export {
@@ -197,14 +196,14 @@ pub(crate) enum CacheCommand {
         #[arg(value_name = "ARCHIVE")]
         archive: PathBuf,
 
-        /// Keys of the entries, or how they begin [default: all entries]
+        /// Keys of the entries, or prefixes of keys [default: all entries]
         #[arg(value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Takes the entries of an archive that `export` wrote, each verified
+    /// Imports the entries of an archive that `export` wrote, each verified
     ///
-    /// Entries are code that your programs will run: import only what comes from somebody you would
-    /// take a program from.
+    /// Entries are code that your programs will execute: import only archives from sources whose
+    /// programs you would run.
     Import {
         /// The archive; - is stdin
         #[arg(value_name = "ARCHIVE")]
@@ -230,7 +229,7 @@ pub(crate) struct Demo {
     #[command(flatten)]
     pub(crate) execution: Execution,
 
-    /// Keeps the graphs in this directory
+    /// Directory in which the graphs are kept
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) save: Option<PathBuf>,
 }
@@ -244,14 +243,13 @@ pub(crate) struct Bench {
     #[arg(short, long, value_name = "DIRECTORY")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Runs nothing: tells what differs between two runs' results.json, and exits with 1 if
-    /// something got worse
+    /// Runs nothing: compares the results.json of two runs, and exits with 1 on a regression
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graphs", "suites", "miopen", "from_log", "output"])]
     pub(crate) compare: Option<Vec<PathBuf>>,
 
-    /// An engine plugin; several for several engines, the others are compared with the first.
-    /// Settings behind it are environment variables of its process, so that one library can be two
-    /// engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0. A name with a point is a knob:
+    /// An engine plugin; may be given several times, and the others are compared with the first.
+    /// The settings after its path are environment variables of its process, so one library can be
+    /// two engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0. A name with a dot is a knob:
     /// librotini_plugin.so,rotini.schedule=iree
     #[arg(long = "plugin", value_name = "FILE[,NAME=VALUE]...", value_parser = engine)]
     pub(crate) plugins: Vec<EngineArg>,
@@ -260,7 +258,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) rocm: Option<PathBuf>,
 
-    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    /// Device that executes the graphs [default: an AMD GPU if there is one, else the CPU]
     #[arg(long, value_parser = device)]
     pub(crate) device: Option<Device>,
 
@@ -268,7 +266,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cores: Option<usize>,
 
-    /// Visits of each graph, each with a separate process [default: 5; with the suite constants 2]
+    /// Visits of each graph, each in a separate process [default: 5; 2 for the suite constants]
     #[arg(long, value_parser = value_parser!(u32).range(1..=100))]
     pub(crate) visits: Option<u32>,
 
@@ -276,15 +274,15 @@ pub(crate) struct Bench {
     #[arg(long, value_parser = value_parser!(u32).range(0..=1000))]
     pub(crate) rounds: Option<u32>,
 
-    /// Milliseconds of one turn [default: 10; with the suite constants 1000]
+    /// Milliseconds of one turn [default: 10; 1000 for the suite constants]
     #[arg(long, value_parser = value_parser!(u32).range(0..=10_000))]
     pub(crate) turn: Option<u32>,
 
-    /// Times executions on normally distributed inputs, as always with the suite constants
+    /// Times executions on normally distributed inputs; always so for the suite constants
     #[arg(long)]
     pub(crate) gaussian: bool,
 
-    /// Leaves out the times with buffers that do not fit into the last cache
+    /// Omits the measurement with rotating buffers that do not fit into the last-level cache
     #[arg(long)]
     pub(crate) no_rotate: bool,
 
@@ -292,12 +290,12 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Seconds after which an engine that does not answer counts as hung
+    /// Seconds without an answer after which an engine counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Billions of operations up to which a graph is held against the reference; beyond, engines
-    /// are held against each other
+    /// Billions of operations up to which results are compared with the reference; beyond, engines
+    /// are compared with each other
     #[arg(long, value_name = "NUMBER", default_value_t = 20.0)]
     pub(crate) judge: f64,
 }
@@ -307,35 +305,35 @@ pub(crate) struct Selftest {
     #[command(flatten)]
     pub(crate) plugin: PluginArgs,
 
-    /// Where the report and the state of the run go
+    /// Directory for the report and the state of the run
     #[arg(short, long, value_name = "DIRECTORY", default_value = "rotini-selftest")]
     pub(crate) output: PathBuf,
 
-    /// How long it may take
+    /// Time limit in minutes
     #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=100_000))]
     pub(crate) minutes: u32,
 
-    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    /// Device that executes the graphs [default: an AMD GPU if there is one, else the CPU]
     #[arg(long, value_parser = device)]
     pub(crate) device: Option<Device>,
 
-    /// Processes that try things at the same time
+    /// Number of concurrent processes
     #[arg(short, long, value_name = "NUMBER", default_value = "2")]
     pub(crate) jobs: NonZeroUsize,
 
-    /// Random graphs to try
+    /// Number of random graphs
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub(crate) random: u64,
 
-    /// Maximum number of items to try
+    /// Maximum number of tests
     #[arg(long, value_name = "NUMBER")]
     pub(crate) most: Option<usize>,
 
-    /// Seed of the inputs, the random graphs and the order
+    /// Seed of the inputs, the random graphs and the order of tests
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Leaves out the measurement of speed
+    /// Omits the measurement of speed
     #[arg(long)]
     pub(crate) no_bench: bool,
 
@@ -353,7 +351,7 @@ pub(crate) struct Completions {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// The directory, made if missing
+    /// The directory; created if missing
     #[arg(value_name = "DIRECTORY")]
     pub(crate) directory: PathBuf,
 }

@@ -1,5 +1,4 @@
-//! Owns counts of instructions by class and width: of a whole kernel, and of the loop in which it
-//! spends its time.
+//! Counts of instructions by class and width: of a whole kernel, and of its hottest loop.
 
 use crate::{
     class::Class,
@@ -13,22 +12,22 @@ use std::collections::BTreeMap;
 pub struct Census(pub BTreeMap<Class, u64>);
 
 /// Clocks for which the instructions of one wave occupy each unit at its full rate, without
-/// conflicts. LDS and the address unit serve four SIMDs, so theirs are multiplied by four: what is
-/// largest bounds a compute unit whose SIMDs all have such waves.
+/// conflicts. LDS and the address unit serve four SIMDs, so their clocks are multiplied by four.
+/// The largest of these numbers bounds a compute unit whose SIMDs all run such waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// The matrix unit
+    /// The matrix unit of a SIMD
     pub matrix: u64,
-    /// The vector unit
+    /// The vector unit of a SIMD
     pub vector: u64,
-    /// LDS
+    /// LDS of a compute unit
     pub lds: u64,
-    /// Addresses of loads and stores
+    /// The address unit of a compute unit, for loads and stores
     pub addresses: u64,
 }
 
 impl Clocks {
-    /// Names and figures.
+    /// Returns each unit's name and clocks.
     #[must_use]
     pub const fn named(self) -> [(&'static str, u64); 4] {
         [
@@ -39,7 +38,7 @@ impl Clocks {
         ]
     }
 
-    /// The unit that is busy longest; nothing if none is.
+    /// Returns the name of the unit that is busy longest; `None` if no unit is busy.
     #[must_use]
     pub fn most(self) -> Option<&'static str> {
         let all = self.named().into_iter().filter(|&(_, clocks)| clocks > 0);
@@ -56,25 +55,25 @@ impl Census {
         Self(counts)
     }
 
-    /// All instructions.
+    /// Returns the number of all instructions.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Instructions of the classes that are asked for.
+    /// Returns the number of instructions whose class satisfies `is`.
     pub fn count(&self, is: impl Fn(Class) -> bool) -> u64 {
         let of_class = self.0.iter().filter(|&(&class, _)| is(class));
         of_class.map(|(_, count)| count).sum()
     }
 
-    /// Matrix instructions.
+    /// Returns the number of matrix instructions.
     #[must_use]
     pub fn matrix(&self) -> u64 {
         self.count(|class| matches!(class, Class::Matrix(_)))
     }
 
-    /// Operations of a wave's matrix instructions.
+    /// Returns the operations of a wave's matrix instructions.
     #[must_use]
     pub fn operations(&self) -> u64 {
         let of = |(class, count): (&Class, &u64)| match class {
@@ -84,7 +83,7 @@ impl Census {
         self.0.iter().map(of).sum()
     }
 
-    /// What the instructions occupy.
+    /// Returns the clocks for which the instructions occupy each unit.
     #[must_use]
     pub fn clocks(&self) -> Clocks {
         /// Lanes of a wave, SIMDs of a compute unit
@@ -100,12 +99,13 @@ impl Census {
             match class {
                 Class::Matrix(name) => clocks.matrix += count * matrix::clocks(name),
                 Class::Vector | Class::Accumulator => clocks.vector += 4 * count,
-                // 128 bytes a clock.
+                // LDS moves 128 bytes per clock.
                 Class::LdsRead(bytes) | Class::LdsWrite(bytes) => {
                     clocks.lds += SIMDS * count * (LANES * u64::from(bytes)).div_ceil(128);
                 }
                 Class::LdsOther => clocks.lds += SIMDS * count * 2,
-                // 64 bytes a clock: at least a clock for each 16 lanes.
+                // The address unit moves 64 bytes per clock, and takes at least a clock for each 16
+                // lanes.
                 Class::Load(bytes) | Class::Store(bytes) => {
                     clocks.addresses += SIMDS * count * (LANES * u64::from(bytes)).div_ceil(64).max(4);
                 }
@@ -117,13 +117,13 @@ impl Census {
     }
 }
 
-/// What the machine code of a kernel says.
+/// The instruction counts of a kernel's machine code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// All of it
+    /// The whole kernel
     pub all: Census,
-    /// Its hottest loop: the innermost one with the most matrix instructions, else with the most
-    /// instructions
+    /// The hottest loop: among the innermost loops, the one with the most matrix instructions, then
+    /// with the most instructions
     pub hottest: Option<Census>,
 }
 
@@ -132,17 +132,18 @@ impl Code {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] names what is not understood.
+    /// [`DecodeError`] with the first word that is not understood.
     pub fn of(code: &[u8]) -> Result<Self, DecodeError> {
         let instructions = decode::instructions(code)?;
-        // A loop ends with a branch back to its beginning.
+        // A loop is a range of code that ends with a branch back to its beginning.
         let loops: Vec<&[Instruction]> = instructions
             .iter()
             .enumerate()
             .filter_map(|(index, branch)| {
                 let begin = usize::try_from(branch.target?).ok()?;
                 let first = instructions.binary_search_by_key(&begin, |other| other.at).ok()?;
-                instructions.get(first..=index)
+                // A branch to the next instruction is no loop.
+                instructions.get(first..=index).filter(|part| !part.is_empty())
             })
             .collect();
         let holds = |outer: &[Instruction], inner: &[Instruction]| {
@@ -173,7 +174,13 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// By hand: a loop around two loops; the second of these has the matrix instruction.
+    #[test]
+    fn a_branch_to_the_next_instruction_is_no_loop() {
+        let found = Code::of(&code(&[0xbf80_0000, 0xbf85_0000, 0xbf81_0000])).unwrap();
+        assert_eq!((found.all.total(), found.hottest), (3, None));
+    }
+
+    /// Assembled by hand: a loop around two loops, the second of which has the matrix instruction.
     #[test]
     fn the_hottest_loop_is_the_innermost_with_matrix_instructions() {
         const NOP: u32 = 0xbf80_0000;
@@ -182,7 +189,7 @@ mod tests {
         let back = |words: u16| 0xbf85_0000 | u32::from(0_u16.wrapping_sub(words + 1));
         let found = Code::of(&code(&[
             NOP,
-            // From here on to the last branch: the outer loop
+            // The outer loop extends from here to the last branch.
             ADD,
             ADD,
             ADD,
@@ -219,7 +226,8 @@ mod tests {
             (Class::Store(1), 1),
         ]));
         let clocks = census.clocks();
-        // 16 each; 4 each; 8 turns on four SIMDs; 16 clocks on four SIMDs, and 4 at least
+        // Matrix: 16 clocks each. Vector: 4 each. LDS: 8 clocks each, on four SIMDs. Addresses: 16
+        // clocks for the load and the minimum of 4 for the store, on four SIMDs.
         assert_eq!(
             (clocks.matrix, clocks.vector, clocks.lds, clocks.addresses),
             (64, 12, 64, 80)

@@ -1,44 +1,45 @@
-//! Some of the configurations that an engine has for a graph on a device.
+//! Pages of the configurations that an engine has for a graph on a device.
 
 use crate::KnobValue;
 use crate::engine_config::{EngineConfigError, read_settings, write_setting};
 use crate::generated::engine_generated as wire;
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
-/// The most candidates of a page.
+/// Maximum number of candidates on a page.
 pub const MAX_CANDIDATES: u64 = 10_000;
-/// The page, and for each candidate its table, and a setting and a value for some knobs.
+/// Maximum number of tables: the page, and for each candidate its table and a setting and a value
+/// for four knobs.
 pub(crate) const MAX_TABLES: usize = 1 + 10_000 * 9;
 
 /// A configuration of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its id: no other candidate of the graph has it.
+    /// The id, unique among the candidates of the graph.
     pub id: String,
-    /// The knobs that name it, and no other.
+    /// The knob values that select this candidate and no other.
     pub knobs: Vec<(String, KnobValue)>,
-    /// What is known of it, as a JSON object.
+    /// Features of the candidate, as a JSON object.
     pub features: String,
 }
 
 /// A page of candidates.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CandidatePage {
-    /// What tells the graph from others.
+    /// An identifier of the graph.
     pub graph_id: String,
-    /// What tells the device from others.
+    /// An identifier of the device.
     pub device_id: String,
     /// The device's architecture.
     pub device_arch: String,
-    /// What is known of the graph, as a JSON object.
+    /// Features of the graph, as a JSON object.
     pub problem_features: String,
-    /// What is known of the device, as a JSON object.
+    /// Features of the device, as a JSON object.
     pub device_features: String,
-    /// Candidates in all.
+    /// Number of candidates on all pages.
     pub total: u64,
-    /// The number of the page's first candidate.
+    /// Index of the page's first candidate among all candidates.
     pub offset: u64,
-    /// Those of the page.
+    /// The candidates of this page.
     pub candidates: Vec<Candidate>,
     /// The engine's name.
     pub engine_name: String,
@@ -81,7 +82,10 @@ pub(crate) fn write<'buffer>(
 /// Reads a page.
 pub(crate) fn read(page: &wire::EngineCandidatePage<'_>) -> Result<CandidatePage, EngineConfigError> {
     let candidate = |candidate: wire::EngineCandidate<'_>| {
-        let (knobs, _) = read_settings(candidate.knob_settings())?;
+        let (knobs, unreadable) = read_settings(candidate.knob_settings())?;
+        if let Some(knob) = unreadable.into_iter().next() {
+            return Err(EngineConfigError::UnreadableKnob { knob });
+        }
         Ok(Candidate {
             id: candidate.id().to_owned(),
             knobs,

@@ -1,28 +1,29 @@
-//! Engine configs: which engine a host chose and the knobs it turned.
+//! Engine configs: the engine that a host chose and the knobs that it set.
 
 use crate::generated::engine_generated as wire;
 use crate::{KnobValue, knob, verifier_options};
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, InvalidFlatbuffer, Vector, WIPOffset};
 use thiserror::Error;
 
-/// The config, and a table and a value for each of at most this many knobs.
+/// Maximum number of tables: the config, and a setting and a value for each of at most 1024 knobs.
 const MAX_TABLES: usize = 1 + 2 * 1024;
 
-/// What a host asks of an engine.
+/// A host's choice of an engine and its settings.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct EngineConfig {
     /// The engine.
     pub engine_id: i64,
-    /// The knobs that were set, by id; any other has the default that the engine's details tell.
+    /// The values of the knobs that were set, by id. Other knobs have the defaults that the
+    /// engine's details state.
     pub knobs: Vec<(String, KnobValue)>,
-    /// The knobs that were set to a value of a kind that the schema does not have: a newer one's,
-    /// for another engine.
+    /// The ids of knobs that were set to a kind of value that the schema does not know: knobs of a
+    /// newer version, for another engine.
     pub unreadable: Vec<String>,
-    /// The metric that predictions are asked in; empty for hipDNN's default.
+    /// The metric for predictions; empty for hipDNN's default.
     pub ranking_metric: String,
 }
 
-/// Why bytes did not become an engine config.
+/// The reason why bytes could not be decoded to an engine config.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EngineConfigError {
@@ -34,6 +35,12 @@ pub enum EngineConfigError {
     UnnamedKnob {
         /// The setting's position.
         position: usize,
+    },
+    /// A candidate's knob with an unreadable value: it would select another configuration.
+    #[error("the value of knob {knob} cannot be read")]
+    UnreadableKnob {
+        /// The knob's id.
+        knob: String,
     },
 }
 
@@ -48,7 +55,7 @@ pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
     read(&root)
 }
 
-/// Reads a config that is a part of something else.
+/// Reads an engine config that is part of another table.
 pub(crate) fn read(root: &wire::EngineConfig<'_>) -> Result<EngineConfig, EngineConfigError> {
     let mut config = EngineConfig {
         engine_id: root.engine_id(),
@@ -59,10 +66,10 @@ pub(crate) fn read(root: &wire::EngineConfig<'_>) -> Result<EngineConfig, Engine
     Ok(config)
 }
 
-/// Knobs with their values, and the knobs without one.
+/// Knobs with their values, and the ids of knobs with unreadable values.
 type Settings = (Vec<(String, KnobValue)>, Vec<String>);
 
-/// Reads settings of knobs.
+/// Reads knob settings.
 pub(crate) fn read_settings(
     settings: Option<Vector<'_, ForwardsUOffset<wire::KnobSetting<'_>>>>,
 ) -> Result<Settings, EngineConfigError> {
@@ -98,7 +105,7 @@ pub fn encode(config: &EngineConfig) -> Vec<u8> {
     builder.finished_data().to_vec()
 }
 
-/// Appends a config.
+/// Appends an engine config.
 pub(crate) fn write<'buffer>(
     config: &EngineConfig,
     builder: &mut FlatBufferBuilder<'buffer>,
@@ -117,7 +124,7 @@ pub(crate) fn write<'buffer>(
     wire::EngineConfig::create(builder, &args)
 }
 
-/// Appends the setting of a knob; one without a value is unreadable.
+/// Appends the setting of a knob; without a value it is unreadable.
 pub(crate) fn write_setting<'buffer>(
     id: &str,
     value: Option<&KnobValue>,

@@ -1,16 +1,16 @@
 //! Suites: graphs of known networks.
 //!
-//! | Suite | What it has |
+//! | Suite | Contents |
 //! |---|---|
-//! | `quick` | a dozen small graphs, one of each family |
+//! | `quick` | 17 small graphs, at least one of each family |
 //! | `resnet50` | the layers of ResNet-50, fused; or their gradients |
-//! | `bare` | convolutions with nothing behind them, and their gradients: both layouts, N from 1 to 32, f32 |
-//! | `everyday` | nearly 400 small graphs of ordinary extents: convolutions, products, rows, pooling, f32 |
+//! | `bare` | convolutions without epilogue, and their gradients: both layouts, N 1 to 32, f32 |
+//! | `everyday` | nearly 400 small graphs, f32: convolutions, products, rows, pooling |
 //! | `unet` | layers of the UNet of Stable Diffusion 1.5, at 64 × 64 |
 //! | `bert` | a layer of BERT base: products, attention, normalization |
 //! | `llama` | a layer of Llama 3 8B, prompt and next token |
 //! | `miopen` | convolutions of MIOpen's database for MI300X, with the times in it |
-//! | `constants` | graphs whose times say what the model of an MI300X takes for constants |
+//! | `constants` | graphs whose times determine the constants of the model of an MI300X |
 
 mod bare;
 pub mod constants;
@@ -24,43 +24,40 @@ use crate::blocks::{
 use crate::{Workload, WorkloadError};
 use rotini_graph::{DataType, Graph, PointwiseMode, ReductionMode, ResampleMode};
 
-/// What can be chosen of a suite. What is not chosen is the suite's own.
+/// The options of a suite. An option that is not set has the suite's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuiteOptions {
-    /// Images or sequences.
+    /// Number of images or sequences.
     pub batch: Option<i64>,
-    /// Where channels lie.
+    /// The layout of activations and filters.
     pub layout: Option<Layout>,
-    /// The type of the tensors.
+    /// The type of all tensors in buffers.
     pub dtype: Option<DataType>,
-    /// Which convolutions.
+    /// The direction of the convolutions.
     pub direction: Option<Direction>,
 }
 
-/// The names of the suites, with what is in them.
+/// The names and descriptions of the suites.
 pub const SUITES: [(&str, &str); 9] = [
-    ("quick", "a dozen small graphs, one of each family"),
+    ("quick", "small graphs of all families"),
     ("resnet50", "the layers of ResNet-50, fused; or their gradients"),
-    ("bare", "convolutions with nothing behind them, and their gradients"),
+    ("bare", "convolutions without an epilogue, and their gradients"),
     ("everyday", "many small graphs of ordinary extents"),
     ("unet", "layers of the UNet of Stable Diffusion 1.5"),
     ("bert", "a layer of BERT base"),
     ("llama", "a layer of Llama 3 8B, prompt and next token"),
-    (
-        "miopen",
-        "convolutions of MIOpen's database for MI300X, with the times in it",
-    ),
+    ("miopen", "convolutions of MIOpen's database for MI300X, with its times"),
     (
         "constants",
-        "graphs whose times say what the model of an MI300X takes for constants",
+        "graphs that measure the constants of the MI300X's time model",
     ),
 ];
 
-/// The graphs of a suite.
+/// Returns the graphs of a suite.
 ///
 /// # Errors
 ///
-/// If there is no such suite, or what is chosen makes no sense.
+/// [`WorkloadError::Suite`] if no suite has this name, or the options are inconsistent.
 pub fn suite(name: &str, options: &SuiteOptions) -> Result<Vec<Workload>, WorkloadError> {
     let graphs = match name {
         "quick" => quick(options),
@@ -117,7 +114,7 @@ fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-/// Small enough for the reference, large enough to measure.
+/// Returns graphs that are small enough for the reference and large enough to measure.
 fn quick(options: &SuiteOptions) -> Option<Vec<Graph>> {
     let dtype = options.dtype.unwrap_or(DataType::F32);
     let n = options.batch.unwrap_or(1);
@@ -169,8 +166,8 @@ fn quick(options: &SuiteOptions) -> Option<Vec<Graph>> {
     Some(graphs)
 }
 
-/// The distinct convolutions of ResNet-50: channels, filters, extent of the input, filter, stride,
-/// whether a residual is added.
+/// The distinct convolutions of ResNet-50: input channels, filters, extent of the input, extent of
+/// the filter, stride, and whether a residual is added.
 const RESNET50: [(i64, i64, i64, i64, i64, bool); 23] = [
     (3, 64, 224, 7, 2, false),
     (64, 64, 56, 1, 1, false),
@@ -223,14 +220,14 @@ fn resnet50(options: &SuiteOptions) -> Option<Vec<Graph>> {
 }
 
 fn unet(options: &SuiteOptions) -> Option<Vec<Graph>> {
-    /// Channels and extent of the four levels.
+    /// Channels and spatial extent of the four levels.
     const LEVELS: [(i64, i64); 4] = [(320, 64), (640, 32), (1280, 16), (1280, 8)];
-    /// Tokens of a prompt.
+    /// Number of tokens of a prompt.
     const PROMPT: i64 = 77;
     const HEADS: i64 = 8;
     let dtype = options.dtype.unwrap_or(DataType::F16);
     let layout = options.layout.unwrap_or(Layout::Last);
-    // With and without the prompt.
+    // A batch of 2: with and without the prompt.
     let n = options.batch.unwrap_or(2);
     let mut graphs = Vec::new();
     for (channels, extent) in LEVELS {
@@ -314,7 +311,7 @@ fn llama(options: &SuiteOptions) -> Option<Vec<Graph>> {
     let dtype = options.dtype.unwrap_or(DataType::Bf16);
     let n = options.batch.unwrap_or(1);
     let mut graphs = Vec::new();
-    // A prompt, then the next token after as many.
+    // A prompt of 2048 tokens, then the next token, which attends to 2048 keys.
     for (phase, new, keys) in [("prompt", 2048, 2048), ("token", 1, 2048)] {
         let rows = n.checked_mul(new)?;
         let projection = |name: &str, columns, depth| {

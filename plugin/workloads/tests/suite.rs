@@ -1,4 +1,4 @@
-//! Texts that people bring, and what becomes of them.
+//! Conversion of users' texts to graphs.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,10 +11,10 @@ use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
 use rotini_workloads::{Workload, from_log, from_miopen};
 use std::collections::HashSet;
 
-/// Real command lines; a comment before each says where it was found.
+/// Real command lines; a comment before each states its source.
 const LINES: &str = include_str!("miopen_lines.txt");
 
-/// What no graph says, as the error puts it, by how the line goes.
+/// Lines that no graph can express: a part of the line, and the error.
 const NO_GRAPH: [(&str, &str); 4] = [
     ("MIOpenDriver lrn", "hipDNN has no operation for lrn"),
     ("MIOpenDriver rnn", "hipDNN has no operation for rnn"),
@@ -57,10 +57,10 @@ fn what_a_line_says_is_in_the_graph() {
     assert_eq!(dims, [&[2, 8, 9, 7][..], &[4, 4, 3, 1], &[2, 4, 5, 7]]);
     assert_eq!(conv.tensors[0].strides, [504, 1, 56, 8]);
     assert_eq!(conv.tensors[1].strides, [12, 3, 1, 1]);
-    // All three without -F; with it what its bits say.
+    // Without -F all three directions; with it, those whose bits are set.
     assert_eq!(from_miopen("conv").unwrap().len(), 3);
     assert_eq!(from_miopen("conv -F 6").unwrap().len(), 2);
-    // A transposed convolution turns the extents around.
+    // A transposed convolution's output is larger than its input.
     let transposed = graph("conv -n 1 -c 6 -H 5 -W 5 -k 4 -y 4 -x 4 -u 2 -v 2 -p 1 -q 1 -m trans -F 1");
     assert_eq!(transposed.tensors[2].dims, [1, 4, 10, 10]);
     let same = graph("conv -n 1 -c 1 -H 10 -W 10 -k 1 -y 3 -x 3 -z same -F 1");
@@ -104,6 +104,7 @@ fn mistakes_are_named() {
         ("bnorm -m 0", "for each channel"),
         ("softmax -A 2", "alpha is 2"),
         ("reduce -R 9", "DimsToReduce has 9"),
+        ("reduce -O 3 -N 1", "NanPropagation is 1"),
         ("conv -H 9223372036854775807 -p 9223372036854775807", ""),
     ] {
         let error = error(line);

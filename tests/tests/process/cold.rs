@@ -1,4 +1,4 @@
-//! Many processes and threads that need the same graphs at once, with nothing compiled yet.
+//! Many processes and threads that request the same graphs at once, with nothing compiled yet.
 
 use crate::{counted, directory, expect_right, files, logging, small, warnings};
 use rotini_tests::process::{Notes, command, finish, part, wait_until};
@@ -11,12 +11,12 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A graph whose compilation can be held, and how its module says so.
+/// Extent of the graph whose compilation can be held, and the marker for it in its module.
 const HELD: i64 = 977;
 const MARKER: &str = "1x977xf32";
 
-/// A process that plays a part of a test, with the cache, the notes and the log of compilations in
-/// a directory.
+/// Starts a process for a part of a test, with the cache, the notes and the compilation log in a
+/// directory.
 fn start(part: &str, directory: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
     let mut command = command(part, &directory.join("cache")).unwrap();
     command
@@ -34,8 +34,8 @@ fn compilations(directory: &Path) -> Notes {
     Notes::new(directory.join("compilations"))
 }
 
-/// In a child: as soon as all are ready, asks for all graphs from all threads at once, in as many
-/// orders.
+/// In a child: once all processes are ready, requests graphs from all threads at once, each thread
+/// in another order.
 fn meet(threads: usize, graphs: usize) {
     let runner = logging();
     notes(&directory()).add("ready").unwrap();
@@ -45,7 +45,8 @@ fn meet(threads: usize, graphs: usize) {
             let runner = &runner;
             scope.spawn(move || {
                 for round in 0..graphs {
-                    let number = (round * (2 * thread + 1) + 7 * thread) % graphs;
+                    let turned = (round + 7 * thread) % graphs;
+                    let number = if thread % 2 == 0 { turned } else { graphs - 1 - turned };
                     expect_right(runner, &small(100 + i64::try_from(number).unwrap()));
                 }
             });
@@ -54,7 +55,7 @@ fn meet(threads: usize, graphs: usize) {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// Lets processes meet, and judges what they leave.
+/// Starts processes that meet, and checks the results.
 fn cold_start(processes: usize, graphs: usize, directory: &Path, prepare: impl Fn(&mut Command)) {
     let children: Vec<_> = (0..processes).map(|_| start("meet", directory, &prepare)).collect();
     wait_until("all processes are ready", || {
@@ -90,8 +91,8 @@ fn eight_processes_of_eight_threads_compile_each_graph_once() {
     assert_eq!(compiled.len(), GRAPHS, "a graph was compiled twice");
 }
 
-/// The same with workers, which nothing can be put before: what is counted is what appears in the
-/// directory.
+/// The same with workers, for which no counting program can be substituted: the entries in the
+/// directory are counted.
 #[test]
 fn workers_of_several_processes_compile_each_graph_once() {
     const GRAPHS: usize = 12;
@@ -120,7 +121,8 @@ fn workers_of_several_processes_compile_each_graph_once() {
     assert_eq!(published.len(), GRAPHS, "a graph was compiled twice: {published:?}");
 }
 
-/// In a child: one thread asks for the graph whose compilation is held, others for others.
+/// In a child: one thread requests the graph whose compilation is held, the others request other
+/// graphs.
 fn ask(name: &str) {
     let notes = notes(&directory());
     let runner = logging();
@@ -143,7 +145,8 @@ fn ask(name: &str) {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// There is no time in this: the held compilation ends only after everybody has what is not held.
+/// The test does not depend on time: the held compilation ends only after all other graphs have
+/// been delivered.
 #[test]
 fn nobody_waits_for_a_graph_that_is_not_theirs() {
     if let Some(part) = part() {
@@ -184,7 +187,7 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
     }
     let directory = tempfile::tempdir().unwrap();
     let (notes, log) = (notes(directory.path()), compilations(directory.path()));
-    // What the compiler leaves when its host is killed.
+    // Directory for files that a compiler leaves when its host is killed.
     let temporary = directory.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
     let mut leader = start("lead", directory.path(), |command| {
@@ -201,7 +204,7 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
         })
         .collect();
     wait_until("all have asked", || notes.count("asks") == 1 + WAITERS).unwrap();
-    // Enough to come as far as the compiler, if they did not wait.
+    // Long enough to reach the compiler if they did not wait.
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(log.lines().len(), 1, "somebody did not wait");
     leader.kill().unwrap();

@@ -1,7 +1,7 @@
-//! From hipDNN's graph to ONNX's operations.
+//! Translation of hipDNN's graph to ONNX operations.
 //!
-//! Everything is computed in f32 on tensors in the order of their dims. What comes from and goes to
-//! buffers of another type or order is converted where it does.
+//! Everything is computed in f32, on tensors in the order of their dims. Buffers of another type or
+//! memory order are converted on input and output.
 
 mod attention;
 mod conv;
@@ -15,14 +15,14 @@ use half::{bf16, f16};
 use rotini_graph::{DataType, Graph, Layout, Matmul, Op, Scalar, Tensor, TensorId, TensorKind, broadcast_dims};
 use std::collections::{BTreeSet, HashMap};
 
-/// Why a graph is declined, or what it became.
+/// The result of a translation, or the reason why the graph is declined.
 type Result<T, E = String> = std::result::Result<T, E>;
 
 /// Translates a graph.
 ///
 /// # Errors
 ///
-/// Why ONNX Runtime, or this engine, does not run it.
+/// Returns the reason why ONNX Runtime, or this engine, does not run the graph.
 pub(crate) fn translate(graph: &Graph) -> Result<Network> {
     let mut translation = Translation {
         graph,
@@ -46,15 +46,15 @@ pub(crate) fn translate(graph: &Graph) -> Result<Network> {
     Ok(translation.network)
 }
 
-/// A translation on its way.
+/// The state of a translation.
 struct Translation<'a> {
     graph: &'a Graph,
     network: Network,
-    /// The names of the tensors that are there, in f32 and in the order of their dims.
+    /// Names of the tensors defined so far, which are in f32 and in the order of their dims.
     names: HashMap<TensorId, String>,
-    /// How many names were made up.
+    /// Number of generated names.
     fresh: usize,
-    /// Nodes that are part of what another became.
+    /// Positions of nodes that were fused into the translation of another node.
     done: BTreeSet<usize>,
 }
 
@@ -101,7 +101,8 @@ impl<'a> Translation<'a> {
         Ok(&self.tensor(id)?.dims)
     }
 
-    /// The name of a tensor that is read: what broadcasts to its dims.
+    /// Returns the name of a tensor that is read. The value may be a scalar that broadcasts to the
+    /// tensor's dims.
     fn value(&mut self, id: TensorId) -> Result<String> {
         if let Some(name) = self.names.get(&id) {
             return Ok(name.clone());
@@ -120,7 +121,7 @@ impl<'a> Translation<'a> {
                 let order = order(tensor)?;
                 let shape = permuted(&tensor.dims, &order);
                 let back = inverse(&order);
-                self.read(tensor, &name, shape, is_permutation(&order).then_some(back))?;
+                self.read(tensor, &name, shape, is_permuted(&order).then_some(back))?;
             }
             TensorKind::Virtual => return Err(format!("{tensor} is read before it is written")),
         }
@@ -128,7 +129,7 @@ impl<'a> Translation<'a> {
         Ok(name)
     }
 
-    /// The name of a tensor that is read as it is: with its dims.
+    /// Returns the name of a tensor that is read with exactly its dims.
     fn dense(&mut self, id: TensorId) -> Result<String> {
         let tensor = self.tensor(id)?;
         let is_scalar = matches!(tensor.kind, TensorKind::Constant(_) | TensorKind::RuntimeScalar);
@@ -138,7 +139,7 @@ impl<'a> Translation<'a> {
         self.value(id)
     }
 
-    /// The same for what a model has in it, if it is the caller's.
+    /// Returns the name as [`Translation::dense`] does, and marks a caller's buffer as a weight.
     fn weight(&mut self, id: TensorId) -> Result<String> {
         let name = self.dense(id)?;
         let tensor = self.tensor(id)?;
@@ -149,7 +150,7 @@ impl<'a> Translation<'a> {
         Ok(name)
     }
 
-    /// The value of a constant.
+    /// Returns the value of a constant.
     fn constant(&self, id: TensorId) -> Result<f32> {
         let tensor = self.tensor(id)?;
         match tensor.kind {
@@ -158,7 +159,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Adds what brings a buffer in.
+    /// Adds an input, with the conversions of its type and memory order.
     fn read(&mut self, tensor: &Tensor, name: &str, shape: Vec<i64>, turn: Option<Vec<i64>>) -> Result<()> {
         let element = element(tensor)?;
         let mut port = name.to_owned();
@@ -191,17 +192,17 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// The name under which a tensor is written.
+    /// Returns the name under which a tensor is written.
     fn define(&mut self, id: TensorId) -> Result<String> {
         let tensor = self.tensor(id)?;
-        // Also what is in no buffer: an integer in between would be a conversion.
+        // Virtual tensors are checked too: an integer type between two nodes would be a conversion.
         element(tensor)?;
         let name = format!("t{}", id.0);
         self.names.insert(id, name.clone());
         Ok(name)
     }
 
-    /// Adds what brings the results out.
+    /// Adds the outputs, with the conversions of their types and memory orders.
     fn write_outputs(&mut self) -> Result<()> {
         let graph = self.graph;
         let mut written = BTreeSet::new();
@@ -220,7 +221,7 @@ impl<'a> Translation<'a> {
                 .ok_or_else(|| format!("{tensor} is not computed"))?;
             let element = element(tensor)?;
             let order = order(tensor)?;
-            if is_permutation(&order) {
+            if is_permuted(&order) {
                 let turned = format!("t{}_out", id.0);
                 let turn = order.iter().filter_map(|&axis| i64::try_from(axis).ok()).collect();
                 self.step("Transpose", &[&name], &turned, [("perm", Attribute::Integers(turn))]);
@@ -263,7 +264,7 @@ impl<'a> Translation<'a> {
         });
     }
 
-    /// Adds an operation without attributes, whose result has no name yet.
+    /// Adds an operation without attributes, and returns the generated name of its result.
     fn then(&mut self, kind: &'static str, inputs: &[&str]) -> String {
         let name = self.fresh();
         self.step(kind, inputs, &name, []);
@@ -289,14 +290,15 @@ impl<'a> Translation<'a> {
         name
     }
 
-    /// The same elements with other extents.
+    /// Adds a reshape, and returns the name of its result.
     fn reshaped(&mut self, name: &str, dims: &[i64]) -> String {
         let dims = self.integers(dims);
         self.then("Reshape", &[name, &dims])
     }
 }
 
-/// The types that buffers may have, and what is between nodes.
+/// Returns the element type of a tensor, or fails for a type that buffers and virtual tensors may
+/// not have.
 fn element(tensor: &Tensor) -> Result<Element> {
     match tensor.dtype {
         DataType::F32 => Ok(Element::F32),
@@ -318,7 +320,7 @@ fn constant(tensor: &Tensor, value: Scalar) -> Result<f32> {
     })
 }
 
-/// The axes of a buffer from the slowest to the fastest.
+/// Returns the axes of a buffer from the slowest to the fastest.
 fn order(tensor: &Tensor) -> Result<Vec<usize>> {
     if tensor.ragged_offset.is_some() {
         return Err(format!("{tensor} is ragged"));
@@ -334,13 +336,14 @@ fn permuted(dims: &[i64], order: &[usize]) -> Vec<i64> {
     order.iter().filter_map(|&axis| dims.get(axis).copied()).collect()
 }
 
-/// Where each axis is in an order.
+/// Returns the position of each axis in an order.
 fn inverse(order: &[usize]) -> Vec<i64> {
     let position = |axis| order.iter().position(|&other| other == axis);
     let positions = (0..order.len()).filter_map(position);
     positions.filter_map(|position| i64::try_from(position).ok()).collect()
 }
 
-fn is_permutation(order: &[usize]) -> bool {
+/// Returns true if an order differs from the identity.
+fn is_permuted(order: &[usize]) -> bool {
     order.iter().enumerate().any(|(position, &axis)| position != axis)
 }

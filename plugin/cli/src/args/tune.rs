@@ -13,19 +13,19 @@ pub(crate) struct Tune {
     #[command(flatten)]
     pub(crate) plugin: PluginArgs,
 
-    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    /// Device that executes the graphs [default: an AMD GPU if there is one, else the CPU]
     #[arg(long, value_parser = device)]
     pub(crate) device: Option<Device>,
 
-    /// The most candidates of a graph
+    /// Maximum number of candidates of a graph
     #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = value_parser!(u16).range(1..=1000))]
     pub(crate) most: u16,
 
-    /// Measures graphs again that have a record. Wrong candidates stay wrong
+    /// Measures graphs again that have a record. Candidates with wrong results stay excluded
     #[arg(long)]
     pub(crate) again: bool,
 
-    /// The most turns of a candidate; the race ends earlier once the winner is clear
+    /// Maximum number of turns of a candidate; the race ends earlier once the winner is clear
     #[arg(long, value_name = "NUMBER", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) turns: u32,
 
@@ -37,16 +37,21 @@ pub(crate) struct Tune {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Seconds after which a candidate that does not answer counts as failed
+    /// Seconds without an answer after which a candidate counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Measures constants of this GPU first, for at most about ten minutes, and keeps those that
-    /// `rotini inspect` predicts times with: rates of products, and the bandwidth of memory
+    /// Billions of operations up to which results are compared with the reference; beyond, with
+    /// those of the usual form
+    #[arg(long, value_name = "NUMBER", default_value_t = 20.0)]
+    pub(crate) judge: f64,
+
+    /// First measures this GPU for at most about ten minutes, and records the constants with which
+    /// `rotini inspect` predicts times: rates of f16 and bf16 products, and the bandwidth of memory
     #[arg(long)]
     pub(crate) calibrate: bool,
 
-    /// Writes one page in HTML to a file: the candidates of each graph by time, and the choice
+    /// Writes an HTML page: the candidates of each graph by time, and the choice
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 

@@ -1,16 +1,16 @@
-//! `rotini selftest`: whether the plugin is right on this machine, and how fast it is beside what
-//! else is there.
+//! `rotini selftest`: checks the plugin's results on this machine, and compares its speed with the
+//! other engines installed here.
 //!
-//! What flows through: a [`items::Item`] is one thing to try. Some threads, each with a process of
-//! the plugin, take items until none is left or the time is up; [`state`] keeps each outcome at
-//! once, so that a run that was interrupted goes on where it was; [`report`] makes one page and one
-//! JSON document of all of it.
+//! An [`items::Item`] is one test. Several threads, each with a process of the plugin, take items
+//! until none is left or the time is up. [`state`] stores each outcome immediately, so that an
+//! interrupted run continues from there. [`report`] makes one page and one JSON document from all
+//! outcomes.
 //!
-//! | Module | What it has |
+//! | Module | Contents |
 //! |---|---|
-//! | `items` | what is tried, in which order |
-//! | `state` | what was found already, on disk |
-//! | `report` | the page, the document and the last lines |
+//! | `items` | the tests and their order |
+//! | `state` | outcomes of earlier runs, on disk |
+//! | `report` | the page, the document and the last lines of output |
 
 mod items;
 mod report;
@@ -36,9 +36,9 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The share of the time that is for results; the rest is for the benchmark.
+/// The share of the time for results; the rest is for the benchmark.
 const FOR_RESULTS: f64 = 0.8;
-/// On a GPU: the shares of the time that are for results, and then for the constants of its speed.
+/// The shares of the time on a GPU for results, and for measuring the constants of its speed.
 const ON_GPUS: [f64; 2] = [0.5, 0.4];
 
 pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
@@ -115,8 +115,9 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     Ok(Answer::of(report.is_right()))
 }
 
-/// Loads the plugin and asks it for the simplest graph there is: who it is, or what this machine
-/// lacks, so that nobody reads the same reason a thousand times.
+/// Loads the plugin and executes the simplest graph. Returns the plugin's and device's description,
+/// or an error if this machine lacks something, so that a run does not report the same reason for
+/// each of a thousand items.
 pub(super) fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About> {
     let lacks = |outcome: Outcome| {
         let reason = outcome.reason().unwrap_or("it does not say why").to_owned();
@@ -132,13 +133,13 @@ pub(super) fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Re
     let bytes = rotini_wire::encode(&graph);
     match session.execute(&bytes, &graph, &inputs, Way::Called)? {
         Err(outcome @ Outcome::Declined(_)) => Err(lacks(outcome).into()),
-        // What is wrong otherwise is what the run is to tell.
+        // Any other error is reported by the run itself.
         _ => Ok(session.about().clone()),
     }
 }
 
-/// What the outcomes of a run depend on: the plugin, and this program with its cases and its
-/// reference. A version says too little.
+/// Returns a hash of everything that the outcomes depend on: the plugin, and this program, which
+/// contains the cases and the reference. A version number is too coarse.
 fn fingerprint(plugin: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let program = std::env::current_exe().context("this program's own path is not known")?;
@@ -149,10 +150,10 @@ fn fingerprint(plugin: &Path) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// What all threads of a run know.
+/// The settings that all threads of a run share.
 struct Run<'a> {
     launch: &'a Launch,
-    /// One for each GPU.
+    /// One launch configuration for each GPU.
     launches: &'a [Launch],
     spec: &'a EngineSpec,
     homes: &'a Path,
@@ -161,9 +162,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Tries items until none is left or the time is up: what was found, and how many are left.
+    /// Runs items until none is left or the time is up. Returns the outcomes and the number of
+    /// items left.
     fn items(&self, all: Vec<Item>, state: State, jobs: usize, output: &Output) -> Result<(Vec<Found>, usize)> {
-        let total = all.len();
         let todo: Vec<Item> = all
             .into_iter()
             .filter(|item| !state.has(&item.part, &item.name))
@@ -173,6 +174,7 @@ impl Run<'_> {
         } else {
             ProgressBar::new(todo.len() as u64)
         };
+        let mut left = todo.len();
         bar.set_style(ProgressStyle::with_template(
             "{bar:30} {pos}/{len}, {eta} left: {wide_msg}",
         )?);
@@ -189,6 +191,7 @@ impl Run<'_> {
                 let found = found?;
                 bar.set_message(found.name.clone());
                 bar.inc(1);
+                left = left.saturating_sub(1);
                 if found.is_bad() {
                     let text = format!(
                         "{}: {}: {}",
@@ -203,11 +206,10 @@ impl Run<'_> {
             Ok(())
         })?;
         bar.finish_and_clear();
-        let left = total.saturating_sub(state.found.len());
         Ok((state.found, left))
     }
 
-    /// Takes items and runs them in its own process.
+    /// Takes items from the queue and runs them in this thread's process.
     fn work(&self, job: usize, queue: &Mutex<std::vec::IntoIter<Item>>, sender: &mpsc::Sender<Result<Found>>) {
         let mut session = None;
         while Instant::now() < self.until {
@@ -223,9 +225,9 @@ impl Run<'_> {
         }
     }
 
-    /// Executes with a compile worker that answers nonsense and ends, with nothing in the cache.
-    /// The plugin must fail, or find another way to compile (`iree-compile`). What is wrong, if
-    /// anything is.
+    /// Executes with an empty cache and a compile worker that answers nonsense and exits. The
+    /// plugin must fail, or compile in another way (`iree-compile`). Returns the outcome if it is
+    /// wrong.
     fn fault(&self, bytes: &[u8], graph: &Graph, inputs: &Buffers, home: &Path) -> Result<Option<Outcome>> {
         match std::fs::remove_dir_all(home) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -262,7 +264,7 @@ impl Run<'_> {
         let bytes = rotini_wire::encode(&graph);
         let home = self.homes.join(format!("job-{job}"));
         if item.part == Part::FromCache {
-            // Another process leaves the code there first.
+            // Another process compiles the graph into the cache first.
             let mut first = match Session::start(self.launch, self.spec, home.clone())? {
                 Ok(first) => first,
                 Err(outcome) => return Ok(outcome),
@@ -325,7 +327,7 @@ fn judged(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Outcome {
     }
 }
 
-/// Who is asked, for the report.
+/// Describes plugin and device for the report.
 pub(super) fn describe(about: &About) -> String {
     let emulated = if about.emulated { "emulated " } else { "" };
     format!(

@@ -1,5 +1,5 @@
-//! `rotini tune`: measured once, used by later processes, moved between machines, cut off anywhere;
-//! and a candidate that computes wrong results.
+//! `rotini tune`: records are measured once, used by later processes, moved between machines, and
+//! survive interruptions; a candidate that computes wrong results is never used.
 
 use super::bench::{Bench, Finished, OK, WRONG, built_library, has_worker, plugin};
 use rotini_cache::NewEntry;
@@ -16,7 +16,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A bench with a graph, `conv.fb`; `None` where nothing can be executed.
+/// Returns a bench with the graphs `conv.fb` and `other.fb`, and the plugin; `None` if nothing can
+/// be executed.
 fn ready() -> Option<(Bench, String)> {
     let bench = Bench::new();
     let plugin = plugin(&bench)?;
@@ -29,7 +30,7 @@ fn ready() -> Option<(Bench, String)> {
     Some((bench, plugin.display().to_string()))
 }
 
-/// A convolution and a bias that is added or subtracted.
+/// Returns a convolution whose bias is added or subtracted.
 fn biased(mode: PointwiseMode) -> Vec<u8> {
     let mut graph = GraphBuilder::new("biased");
     let x = graph.buffer_channels_last("x", DataType::F32, &[1, 16, 12, 12]);
@@ -49,7 +50,7 @@ fn arguments<'a>(plugin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-/// The plugin's own code with this bench's cache, to look into it.
+/// Returns the plugin's runtime on this bench's cache, to read its contents.
 fn runtime(bench: &Bench, cache: &str) -> Runtime {
     let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let set = [("ROTINI_CACHE_DIR", bench.path(cache)), ("ROTINI_DEVICE", "cpu".into())];
@@ -62,7 +63,7 @@ fn prepared(bench: &Bench, name: &str) -> Prepared {
     decode(&std::fs::read(bench.path(name)).unwrap()).unwrap()
 }
 
-/// What is kept about `conv.fb`, and what a context gets.
+/// Returns the record of `conv.fb`, and the choices that a new context uses.
 fn kept(bench: &Bench, cache: &str) -> (Option<Record>, Choices) {
     let runtime = runtime(bench, cache);
     let device = runtime.default_device().unwrap();
@@ -100,7 +101,7 @@ fn a_graph_is_measured_once_and_the_winner_is_used() {
     let (read, used) = kept(&bench, "cache");
     assert_eq!(read, Some(record.clone()));
     assert_eq!(used, if winner.is_usual() { Choices::default() } else { winner });
-    // Another process: nothing is measured, and graphs run.
+    // In another process nothing is measured again, and the graph still runs.
     let again = bench.run(&arguments(&plugin, &["--json", "conv.fb"]));
     fine(&again);
     let document: Value = serde_json::from_str(&again.stdout).unwrap();
@@ -123,7 +124,7 @@ fn what_is_known_moves_to_another_machine() {
     fine(&read);
     assert!(read.stdout.contains("measured before"), "{}", read.stdout);
     assert_eq!(kept(&bench, "cache"), kept(&bench, "elsewhere"));
-    // A record of another device is kept and not used, with a warning.
+    // A record of another device is stored but not used, with a warning.
     let text = std::fs::read_to_string(bench.path("tuned.json")).unwrap();
     let mut file: Value = serde_json::from_str(&text).unwrap();
     let records = file["records"].as_object_mut().unwrap();
@@ -139,21 +140,18 @@ fn what_is_known_moves_to_another_machine() {
     }
 }
 
-#[test]
-fn a_wrong_candidate_never_wins_and_is_remembered() {
-    let Some((bench, plugin)) = ready() else { return };
-    // The code of another graph under the key of this graph's candidate.
-    fine(&bench.run(&["run", "--plugin", &plugin, "other.fb"]));
-    let bad = Choices::iree();
-    {
-        let runtime = runtime(&bench, "cache");
-        let device = runtime.default_device().unwrap();
-        let compiled_for = device.compiled_for();
-        let other = prepared(&bench, "other.fb");
-        let entry = cached(&runtime, &other.graph, compiled_for, &Choices::default()).unwrap();
-        let own = prepared(&bench, "conv.fb");
-        let key = keys(&runtime, &own.graph, compiled_for, &bad).unwrap()[0];
-        let plant = || {
+/// Stores the code of another graph under the keys of candidates of `conv.fb`.
+fn plant(bench: &Bench, plugin: &str, bad: &[&Choices]) {
+    fine(&bench.run(&["run", "--plugin", plugin, "other.fb"]));
+    let runtime = runtime(bench, "cache");
+    let device = runtime.default_device().unwrap();
+    let compiled_for = device.compiled_for();
+    let other = prepared(bench, "other.fb");
+    let entry = cached(&runtime, &other.graph, compiled_for, &Choices::default()).unwrap();
+    let own = prepared(bench, "conv.fb");
+    for choices in bad {
+        let key = keys(&runtime, &own.graph, compiled_for, choices).unwrap()[0];
+        let planted = || {
             Ok::<_, std::io::Error>(NewEntry {
                 facts: entry.metadata.facts.clone(),
                 content: None,
@@ -161,8 +159,15 @@ fn a_wrong_candidate_never_wins_and_is_remembered() {
                 payload: entry.payload.clone(),
             })
         };
-        runtime.cache.get_or_create(&key, plant, |_| None).unwrap();
+        runtime.cache.get_or_create(&key, planted, |_| None).unwrap();
     }
+}
+
+#[test]
+fn a_wrong_candidate_never_wins_and_is_remembered() {
+    let Some((bench, plugin)) = ready() else { return };
+    let bad = Choices::iree();
+    plant(&bench, &plugin, &[&bad]);
     let is_told = |again: bool| {
         let more: &[&str] = if again { &["conv.fb", "--again"] } else { &["conv.fb"] };
         let tuned = bench.run(&arguments(&plugin, more));
@@ -180,10 +185,35 @@ fn a_wrong_candidate_never_wins_and_is_remembered() {
         assert_ne!(used, bad);
     };
     is_told(false);
-    // It stays wrong, though its code is gone.
+    // The candidate stays wrong, although its code was removed.
     let cleared = bench.run(&["cache", "clear"]);
     fine(&cleared);
     is_told(true);
+}
+
+/// Where the reference would take too long, the usual form verifies the others, unless it is wrong.
+#[test]
+fn a_wrong_usual_form_verifies_no_candidate() {
+    let Some((bench, plugin)) = ready() else { return };
+    let [usual, bad] = [Choices::usual(), Choices::iree()];
+    let tuned = |more: &[&str]| {
+        let tuned = bench.run(&arguments(&plugin, more));
+        assert_eq!(tuned.code, WRONG, "{}{}", tuned.stdout, tuned.stderr);
+        kept(&bench, "cache").0.unwrap()
+    };
+    let is_wrong = |record: &Record, choices: &Choices| {
+        let text = choices.to_string();
+        let tried = record.tried.iter().find(|tried| tried.choices == text);
+        matches!(tried.unwrap().outcome, Outcome::Wrong(_))
+    };
+    plant(&bench, &plugin, &[&usual]);
+    let record = tuned(&["conv.fb"]);
+    assert!(is_wrong(&record, &usual) && !is_wrong(&record, &bad), "{record:?}");
+    fine(&bench.run(&["cache", "clear"]));
+    plant(&bench, &plugin, &[&bad]);
+    let record = tuned(&["conv.fb", "--again", "--judge", "0"]);
+    assert!(is_wrong(&record, &usual) && is_wrong(&record, &bad), "{record:?}");
+    assert!(record.by_reference && record.winner.as_deref() != Some("iree"));
 }
 
 #[test]
@@ -204,7 +234,7 @@ fn a_program_measures_on_request_of_its_environment() {
     assert_eq!(kept(&bench, "cache").0, Some(record));
 }
 
-/// Notes of which some process is the last to have written all, or none.
+/// Checks that every note was written completely or not at all.
 fn are_whole(cache: &Path) {
     let Ok(notes) = rotini_cache::notes(cache) else { return };
     let files = std::fs::read_dir(cache).unwrap();
@@ -234,8 +264,8 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     assert!(kept(&bench, "cache").0.unwrap().winner.is_some());
 }
 
-/// Keys that no query sees are poisoned in small inputs alone: candidates and the reference have to
-/// agree on the inputs.
+/// Only small inputs have NaN in keys that no query sees. Candidates and the reference have to use
+/// the same inputs.
 #[test]
 fn large_attention_is_judged_with_its_own_inputs() {
     let Some((bench, plugin)) = ready() else { return };
@@ -248,7 +278,7 @@ fn large_attention_is_judged_with_its_own_inputs() {
     assert!(record.winner.is_some(), "{record:?}");
 }
 
-/// The CPU has no model, and an emulated GPU no times.
+/// The CPU has no model, and an emulated GPU has no measured times.
 #[test]
 fn what_has_no_times_or_no_model_is_not_calibrated() {
     let Some((bench, plugin)) = ready() else { return };

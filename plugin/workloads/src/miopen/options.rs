@@ -1,17 +1,17 @@
-//! The options of each driver, and what a line says of them.
+//! The options of each driver, and their values on a command line.
 
 use std::collections::HashMap;
 use std::str::FromStr;
 
-/// A graph, or why the line is none.
+/// A result, or the reason why the line cannot be converted.
 pub(super) type Made<T> = Result<T, String>;
 
-/// An option: its long name, its letter, its value where the line has none.
+/// An option: its long name, its letter, and its default.
 type Declared = (&'static str, char, &'static str);
 
-/// What does not change what is computed: how often, whether it is checked, what is printed, where
-/// data comes from. Values are not looked at.
-const NO_MATTER: [&str; 26] = [
+/// Options that do not change the computed operation: repetitions, verification, output, sources of
+/// data. Their values are not parsed.
+const NO_MATTER: [&str; 23] = [
     "iter",
     "verify",
     "time",
@@ -33,11 +33,8 @@ const NO_MATTER: [&str; 26] = [
     "gpubuffer_check",
     "index_type",
     "index_position",
-    "NanPropagation",
-    "tune",
     "dinput",
     "output",
-    "warmup",
 ];
 
 /// The options of each driver, as `driver/*_driver.hpp` declares them.
@@ -177,7 +174,7 @@ pub(super) const TABLES: [(&str, &[Declared]); 11] = [
         "pool",
         &[
             ("input", 'W', "100x3x32x32,NCHW"),
-            // Before tensors had one option.
+            // Options of versions in which a tensor had one option per extent.
             ("batchsize", 'n', ""),
             ("in_channels", 'c', ""),
             ("forw", 'F', "0"),
@@ -301,7 +298,7 @@ pub(super) const TABLES: [(&str, &[Declared]); 11] = [
             ("IndicesUsed", 'I', "0"),
             ("alpha", 'A', "1"),
             ("beta", 'B', "0"),
-            ("NanPropagation", 'N', ""),
+            ("NanPropagation", 'N', "0"),
             ("iter", 'i', ""),
             ("verify", 'V', ""),
             ("time", 't', ""),
@@ -312,14 +309,14 @@ pub(super) const TABLES: [(&str, &[Declared]); 11] = [
     ),
 ];
 
-/// The values of a line's options.
+/// The values of the options on a command line.
 pub(super) struct Options {
     declared: &'static [Declared],
     values: HashMap<&'static str, String>,
 }
 
 impl Options {
-    /// Reads arguments: options and values by turns.
+    /// Reads arguments, which are alternating options and values.
     pub(super) fn read(declared: &'static [Declared], arguments: &[String]) -> Made<Self> {
         let mut values = HashMap::new();
         let mut words = arguments.iter();
@@ -343,12 +340,12 @@ impl Options {
         Ok(Options { declared, values })
     }
 
-    /// Whether the line names an option.
+    /// Returns true if the line sets an option.
     pub(super) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// The text of an option.
+    /// Returns the text of an option's value or default.
     pub(super) fn text(&self, name: &str) -> &str {
         let given = self.values.get(name).map(String::as_str);
         let usual = || {
@@ -360,7 +357,7 @@ impl Options {
         given.or_else(usual).unwrap_or_default()
     }
 
-    /// The number of an option.
+    /// Returns an option's value as a number.
     pub(super) fn number<T: FromStr>(&self, name: &str) -> Made<T> {
         let text = self.text(name);
         text.trim()
@@ -368,7 +365,7 @@ impl Options {
             .map_err(|_| format!("{name} is {text}, which is no such number"))
     }
 
-    /// An extent, which is one at least.
+    /// Returns an option's value as an extent, which is at least 1.
     pub(super) fn extent(&self, name: &str) -> Made<i64> {
         match self.number(name)? {
             extent @ 1.. => Ok(extent),
@@ -376,7 +373,7 @@ impl Options {
         }
     }
 
-    /// Makes sure that an option has the only value that a graph can say.
+    /// Checks that an option has the only value that a graph can express.
     pub(super) fn only(&self, name: &str, value: f64) -> Made<()> {
         let given: f64 = self.number(name)?;
         if given.to_bits() == value.to_bits() || given == value {
@@ -386,7 +383,8 @@ impl Options {
         }
     }
 
-    /// Extents such as `100x3x32x32`, with a layout behind them, or none.
+    /// Returns the extents of an option such as `100x3x32x32,NCHW`, and the layout, which is empty
+    /// if missing.
     pub(super) fn tensor(&self, name: &str) -> Made<(Vec<i64>, String)> {
         let text = self.text(name);
         let (extents, layout) = text.split_once(',').unwrap_or((text, ""));
@@ -397,7 +395,7 @@ impl Options {
         }
     }
 
-    /// Numbers with commas between them.
+    /// Returns an option's list of comma-separated numbers.
     pub(super) fn list(&self, name: &str) -> Made<Vec<i64>> {
         let text = self.text(name);
         let numbers = text.split(',').map(|part| part.trim().parse::<i64>());

@@ -10,7 +10,7 @@ use rotini_graph::{
 
 const F32: DataType = DataType::F32;
 
-/// An activation and its gradient.
+/// Returns the graphs of an activation and its gradient.
 pub(super) fn activation(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     let dims = image(options)?;
     let (word, mode, op) = mode_of(options, "mode")?;
@@ -46,12 +46,12 @@ pub(super) fn activation(options: &Options, dtype: DataType) -> Made<Vec<Graph>>
     Ok(graphs)
 }
 
-/// Pooling and its gradient.
+/// Returns the graphs of a pooling and its gradient.
 pub(super) fn pooling(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     options.only("pad_val", 0.0)?;
     let is_old = options.has("batchsize") || options.has("in_channels");
     let (dims, order) = if is_old {
-        // Older versions had an option for each extent.
+        // Older versions of the driver had one option per extent.
         let extent = |name| options.extent(name);
         let dims = vec![
             extent("batchsize")?,
@@ -103,7 +103,7 @@ pub(super) fn pooling(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
         let mut b = begin("fwd");
         let x = buffer(&mut b, "x", dtype, &dims, order);
         let y = buffer(&mut b, "y", dtype, &out, order);
-        // What the gradient needs.
+        // The index is only needed for the gradient.
         let index = (is_max && backward).then(|| buffer(&mut b, "index", DataType::I32, &out, order));
         let op = ResampleFwd {
             x,
@@ -142,7 +142,8 @@ pub(super) fn pooling(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(graphs)
 }
 
-/// Softmax and its gradient, of reductions and pointwise operations.
+/// Returns the graphs of a softmax and its gradient, composed of reductions and pointwise
+/// operations.
 pub(super) fn softmax(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     plain(options)?;
     let dims = image(options)?;
@@ -198,7 +199,7 @@ pub(super) fn softmax(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(graphs)
 }
 
-/// A product of matrices.
+/// Returns the graph of a product of matrices.
 pub(super) fn product(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     plain(options)?;
     let [batch, m, k, n] = ["batch_count", "a_h", "a_w", "b_w"].map(|name| options.extent(name));
@@ -221,7 +222,7 @@ pub(super) fn product(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(vec![b.build()])
 }
 
-/// Two tensors, element by element.
+/// Returns the graph of an elementwise operation on two tensors.
 pub(super) fn tensors(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     for (name, value) in [("alpha1", 1.0), ("alpha2", 1.0), ("beta", 0.0)] {
         options.only(name, value)?;
@@ -244,10 +245,12 @@ pub(super) fn tensors(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(vec![b.build()])
 }
 
-/// A reduction.
+/// Returns the graph of a reduction.
 pub(super) fn reduction(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     plain(options)?;
     options.only("IndicesUsed", 0.0)?;
+    // A reduction of hipDNN ignores NaN in minima and maxima.
+    options.only("NanPropagation", 0.0)?;
     let (word, mode) = match options.number::<i64>("ReduceOp")? {
         0 => ("add", ReductionMode::Add),
         1 => ("mul", ReductionMode::Mul),

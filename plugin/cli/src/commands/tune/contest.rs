@@ -18,10 +18,6 @@ use rotini_workloads::Workload;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Operations up to which results are verified against the reference. Beyond, the results of the
-/// usual form serve as the reference.
-const MOST_JUDGED: f64 = 20e9;
-
 /// The outcome for one graph.
 pub(super) enum Found {
     /// It was measured before.
@@ -30,11 +26,11 @@ pub(super) enum Found {
     Measured(Record),
     /// Another process is measuring it.
     Busy(String),
-    /// The engine does not take it.
+    /// The engine declines it.
     Declined {
         /// The graph.
         graph: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -47,7 +43,7 @@ impl Found {
         }
     }
 
-    /// Whether a candidate computes wrong results.
+    /// Returns true if a candidate computed wrong results.
     pub(super) fn is_bad(&self) -> bool {
         let is_wrong = |tried: &Tried| matches!(tried.outcome, Outcome::Wrong(_));
         self.record().is_some_and(|record| record.tried.iter().any(is_wrong))
@@ -73,7 +69,7 @@ impl<'a> Contest<'a> {
         Contest { setup, args, workload }
     }
 
-    /// Measures, unless that was done before or is being done.
+    /// Measures the graph, unless it was measured before or another process is measuring it.
     pub(super) fn run(&self, progress: &Progress) -> Result<Found> {
         let Setup { runtime, device, .. } = self.setup;
         let graph = self.workload.name.clone();
@@ -98,7 +94,7 @@ impl<'a> Contest<'a> {
         let Ok(_lock) = runtime.cache.lock_note(&key) else {
             return Ok(Found::Busy(graph));
         };
-        // Another process may have been at it until now.
+        // Another process may have measured the graph just before the lock was taken.
         let earlier = tuned::read(runtime, &key);
         if let Some(record) = earlier.clone().filter(known) {
             return Ok(Found::Known(record));
@@ -154,7 +150,7 @@ impl<'a> Contest<'a> {
             rotini: env!("CARGO_PKG_VERSION").to_owned(),
             changed_unix: 0,
             clock: Clock::Measured,
-            by_reference: flops.unwrap_or(0.0) <= MOST_JUDGED,
+            by_reference: flops.unwrap_or(0.0) <= self.args.judge * 1e9,
             flops,
             is_extrapolated: false,
             tried,
@@ -174,6 +170,7 @@ impl<'a> Contest<'a> {
         let inputs = rotini_bench::fill(&problem.graph, self.args.seed)?;
         progress.stage("computing the reference");
         let mut reference = record.by_reference.then(|| Reference::new(&problem.graph, &inputs));
+        let unknown = Reference::unknown(&problem.graph, &inputs);
         let count = record.tried.len();
         for (index, spec) in specs.iter().enumerate() {
             if record.tried[index].outcome != Outcome::Untried {
@@ -181,30 +178,31 @@ impl<'a> Contest<'a> {
             }
             progress.stage(format!("candidate {} of {count}: {}", index + 1, spec.label));
             let home = directory.path().join(format!("candidate-{index}"));
-            let judge = reference
-                .take()
-                .unwrap_or_else(|| Reference::unknown(&problem.graph, &inputs));
+            if index > 0 && reference.is_none() {
+                // The usual form has no results that could verify the others.
+                record.by_reference = true;
+                reference = Some(Reference::new(&problem.graph, &inputs));
+            }
+            let judge = reference.as_ref().unwrap_or(&unknown);
             let outcome = match Session::start(&self.setup.launch, spec, home)? {
                 Err(outcome) => Err(outcome),
                 Ok(mut session) => {
-                    let verified = verify(&mut session, (&file, &problem.graph), &judge, self.args.seed)?;
+                    let verified = verify(&mut session, (&file, &problem.graph), judge, self.args.seed)?;
                     verified.map(|bytes| (session, bytes))
                 }
             };
-            let is_judged = record.by_reference || index > 0;
-            reference = Some(judge);
             record.tried[index].outcome = match outcome {
                 Ok((session, bytes)) => {
                     if session.about().emulated {
                         record.clock = Clock::Predicted;
                     }
-                    if !is_judged {
+                    if reference.is_none() {
                         let results = rotini_bench::buffers(&problem.graph, &bytes);
                         reference = Some(Reference::of_results(&problem.graph, &inputs, results));
                     }
                     let code = self.code(problem, &spec.label);
                     match codes.iter().find(|(known, _)| code.is_some() && *known == code) {
-                        // A flag that changes nothing, say.
+                        // Different choices can give the same code, e.g. by a flag without effect.
                         Some((_, same)) => Outcome::Same(record.tried[*same].choices.clone()),
                         None => {
                             codes.push((code, index));
@@ -272,7 +270,8 @@ impl<'a> Contest<'a> {
         Some(blake3::hash(&entry.payload))
     }
 
-    /// Returns how to run the plugin with these choices, with the cache that programs use.
+    /// Returns the settings for running the plugin with these choices and with the cache that
+    /// programs use.
     fn spec(&self, choices: &str) -> EngineSpec {
         EngineSpec {
             label: choices.to_owned(),

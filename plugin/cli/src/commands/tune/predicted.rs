@@ -2,10 +2,11 @@
 
 use super::setup::Setup;
 use crate::args::EMULATE_GRAPH;
+use crate::calibration::modelled;
 use anyhow::{Context as _, Result, bail};
 use rotini_inspect::emulate::{self, SAMPLE};
 use rotini_plugin::tuned::Time;
-use rotini_time::{MI300X, Parameters, predict};
+use rotini_time::{Parameters, predict};
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
@@ -13,7 +14,7 @@ use std::{env, fs};
 /// A predicted time.
 pub(super) struct Predicted {
     pub(super) time: Time,
-    /// Whether a launch is unlike all that were compared with hardware.
+    /// Whether a launch is unlike all that the model was compared with on hardware.
     pub(super) is_extrapolated: bool,
 }
 
@@ -21,12 +22,14 @@ pub(super) struct Predicted {
 ///
 /// # Errors
 ///
-/// The reason, as text, if the graph does not compile or the emulator does not count it.
+/// Returns the reason, as text, if the graph does not compile or the emulator does not count it.
 pub(super) fn time(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted, String> {
     predicted(setup, graph, choices).map_err(|error| format!("{error:#}"))
 }
 
 fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted> {
+    let target = &setup.device.compiled_for().target;
+    let machine = modelled(target).with_context(|| format!("the time model does not know {target}"))?;
     let emulator = setup.launch.library.as_deref().context("no emulator is named")?;
     let emulator = std::path::absolute(emulator)?;
     let directory = tempfile::tempdir()?;
@@ -51,7 +54,7 @@ fn predicted(setup: &Setup, graph: &Path, choices: &str) -> Result<Predicted> {
         .into_iter()
         .map(|launch| launch.record.context("a launch without a record"));
     let launches = records
-        .map(|record| Ok(predict(&record?, &MI300X, &Parameters::default())))
+        .map(|record| Ok(predict(&record?, machine, &Parameters::default())))
         .collect::<Result<Vec<_>>>()?;
     let times = launches.iter().map(|launch| launch.time);
     let microseconds = rotini_time::Predicted::in_sequence(times).microseconds();
