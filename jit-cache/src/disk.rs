@@ -26,8 +26,8 @@ pub(crate) struct Disk {
     directory: RwLock<Arc<Directory>>,
     purpose: Purpose,
     limit: u64,
-    /// Bytes published since the last sweep. The initial value exceeds every limit, so that the
-    /// first publication of a process also removes leftovers of other processes.
+    /// Bytes published since the last sweep. The initial value exceeds the slack of every limit, so
+    /// that the first publication of a process also removes leftovers of other processes.
     unswept: AtomicU64,
     /// Whether other processes will find the entries of this one. False if nothing is to be stored
     /// (a limit of 0), and after a failed write, for example to a full disk.

@@ -322,6 +322,7 @@ struct Rounding {
     least: i64,
     /// The largest finite number.
     largest: f64,
+    /// The number from which on results are infinite, if the type has infinities.
     overflow: Option<f64>,
     /// True if rounded to nearest, false if rounded up.
     to_nearest: bool,

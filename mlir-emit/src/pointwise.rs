@@ -243,8 +243,8 @@ impl<'c> Math<'c> {
         }
     }
 
-    /// Returns a line below the lower clip, the upper clip above that one, and x between them. NaN
-    /// stays NaN.
+    /// Returns a line where x is below the lower clip, the upper clip where x is above the upper
+    /// clip, and x in between. NaN stays NaN.
     fn relu(&self, op: &Pointwise, x: Ssa<'c>) -> Scalar<'c> {
         let lower_value = parameter(op.relu_lower_clip, 0.0);
         let lower = self.constant(lower_value);

@@ -131,7 +131,7 @@ pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
 ///
 /// # Errors
 ///
-/// The first reason found, and the place in the graph.
+/// The first reason found, with the place in the graph if it has one.
 pub fn check(bytes: &[u8], target: &Target) -> Result<Prepared, Error> {
     let prepared = decode(bytes)?;
     prepared.check(target)?;

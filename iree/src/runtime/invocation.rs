@@ -172,8 +172,8 @@ impl Invocation {
     /// # Safety
     ///
     /// As [`Buffer::import`] for the bytes of the tensor type, until another pointer is bound or
-    /// this value is dropped, and the work that was queued with the pointer is done. Tensors may
-    /// overlap only if the function writes none of them.
+    /// this value is dropped, and the work that was queued with the pointer is done. Parameters,
+    /// the workspace included, may overlap only if the function writes none of them.
     pub unsafe fn bind(&mut self, index: usize, pointer: *mut c_void) -> Result<()> {
         let wrong = Error::Parameter {
             index,

@@ -38,7 +38,8 @@ pub use refusal::Refusal;
 ///
 /// # Errors
 ///
-/// Returns the first construct that is not allowed, and its line and column.
+/// Returns the first construct that is not allowed, with its line and column. A body that is too
+/// long or not UTF-8 is refused without a place.
 pub fn read(data: &[u8], inputs: &[TensorType], outputs: &[TensorType]) -> Result<Body, Refusal> {
     let nowhere = |reason: String| Refusal {
         place: None,

@@ -57,10 +57,10 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// A label for messages.
+/// One operation of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// A label for people.
+    /// A label for messages.
     pub name: String,
     /// The type in which the operation is computed.
     pub compute: DataType,

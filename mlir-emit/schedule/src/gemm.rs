@@ -2,8 +2,9 @@
 //! buffers in LDS, split-K parts.
 //!
 //! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms
-//! of 16-bit floats. In each step it loads the terms of both operands from memory to registers
-//! while it multiplies the terms of the previous step, and then stores the loaded terms to LDS.
+//! of 16-bit floats. It loads the terms of both operands from memory to registers one step ahead
+//! (two with two buffers), while it multiplies the terms of earlier steps, and then stores the
+//! loaded terms to LDS.
 
 use crate::{Machine, known};
 use serde::{Deserialize, Serialize};
@@ -154,7 +155,7 @@ const TILES: [([u64; 2], [u64; 2]); 17] = [
 pub const PARTS: [u64; 17] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 288];
 /// Maximum number of parts that a lane loads before it adds the first.
 pub const PARTS_AT_ONCE: u64 = 32;
-/// Maximum workgroups per compute unit of a split-K product.
+/// Limit of the workgroups per compute unit that split-K adds to those of the product's tiles.
 const WAVES: u64 = 3;
 
 /// The quantities of a product that its estimated time depends on.

@@ -16,8 +16,8 @@ pub(super) struct Softmax<'c> {
     pub(super) weighted: Weighted<'c>,
     /// The largest score of each row.
     pub(super) greatest: Value<'c>,
-    /// The number that was subtracted from each row's scores: the largest score. The stepwise form
-    /// has 0 instead of -∞.
+    /// The number that was subtracted from each row's scores: the largest score, or the sink if
+    /// that is larger. The stepwise form has 0 instead of -∞.
     pub(super) reference: Value<'c>,
     /// The sum of each row's exponentials.
     pub(super) total: Value<'c>,

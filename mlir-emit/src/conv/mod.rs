@@ -40,8 +40,8 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> R
     check_reached(graph, op)
 }
 
-/// Declines a convolution whose result is zero for every x: its crop of x would be empty, and the
-/// compiler has no empty tensors.
+/// Declines a convolution whose windows cover no element of x, so that its result is zero for every
+/// x: the compiler has no empty tensors.
 fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported> {
     let (Some(x), Some(w), Some(y)) = (graph.tensor(op.x), graph.tensor(op.w), graph.tensor(op.y)) else {
         return Ok(());
@@ -385,7 +385,7 @@ fn wgrad_on_cpus<'c>(
         if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute) {
             return Some(result);
         }
-        // The panels kernel computes this gradient only with vectors along the channels.
+        // The panels kernel is used only where its vectors lie along contiguous channels.
         let are_last = [x, dy]
             .iter()
             .all(|tensor| panels::is_last(&tensor.dims, &tensor.order));

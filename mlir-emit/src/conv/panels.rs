@@ -319,8 +319,8 @@ struct Phase {
     back: i64,
 }
 
-/// Returns the phases along one axis; `None` if the stride is too large, or if both stride and
-/// dilation are larger than one.
+/// Returns the phases along one axis; `None` if the stride is too large, or if there is more than
+/// one tap and both stride and dilation are larger than one.
 fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
     let of = |list: &[i64]| list.get(axis).copied();
     let (stride, dilation) = (of(&shape.geometry.stride)?, of(&shape.geometry.dilation)?);

@@ -80,7 +80,7 @@ fn extents(product: &Product) -> (i64, i64) {
     (product.rows.iter().product(), product.columns.iter().product())
 }
 
-/// Returns the number of split-K parts of this product, each computed by a workgroup; `None` if
+/// Returns the number of workgroups that share a sum of this product (its split-K parts); `None` if
 /// there is no kernel for it.
 pub(crate) fn parts(product: &Product, machine: &Machine) -> Option<u64> {
     /// Workgroups per compute unit.

@@ -186,7 +186,7 @@ impl Product {
         axes.any(|(&extent, &stride)| extent > 1 && stride == 1)
     }
 
-    /// Returns whether all operands and the result, at 8 bytes per element, are smaller than 2^31
+    /// Returns whether all operands, and the result at 8 bytes per element, are smaller than 2^31
     /// bytes, so that 32 bits address them.
     pub(crate) fn can_be_addressed(&self) -> bool {
         const MOST: u64 = 1 << 31;

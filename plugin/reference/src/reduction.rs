@@ -139,7 +139,8 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
             });
             (value, if uncertain { f64::INFINITY } else { error })
         }
-        // NaN counts as the least finite number, so it never wins unless all elements are NaN.
+        // NaN counts as the least finite number, so it wins only if all other elements are NaN or
+        // the infinity that loses (-inf for MAX, +inf for MIN).
         Mode::Min => {
             let values = group.values.iter().map(|value| counted(-value, compute));
             let (value, error) = extreme(values, &group.errors, compute);

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetAllEngineIds(ids: *mut i64, max: u
         // SAFETY: by this function's contract.
         let count = unsafe { place(count, "count") }?;
         if max > 0 {
-            // SAFETY: by this function's contract, `ids` is valid for at least one write.
+            // SAFETY: by this function's contract, `ids` is null or valid for at least one write.
             unsafe { place(ids, "engine ids") }?.write(engine_id::ID);
         }
         count.write(1);

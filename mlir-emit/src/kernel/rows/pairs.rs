@@ -22,7 +22,8 @@ const MISSING: &str = "a pair that is missing";
 /// The tensors that are loaded and stored in pairs.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    /// The row strides of the 16-bit tensors, by which the shift of a row is computed.
+    /// The row strides that give a row's shift: those of the first 16-bit tensor with an odd one,
+    /// else of the first 16-bit tensor. Empty without 16-bit tensors.
     rows: Vec<i64>,
     length: i64,
 }

@@ -263,8 +263,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`GpuError::Range`] if the range ends beyond the allocation; [`GpuError::Call`] if the copy
-    /// fails.
+    /// [`GpuError::Range`] if the range ends beyond an allocation; [`GpuError::Call`] if the copy
+    /// cannot be enqueued, or earlier asynchronous work failed.
     ///
     /// # Safety
     ///

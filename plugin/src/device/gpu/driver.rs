@@ -185,8 +185,8 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     ///
     /// # Safety
     ///
-    /// The kernel is loaded, and `parameters` has a pointer to the value of each parameter that it
-    /// expects.
+    /// The kernel is loaded; `parameters` has a pointer to the value of each of its parameters,
+    /// and the values are what the kernel expects.
     #[inline]
     unsafe fn launch(
         &self,

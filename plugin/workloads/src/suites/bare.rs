@@ -1,8 +1,7 @@
 //! The suite `bare`: single convolutions without an epilogue, and their gradients.
 //!
 //! Programs that call MIOpen's interface send such graphs. Fused layers cannot represent them: the
-//! compiler handles a sum that is stored in another layout differently from a sum to which a bias
-//! is added.
+//! compiler treats a sum that is stored unchanged differently from a sum to which a bias is added.
 
 use crate::blocks::{Convolution, Direction, Epilogue, Layout};
 use rotini_graph::{DataType, Graph};

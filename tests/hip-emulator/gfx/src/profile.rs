@@ -49,8 +49,9 @@ const PAGE_LINES: u64 = 512;
 /// Number of instructions after which the result of a matrix instruction is available.
 const FAR: u64 = 64;
 
-/// The order in which dies are sampled. Addresses a power of two apart belong to the same die each
-/// time, so the first die's share is no more typical than another's.
+/// The order in which dies are sampled. Workgroups whose numbers differ by a multiple of 8, such as
+/// a larger power of two, run on the same die, so the first die's share is no more typical than
+/// another's.
 const ORDER: [u64; DIES as usize] = [3, 6, 0, 5, 2, 7, 4, 1];
 
 /// The workgroups of a sample: for each sampled die some that run at once, by number.

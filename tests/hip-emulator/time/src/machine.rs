@@ -147,7 +147,7 @@ pub(crate) const fn index(operands: Operands) -> Option<usize> {
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
 impl Machine {
-    /// Returns the rate in TFLOP/s that no kernel sustains more of, by type of operands. f32 and
+    /// Returns the highest rate in TFLOP/s that any kernel sustains, by type of operands. f32 and
     /// f64 draw less power, so theirs is the data sheet's rate.
     #[must_use]
     pub fn ceiling(&self, operands: Operands) -> f64 {

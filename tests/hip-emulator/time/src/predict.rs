@@ -102,7 +102,7 @@ pub struct Prediction {
     /// The time right after the same launch, for comparison with published measurements
     pub warm: Predicted,
     /// The interval of `time`, which contains nine of ten kernels that were compared with hardware.
-    /// If the prediction is extrapolated, it is a wider guess
+    /// If the prediction is extrapolated, it is a guess: from half of the time to twice the time
     pub interval: [Predicted; 2],
     /// The resource with the largest share of the time, and that share
     pub bound: (Bound, f64),

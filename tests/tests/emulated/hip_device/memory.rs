@@ -366,8 +366,8 @@ fn workspaces_are_where_the_gpu_reaches_them() {
         emulator.expect_none(|| assert!(execute(std::ptr::null_mut()).is_err()));
         for name in ["hipMalloc", "hipMallocManaged", "hipHostMalloc"] {
             let mut memory = std::ptr::null_mut();
-            // SAFETY: HIP's header declares the first function with this signature; the others take
-            // flags, which the first one ignores.
+            // SAFETY: HIP's header declares the last two functions with this signature; the first
+            // takes no flags, and ignores the third argument.
             let status = unsafe {
                 let allocate: unsafe extern "C" fn(*mut *mut c_void, usize, u32) -> c_int =
                     emulator.driver().function(name).unwrap();
