@@ -50,7 +50,7 @@ pub(crate) fn check_backward(
 fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
     match sizes {
         Some(sizes) if sizes.tile_rows().is_some_and(|rows| rows < i64::from(i32::MAX)) => Ok(()),
-        _ => Err(Unsupported::new("2^31 rows or more")),
+        _ => Err(Unsupported::new("more than 2^31 rows")),
     }
 }
 

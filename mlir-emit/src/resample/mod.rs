@@ -47,7 +47,7 @@ fn check_window(window: &[i64]) -> Result<(), Unsupported> {
             window.len()
         ))),
         Some(taps) if taps < i64::from(i32::MAX) => Ok(()),
-        _ => Err(Unsupported::new("a window of 2^31 elements or more")),
+        _ => Err(Unsupported::new("a window of more than 2^31 elements")),
     }
 }
 
