@@ -109,7 +109,7 @@ pub fn create_context(
         };
         wanted.code()
     };
-    let (code, is_new) = match of(&choices) {
+    let (mut code, mut is_new) = match of(&choices) {
         // Measured choices are no demand of the caller, and what compiled once may fail to compile
         // now: fall back to the usual form.
         Err(error) if knobs.schedule.is_none() && !choices.is_usual() && !error.is_about_devices() => {
@@ -119,38 +119,35 @@ pub fn create_context(
         }
         found => found?,
     };
-    // A workspace limit selects among the forms, unless the caller demanded one.
-    let is_beyond = code.executable.workspace_bytes() > knobs.workspace_limit;
-    let smaller = (is_beyond && knobs.schedule.is_none()).then(|| within(&prepared, target, knobs.workspace_limit));
-    let (code, is_new) = match smaller.flatten() {
-        Some(smaller) => {
-            choices = smaller;
-            of(&choices)?
-        }
-        None => (code, is_new),
+    let needed = |code: &Code, choices: &Choices| {
+        prepared.workspace_bytes(target, choices, Some(code.executable.workspace_bytes()))
     };
+    let mut workspace_bytes = needed(&code, &choices)?;
+    // A workspace limit selects among the forms, unless the caller demanded one.
+    if knobs.schedule.is_none()
+        && asked(runtime, workspace_bytes) > knobs.workspace_limit
+        && let Some(smaller) = within(runtime, &prepared, target, knobs.workspace_limit)
+    {
+        choices = smaller;
+        (code, is_new) = of(&choices)?;
+        workspace_bytes = needed(&code, &choices)?;
+    }
     if is_new {
         prepared.expect_reported(target, &choices, code.executable.workspace_bytes())?;
     }
-    let variable = match prepared.overridable.clone() {
-        None => None,
-        Some(graph) => {
-            let exact = Some(code.executable.workspace_bytes());
-            let workspace_bytes = prepared.workspace_bytes(target, &choices, exact)?;
-            Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
-        }
-    };
+    let graph = prepared.overridable.clone();
+    let variable = graph.map(|graph| Variable::new(Arc::clone(device), graph, bytes, workspace_bytes));
     Ok(context(runtime, code, prepared.bindings, variable))
 }
 
-/// Returns the first promising choices with which the graph needs at most `limit` bytes of
-/// workspace. This lowers the graph several times.
-fn within(prepared: &Prepared, target: &Target, limit: u64) -> Option<Choices> {
+/// Returns the first promising choices with which at most `limit` bytes of workspace are requested
+/// from the host. This lowers the graph several times.
+fn within(runtime: &Runtime, prepared: &Prepared, target: &Target, limit: u64) -> Option<Choices> {
     const MOST: usize = 24;
     let graph = &prepared.graph;
     let fits = |choices: &Choices| {
-        let bound = rotini_emit::workspace_bound_chosen(graph, target, choices);
-        !choices.is_usual() && bound.is_ok_and(|bound| bound <= limit)
+        let needed = prepared.workspace_bytes(target, choices, None);
+        !choices.is_usual() && needed.is_ok_and(|needed| asked(runtime, needed) <= limit)
     };
     let found = || {
         let places = rotini_emit::places(graph, target, &Choices::default()).ok()?;

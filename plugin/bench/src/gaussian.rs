@@ -90,7 +90,7 @@ mod tests {
         let mut graph = builder.build();
         graph.validate().unwrap();
         let bytes = |all: &Buffers, id: TensorId| all[&graph.tensor(id).unwrap().uid].clone();
-        let [judged, all] = [inputs::fill(&graph, 3).unwrap(), fill(&graph, 3).unwrap()];
+        let [judged, all] = [rotini_reference::fill_all(&graph, 3).unwrap(), fill(&graph, 3).unwrap()];
         for id in [a, b] {
             let bytes = bytes(&all, id);
             let elements = bytes.chunks_exact(2).map(|two| [two[0], two[1]]);

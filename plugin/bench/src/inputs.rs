@@ -3,31 +3,8 @@
 use crate::gaussian;
 use crate::protocol::Values;
 use rotini_graph::{Graph, Tensor, TensorId, TensorKind};
-use rotini_reference::{Buffers, ReferenceError, fill_all, span_bytes};
+use rotini_reference::{Buffers, ReferenceError, fill_all};
 use std::sync::Arc;
-
-/// Bytes of a tensor above which rows that attention must not read are not poisoned: finding them
-/// would take longer than the executions.
-const LARGE: usize = 1 << 20;
-
-/// Returns bytes for every buffer and runtime scalar of a graph, by uid: those of [`fill_all`],
-/// which poisons rows that attention must not read. Without poison if a tensor is large.
-///
-/// # Errors
-///
-/// Those of [`fill_all`].
-pub fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
-    let mut is_large = false;
-    for (_, tensor) in bound(graph) {
-        is_large |= span_bytes(tensor)? > LARGE;
-    }
-    if !is_large {
-        return fill_all(graph, seed);
-    }
-    bound(graph)
-        .map(|(id, tensor)| Ok((tensor.uid, rotini_reference::fill(graph, id, seed)?)))
-        .collect()
-}
 
 /// Returns the tensors of a graph whose memory the caller passes.
 pub(crate) fn bound(graph: &Graph) -> impl Iterator<Item = (TensorId, &Tensor)> {
@@ -52,7 +29,7 @@ impl Filled {
     /// Those of [`fill_all`].
     pub(crate) fn get(&mut self, graph: &Graph, seed: u64, values: Values) -> Result<Arc<Buffers>, ReferenceError> {
         let (kept, fill): (_, fn(&Graph, u64) -> _) = match values {
-            Values::Exact => (&mut self.exact, fill),
+            Values::Exact => (&mut self.exact, fill_all),
             Values::Gaussian => (&mut self.gaussian, gaussian::fill),
         };
         if let Some((_, inputs)) = kept.as_ref().filter(|(of, _)| *of == seed) {
@@ -84,20 +61,12 @@ mod tests {
         let mut filled = Filled::default();
         let mut get = |seed, values| filled.get(&graph, seed, values).unwrap();
         let first = get(3, Values::Exact);
-        assert_eq!(*first, fill(&graph, 3).unwrap());
+        assert_eq!(*first, fill_all(&graph, 3).unwrap());
         let normal = get(3, Values::Gaussian);
         assert_eq!(*normal, gaussian::fill(&graph, 3).unwrap());
         assert_ne!(first, normal);
         assert!(Arc::ptr_eq(&first, &get(3, Values::Exact)));
         assert!(Arc::ptr_eq(&normal, &get(3, Values::Gaussian)));
-        assert_eq!(*get(4, Values::Exact), fill(&graph, 4).unwrap());
-    }
-
-    #[test]
-    fn large_graphs_have_the_same_numbers() {
-        for elements in [1000, 5 << 20] {
-            let graph = graph(elements);
-            assert_eq!(fill(&graph, 3).unwrap(), fill_all(&graph, 3).unwrap());
-        }
+        assert_eq!(*get(4, Values::Exact), fill_all(&graph, 4).unwrap());
     }
 }

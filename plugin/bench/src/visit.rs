@@ -1,6 +1,5 @@
 //! One visit of one graph: contexts, turns, and what is judged.
 
-use crate::inputs;
 use crate::job::Job;
 use crate::judge::{Judgement, OutputError, Reference};
 use crate::plan::{Plan, RunError};
@@ -220,7 +219,7 @@ impl Visit<'_, '_> {
         }
         self.tell("the reference is computed");
         let (graph, seed) = (&self.job.graph, self.plan.seed);
-        let inputs = match inputs::fill(graph, seed) {
+        let inputs = match rotini_reference::fill_all(graph, seed) {
             Ok(inputs) => inputs,
             Err(error) => {
                 for &index in engines {

@@ -4,6 +4,7 @@ use crate::ReferenceError;
 use crate::context::Context;
 use crate::element::Codec;
 use crate::functions::pointwise_tolerance;
+use crate::narrow::Format;
 use crate::value::{Extreme, Numbers, Value, distance, flushed, rounding_error};
 use half::{bf16, f16};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, TensorId};
@@ -95,6 +96,12 @@ pub(crate) fn quantize(
         .filter(|&size| size > 0)
         .ok_or_else(wrong)?;
     let (largest, codec) = (context.codec(op.y)?.largest(), context.codec(op.scale)?);
+    if !matches!(
+        codec,
+        Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(Format::E8M0)
+    ) {
+        return Err(context.unsupported("block scales of this type"));
+    }
 
     let x = context.floats(op.x)?;
     let x_error = |flat: usize| {
@@ -165,7 +172,7 @@ fn rounded_up(codec: Codec, value: f64) -> f64 {
         _ if nearest >= value || nearest == codec.largest() => nearest,
         Codec::F16 => f16::from_bits(f16::from_f64(nearest).to_bits() + 1).into(),
         Codec::Bf16 => bf16::from_bits(bf16::from_f64(nearest).to_bits() + 1).into(),
-        // E8M0 rounded down to a power of two; the next one is twice that.
+        // E8M0, rounded down to a power of two; the next one is twice that.
         _ => nearest * 2.0,
     }
 }

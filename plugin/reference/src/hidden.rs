@@ -11,7 +11,8 @@ use crate::element::{Codec, Number};
 use crate::tensors::{Buffers, inputs_and_outputs, tensor_of};
 use crate::walk::{Offsets, broadcast_strides, extents};
 use rotini_graph::{Graph, Op, TensorId, TensorKind};
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// The relation of an operand's elements to queries and keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,53 +32,54 @@ enum Role {
 /// If a graph is not validated, or a buffer is missing.
 pub(crate) fn hide(graph: &Graph, buffers: &mut Buffers) -> Result<(), ReferenceError> {
     let (inputs, _) = inputs_and_outputs(graph);
-    // The logical positions of the visible elements; `None` if all are visible.
-    let mut seen: HashMap<TensorId, Option<HashSet<usize>>> = HashMap::new();
-    for node in &graph.nodes {
-        let roles = roles(&node.op);
-        let sight = sight(graph, &node.op, buffers)?;
-        let mut all = Vec::new();
-        node.op.for_each_input(&mut |_, id| all.push(id));
-        for id in all {
-            let role = roles.iter().find(|(own, _)| *own == id);
-            let own = match (role, &sight) {
-                (Some((_, role)), Some(sight)) => numbers(graph, id, *role, sight)?,
-                _ => None,
-            };
-            match (seen.entry(id).or_insert_with(|| Some(HashSet::new())), own) {
-                (Some(seen), Some(own)) => seen.extend(own),
-                (seen, _) => *seen = None,
-            }
-        }
-    }
-    for (id, seen) in seen {
+    for (id, readers) in readers(graph, buffers)? {
         let tensor = tensor_of(graph, id)?;
-        let (Some(seen), true) = (seen, inputs.contains(&id)) else {
+        let is_filled = tensor.kind == TensorKind::Buffer && tensor.dtype.is_float() && inputs.contains(&id);
+        let Some(bytes) = buffers.get_mut(&tensor.uid).filter(|_| is_filled) else {
             continue;
         };
-        let Some(bytes) = buffers.get_mut(&tensor.uid) else {
+        let Some(seen) = seen(&extents(&tensor.dims)?, &readers)? else {
             continue;
         };
-        if tensor.kind != TensorKind::Buffer || !tensor.dtype.is_float() {
-            continue;
+        // With stride 0, a visible and a hidden element may share memory.
+        let span = Offsets::of(tensor)?.max().map_or(0, |last| last + 1);
+        let mut is_kept = vec![false; span];
+        for (offset, &is_seen) in Offsets::of(tensor)?.zip(&seen) {
+            is_kept[offset] |= is_seen;
         }
         let codec = Codec::of(tensor.dtype);
-        // With stride 0, a visible and a hidden element may share memory.
-        let mut kept = HashSet::new();
-        for (number, offset) in Offsets::of(tensor)?.enumerate() {
-            if seen.contains(&number) {
-                kept.insert(offset);
-            }
-        }
-        for (number, offset) in Offsets::of(tensor)?.enumerate() {
-            if !kept.contains(&offset) {
-                let poison = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-                let poison = poison.get(number % 3).copied().unwrap_or(f64::NAN);
+        let poisons = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].into_iter().cycle();
+        for (offset, poison) in Offsets::of(tensor)?.zip(poisons) {
+            if !is_kept[offset] {
                 codec.store_at(Number::Float(poison), bytes, offset);
             }
         }
     }
     Ok(())
+}
+
+/// What reads a tensor, and which queries and keys it sees.
+type Readers = Vec<(Role, Rc<Sight>)>;
+
+/// Returns the readers of each tensor that may have hidden elements: attentions that hide some keys
+/// or queries are its only readers.
+fn readers(graph: &Graph, buffers: &Buffers) -> Result<BTreeMap<TensorId, Readers>, ReferenceError> {
+    let mut readers: BTreeMap<TensorId, Option<Readers>> = BTreeMap::new();
+    for node in &graph.nodes {
+        let roles = roles(&node.op);
+        let sight = sight(graph, &node.op, buffers)?.filter(|sight| !sight.is_full());
+        let sight = sight.map(Rc::new);
+        node.op.for_each_input(&mut |_, id| {
+            let role = roles.iter().find(|(own, _)| *own == id);
+            let reader = role.zip(sight.as_ref());
+            match (readers.entry(id).or_insert_with(|| Some(Vec::new())), reader) {
+                (Some(readers), Some(((_, role), sight))) => readers.push((*role, Rc::clone(sight))),
+                (readers, _) => *readers = None,
+            }
+        });
+    }
+    let only_attention = readers.into_iter().filter_map(|(id, readers)| Some((id, readers?)));
+    Ok(only_attention.collect())
 }
 
 /// Returns the operands that may have hidden elements.
@@ -102,53 +104,73 @@ fn roles(op: &Op) -> Vec<(TensorId, Role)> {
     roles
 }
 
-/// Returns the logical positions of the elements that some query sees; `None` if the dims do not
-/// tell rows of queries or keys apart.
-fn numbers(graph: &Graph, id: TensorId, role: Role, sight: &Sight) -> Result<Option<HashSet<usize>>, ReferenceError> {
-    let dims = extents(&tensor_of(graph, id)?.dims)?;
-    let Sight {
-        batch,
-        heads,
-        queries,
-        keys,
-        ..
-    } = *sight;
-    let pairs = |batch: usize| {
-        let pairs = (0..queries).flat_map(move |query| (0..keys).map(move |key| (query, key)));
-        pairs.filter(move |&(query, key)| sight.sees(batch, query, key))
-    };
-    if role == Role::Score {
-        let scores = [batch, heads, queries, keys];
-        let strides = broadcast_strides(&dims, &scores)?;
-        let mut seen = HashSet::new();
-        let mut offsets = Offsets::new(&scores, &strides);
-        for batch in 0..batch {
-            for _ in 0..heads {
-                for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
-                    let offset = offsets.next();
-                    if sight.sees(batch, query, key) {
-                        seen.extend(offset);
-                    }
-                }
-            }
-        }
-        return Ok(Some(seen));
-    }
-    let &[own_batch, own_heads, rows, columns] = dims.as_slice() else {
-        return Ok(None);
-    };
-    if own_batch != batch || rows != if role == Role::Query { queries } else { keys } {
-        return Ok(None);
-    }
-    let mut seen = HashSet::new();
-    for batch in 0..batch {
-        let own: HashSet<usize> = pairs(batch)
-            .map(|(query, key)| if role == Role::Query { query } else { key })
-            .collect();
-        for (head, row) in (0..own_heads).flat_map(|head| own.iter().map(move |&row| (head, row))) {
-            let first = ((batch * own_heads + head) * rows + row) * columns;
-            seen.extend(first..first + columns);
+/// Returns for each element of an array, in logical order, whether a reader's query sees it; `None`
+/// if the dims do not tell rows of queries or keys apart.
+fn seen(dims: &[usize], readers: &Readers) -> Result<Option<Vec<bool>>, ReferenceError> {
+    let mut seen = vec![false; dims.iter().product()];
+    for (role, sight) in readers {
+        if *role == Role::Score {
+            see_scores(&mut seen, dims, sight)?;
+        } else if !see_rows(&mut seen, dims, *role, sight) {
+            return Ok(None);
         }
     }
     Ok(Some(seen))
+}
+
+/// Marks the elements of a mask that belong to visible scores.
+///
+/// # Errors
+///
+/// If the mask does not broadcast to the scores.
+fn see_scores(seen: &mut [bool], dims: &[usize], sight: &Sight) -> Result<(), ReferenceError> {
+    let scores = [sight.batch, sight.heads, sight.queries, sight.keys];
+    let strides = broadcast_strides(dims, &scores)?;
+    // All heads see the same.
+    let heads = if strides[1] == 0 { 1 } else { sight.heads };
+    for (batch, head) in (0..sight.batch).flat_map(|batch| (0..heads).map(move |head| (batch, head))) {
+        for query in 0..sight.queries {
+            let first = batch * strides[0] + head * strides[1] + query * strides[2];
+            for key in sight.keys_of(batch, query) {
+                seen[first + key * strides[3]] = true;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Marks the rows of queries that see a key, or of keys that a query sees. Returns false if the
+/// dims have no such rows.
+fn see_rows(seen: &mut [bool], dims: &[usize], role: Role, sight: &Sight) -> bool {
+    let extent = if role == Role::Query { sight.queries } else { sight.keys };
+    let &[batch, heads, rows, columns] = dims else {
+        return false;
+    };
+    if batch != sight.batch || rows != extent {
+        return false;
+    }
+    for batch in 0..batch {
+        let mut is_visible = vec![false; rows];
+        // Later queries usually see later keys, so most of an interval is marked already.
+        let mut marked = 0..0;
+        for query in 0..sight.queries {
+            let keys = sight.keys_of(batch, query);
+            if role == Role::Query {
+                is_visible[query] = !keys.is_empty();
+            } else if keys.start < marked.start || keys.start > marked.end {
+                is_visible[keys.clone()].fill(true);
+                marked = keys;
+            } else if keys.end > marked.end {
+                is_visible[marked.end..keys.end].fill(true);
+                marked.end = keys.end;
+            }
+        }
+        for (head, row) in (0..heads).flat_map(|head| (0..rows).map(move |row| (head, row))) {
+            if is_visible[row] {
+                let first = ((batch * heads + head) * rows + row) * columns;
+                seen[first..first + columns].fill(true);
+            }
+        }
+    }
+    true
 }

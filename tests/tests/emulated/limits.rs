@@ -7,43 +7,47 @@ use rotini_tests::harness::Runner;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
 
-/// Builds a product with few results and long sums, which uses split-K.
-fn product() -> Graph {
+/// Builds a product with few results and long sums, which uses split-K. All its extents but that of
+/// the sums are `extent`.
+fn product(extent: i64) -> Graph {
     let mut b = GraphBuilder::new("long sums");
     let (x, w) = (
-        b.buffer("a", DataType::F16, &[64, 8192]),
-        b.buffer("b", DataType::F16, &[8192, 64]),
+        b.buffer("a", DataType::F16, &[extent, 8192]),
+        b.buffer("b", DataType::F16, &[8192, extent]),
     );
-    let y = b.buffer("c", DataType::F16, &[64, 64]);
+    let y = b.buffer("c", DataType::F16, &[extent, extent]);
     b.node("matmul", DataType::F32, Matmul { a: x, b: w, c: y });
     b.build()
+}
+
+/// Encodes an engine config with a limit of the workspace.
+fn limited(engine: i64, bytes: usize) -> Vec<u8> {
+    encode(&EngineConfig {
+        engine_id: engine,
+        knobs: vec![(
+            "global.workspace_size_limit".to_owned(),
+            KnobValue::Integer(i64::try_from(bytes).expect("it is small")),
+        )],
+        ..EngineConfig::default()
+    })
 }
 
 #[test]
 fn a_limit_of_the_workspace_picks_a_schedule_that_needs_less() {
     let harness = Runner::gpu().unwrap_or_else(|error| panic!("{error}"));
     let (handle, engine) = (harness.handle(), harness.engine());
-    let bytes = rotini_wire::encode(&product());
+    let bytes = rotini_wire::encode(&product(64));
     let needed = |config: &[u8]| {
         let context = handle.context(config, &bytes).unwrap_or_else(|error| panic!("{error}"));
         context.workspace().unwrap_or_else(|error| panic!("{error}"))
     };
     let usual = needed(&engine_config(engine));
-    let mut graph = product();
+    let mut graph = product(64);
     graph.validate().expect("the graph is valid");
     let (normal, target) = (graph.normalise().0, Target::parse("mi300x").expect("it is known"));
     let bound = workspace_bound(&normal, &target).expect("it is supported");
     assert!(usual > 0 && usual as u64 <= bound, "{usual} of {bound}");
-    let limited = |bytes: usize| {
-        encode(&EngineConfig {
-            engine_id: engine,
-            knobs: vec![(
-                "global.workspace_size_limit".to_owned(),
-                KnobValue::Integer(i64::try_from(bytes).expect("it is small")),
-            )],
-            ..EngineConfig::default()
-        })
-    };
+    let limited = |bytes| limited(engine, bytes);
     assert_eq!(needed(&limited(usual)), usual);
     for limit in [usual - 1, usual / 2, 0] {
         assert!(needed(&limited(limit)) <= limit, "{limit}");
@@ -54,4 +58,23 @@ fn a_limit_of_the_workspace_picks_a_schedule_that_needs_less() {
     assert_eq!(plan.kernels.len(), 1);
     let demanded = [("rotini.schedule".to_owned(), whole.to_string())];
     assert_eq!(needed(&engine_config_with(engine, &demanded)), 0);
+}
+
+/// The host is asked for no workspace if a graph needs little, so no limit excludes its schedule.
+#[test]
+fn a_limit_of_zero_admits_a_graph_that_asks_for_nothing() {
+    let harness = Runner::gpu().unwrap_or_else(|error| panic!("{error}"));
+    let (handle, engine) = (harness.handle(), harness.engine());
+    let mut graph = product(16);
+    let bytes = rotini_wire::encode(&graph);
+    graph.validate().expect("the graph is valid");
+    let target = Target::parse("mi300x").expect("it is known");
+    let bound = workspace_bound(&graph.normalise().0, &target).expect("it is supported");
+    assert!((1..=16 << 10).contains(&bound), "{bound}");
+    let code = |config: &[u8]| {
+        let context = handle.context(config, &bytes).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(context.workspace().unwrap_or(1), 0);
+        context.serialize(None).unwrap_or_else(|error| panic!("{error}"))
+    };
+    assert!(code(&limited(engine, 0)) == code(&engine_config(engine)));
 }

@@ -8,6 +8,7 @@ use crate::real::{Arithmetic, Real};
 use crate::tensors::{Buffers, tensor_of};
 use crate::walk::{Offsets, broadcast_strides, extents};
 use rotini_graph::{DiagonalAlignment, Graph, Op, TensorId, TensorKind};
+use std::ops::Range;
 
 /// Builds [`Options`] from the struct of either operation, whose field names are the same.
 macro_rules! options {
@@ -150,19 +151,34 @@ impl Sight {
         is_asked && (self.left.is_some() || self.right.is_some())
     }
 
+    /// Returns true if every query sees every key.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lengths.is_none() && self.left.is_none() && self.right.is_none()
+    }
+
+    /// Returns the keys that lengths, causal masks and windows let a query see.
+    pub(crate) fn keys_of(&self, batch: usize, query: usize) -> Range<usize> {
+        let (queries, keys) = match &self.lengths {
+            Some(lengths) => lengths.get(batch).copied().unwrap_or_default(),
+            None => (self.queries, self.keys),
+        };
+        if query >= queries {
+            return 0..0;
+        }
+        let diagonal = i64::try_from(query).unwrap_or(i64::MAX).saturating_add(self.offset);
+        // A negative position is before the first key.
+        let key = |position: i64| usize::try_from(position).unwrap_or(0);
+        let first = self.left.map_or(0, |left| key(diagonal.saturating_sub(left)));
+        let right = self
+            .right
+            .map(|right| key(diagonal.saturating_add(right).saturating_add(1)));
+        let end = keys.min(self.keys).min(right.unwrap_or(usize::MAX));
+        first.min(end)..end
+    }
+
     /// Returns true if lengths, causal masks and windows let a query see a key.
     pub(crate) fn sees(&self, batch: usize, query: usize, key: usize) -> bool {
-        let is_padding = self.lengths.as_ref().is_some_and(|lengths| {
-            let (queries, keys) = lengths.get(batch).copied().unwrap_or_default();
-            query >= queries || key >= keys
-        });
-        let position = |position: usize| i64::try_from(position).unwrap_or(i64::MAX);
-        let beyond = position(key)
-            .saturating_sub(position(query))
-            .saturating_sub(self.offset);
-        !is_padding
-            && self.right.is_none_or(|right| beyond <= right)
-            && self.left.is_none_or(|left| beyond >= left.saturating_neg())
+        self.keys_of(batch, query).contains(&key)
     }
 }
 

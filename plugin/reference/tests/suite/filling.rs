@@ -1,8 +1,10 @@
 //! Seeded inputs.
 
 use crate::{elements, validated};
-use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode as Mode, TensorId, TensorKind};
-use rotini_reference::{Profile, UNTOUCHED, fill, fill_all, fill_with, profile};
+use rotini_graph::{
+    ConvGeometry, DataType, DiagonalAlignment, Graph, GraphBuilder, PointwiseMode as Mode, Sdpa, TensorId, TensorKind,
+};
+use rotini_reference::{Profile, UNTOUCHED, fill, fill_all, fill_around, fill_with, profile};
 
 /// Returns a graph of a convolution of x and w, a division of its result, and a selection by a
 /// mask.
@@ -163,5 +165,78 @@ fn all_buffers_and_nothing_else() {
     assert_eq!(all.len(), 5);
     for id in ids {
         assert_eq!(all[&graph.tensor(id).unwrap().uid], fill(&graph, id, 11).unwrap());
+    }
+}
+
+/// Sequence lengths and a window of 2 keys before and 1 after the diagonal, which ends at the last
+/// key: query i sees keys from i - 1 to i + 2.
+#[test]
+fn what_attention_hides_is_not_finite() {
+    const LENGTHS: [(i32, i32); 2] = [(4, 2), (2, 7)];
+    let (queries, keys, width) = (6_usize, 7_usize, 3_usize);
+    let mut builder = GraphBuilder::new("");
+    let q = builder.buffer("q", DataType::F32, &[2, 2, 6, 3]);
+    // Both batches of k share memory.
+    let k = builder.tensor("k", DataType::F32, &[2, 1, 7, 3], &[0, 21, 3, 1], TensorKind::Buffer);
+    let v = builder.buffer("v", DataType::F32, &[2, 1, 7, 3]);
+    let o = builder.buffer("o", DataType::F32, &[2, 2, 6, 3]);
+    let mask = builder.buffer("mask", DataType::F32, &[1, 1, 6, 7]);
+    let lengths = ["q_length", "k_length"].map(|name| builder.buffer(name, DataType::I32, &[2, 1, 1, 1]));
+    let mut op = Sdpa::new(q, k, v, o);
+    op.padding_mask = true;
+    op.seq_len_q = Some(lengths[0]);
+    op.seq_len_kv = Some(lengths[1]);
+    op.left_bound = Some(2);
+    op.right_bound = Some(1);
+    op.diagonal_alignment = DiagonalAlignment::BottomRight;
+    op.attn_mask = Some(mask);
+    builder.node("", DataType::F32, Box::new(op));
+    let graph = validated(builder);
+    let uid = |id| graph.tensor(id).unwrap().uid;
+    let column = |side: fn((i32, i32)) -> i32| LENGTHS.into_iter().flat_map(|pair| side(pair).to_le_bytes()).collect();
+    let given = [
+        (uid(lengths[0]), column(|pair| pair.0)),
+        (uid(lengths[1]), column(|pair| pair.1)),
+    ];
+    let all = fill_around(&graph, 5, given.into_iter().collect()).unwrap();
+
+    let sees = |batch: usize, query: usize, key: usize| {
+        let (valid_queries, valid_keys) = LENGTHS[batch];
+        (query as i32) < valid_queries
+            && (key as i32) < valid_keys
+            && (query as i32 - 1..=query as i32 + 2).contains(&(key as i32))
+    };
+    let is_seen_query = |batch, query| (0..keys).any(|key| sees(batch, query, key));
+    let is_seen_key = |batch, key| (0..queries).any(|query| sees(batch, query, key));
+    let in_any_batch = |is_seen: &dyn Fn(usize) -> bool| is_seen(0) || is_seen(1);
+    let visible: [(TensorId, Vec<bool>); 4] = [
+        (q, (0..72).map(|i| is_seen_query(i / 36, i / width % queries)).collect()),
+        (
+            k,
+            (0..21)
+                .map(|i| in_any_batch(&|batch| is_seen_key(batch, i / width)))
+                .collect(),
+        ),
+        (v, (0..42).map(|i| is_seen_key(i / 21, i / width % keys)).collect()),
+        (
+            mask,
+            (0..42)
+                .map(|i| in_any_batch(&|batch| sees(batch, i / keys, i % keys)))
+                .collect(),
+        ),
+    ];
+    for (id, visible) in visible {
+        assert!(visible.contains(&true) && visible.contains(&false), "{id:?}");
+        let [hidden, plain] =
+            [&all[&uid(id)], &fill(&graph, id, 5).unwrap()].map(|bytes| elements(DataType::F32, bytes));
+        assert_eq!(hidden.len(), visible.len());
+        for (index, is_visible) in visible.into_iter().enumerate() {
+            let expected = if is_visible {
+                hidden[index] == plain[index]
+            } else {
+                !hidden[index].is_finite()
+            };
+            assert!(expected, "{id:?} at {index}: {} of {}", hidden[index], plain[index]);
+        }
     }
 }

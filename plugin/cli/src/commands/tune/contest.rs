@@ -167,7 +167,7 @@ impl<'a> Contest<'a> {
         let mut right = Vec::new();
         let mut codes: Vec<(Option<blake3::Hash>, usize)> = Vec::new();
         let mut sessions = Vec::new();
-        let inputs = rotini_bench::fill(&problem.graph, self.args.seed)?;
+        let inputs = rotini_reference::fill_all(&problem.graph, self.args.seed)?;
         progress.stage("computing the reference");
         let mut reference = record.by_reference.then(|| Reference::new(&problem.graph, &inputs));
         let unknown = Reference::unknown(&problem.graph, &inputs);
