@@ -79,6 +79,7 @@ pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
 pub use plan::{Plan, PlannedKernel};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
+pub use rotini_schedule::known::FASTER;
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 

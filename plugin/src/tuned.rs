@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use rotini_cache::Key;
-use rotini_emit::Choices;
+use rotini_emit::{Choices, FASTER};
 use rotini_graph::NormalGraph;
 use serde::{Deserialize, Serialize};
 
@@ -172,16 +172,29 @@ impl Record {
         later
     }
 
+    /// Returns the factor by which a candidate must be faster than the usual form to be chosen,
+    /// unless it is faster with 95 % confidence. Of predicted times it is the same as in
+    /// `scripts/schedules`.
+    #[must_use]
+    pub fn margin(&self) -> f64 {
+        let [inside, outside] = FASTER;
+        match self.clock {
+            Clock::Measured => 1.03,
+            Clock::Predicted if self.is_extrapolated => outside,
+            Clock::Predicted => inside,
+        }
+    }
+
     /// Returns the right candidate with the shortest time. The first one, which is the usual form,
-    /// is preferred if it takes at most 3 % longer and is not slower with 95 % confidence.
+    /// is preferred if the other is not faster by the [`margin`](Self::margin) and the first is not
+    /// slower with 95 % confidence.
     #[must_use]
     pub fn best(&self) -> Option<&Tried> {
-        const NEARLY: f64 = 1.03;
         let right = self.tried.iter().filter(|tried| tried.outcome == Outcome::Right);
         let timed = right.filter_map(|tried| Some((tried, tried.time?.median_us)));
         let (fastest, least) = timed.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let is_as_fast = |first: &&Tried| {
-            let is_near = |time: Time| !time.is_beaten && time.median_us <= least * NEARLY;
+            let is_near = |time: Time| !time.is_beaten && time.median_us <= least * self.margin();
             first.outcome == Outcome::Right && first.time.is_some_and(is_near)
         };
         Some(self.tried.first().filter(is_as_fast).unwrap_or(fastest))
@@ -299,6 +312,26 @@ mod tests {
         assert_eq!(of(102.0, true).as_deref(), Some("iree"));
         assert_eq!(of(104.0, false).as_deref(), Some("iree"));
         assert_eq!(of(99.0, false).as_deref(), Some("usual"));
+    }
+
+    #[test]
+    fn predictions_differ_by_more_than_the_error_of_the_model() {
+        let of = |usual: f64, is_extrapolated: bool| {
+            let all = vec![
+                tried("usual", Outcome::Right, Some(usual)),
+                tried("iree", Outcome::Right, Some(100.0)),
+            ];
+            let record = Record {
+                clock: Clock::Predicted,
+                is_extrapolated,
+                ..record(1, all, None)
+            };
+            record.best().map(|best| best.choices.clone())
+        };
+        assert_eq!(of(109.0, false).as_deref(), Some("usual"));
+        assert_eq!(of(111.0, false).as_deref(), Some("iree"));
+        assert_eq!(of(124.0, true).as_deref(), Some("usual"));
+        assert_eq!(of(126.0, true).as_deref(), Some("iree"));
     }
 
     #[test]

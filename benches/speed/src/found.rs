@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use rotini_emit::{Target, products};
 use rotini_schedule::Machine;
 use rotini_schedule::gemm::{Problem, Schedule, estimate, estimated};
-use rotini_schedule::known::{Found, Table};
+use rotini_schedule::known::{FASTER, Found, Table};
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,6 @@ use std::{fs, io};
 
 /// The machine whose file is written.
 const MACHINE: &str = "mi300x";
-
-/// Factors by which a schedule must be predicted to be faster than the closed form's choice: for
-/// graphs like those that the model was compared with on hardware, and for others.
-const FASTER: [f64; 2] = [1.1, 1.25];
 
 /// Largest factor by which the closed form may estimate the schedule to be slower than its own
 /// choice. Its error is about 12 %.

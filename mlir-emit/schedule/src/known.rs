@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+/// Factors by which a graph must be predicted to be faster than in its usual form to be lowered
+/// differently: for graphs like those that the model was compared with on hardware, and for others.
+/// Smaller differences are within the model's error.
+pub const FASTER: [f64; 2] = [1.1, 1.25];
+
 /// The tables, by the names of their machines.
 const TABLES: [(&str, &str); 1] = [("mi300x", include_str!("../schedules/mi300x.toml"))];
 
@@ -85,7 +90,7 @@ pub(crate) fn schedule(machine: &Machine, problem: &Problem) -> Option<Schedule>
 
 #[cfg(test)]
 mod tests {
-    use super::{KNOWN, TABLES, Table};
+    use super::{FASTER, KNOWN, TABLES, Table};
     use crate::gemm::{Schedule, choose, estimated};
     use crate::{Machine, gemm};
 
@@ -98,7 +103,7 @@ mod tests {
             for found in Table::read(text).expect("a table can be read").product {
                 let schedule = Schedule::parse(&found.schedule).expect("a legal schedule");
                 assert!(schedule.can_be_launched(&found.problem), "{found:?}");
-                assert!(found.predicted_us * 1.1 <= found.estimated_us, "{found:?}");
+                assert!(found.predicted_us * FASTER[0] <= found.estimated_us, "{found:?}");
                 assert_ne!(estimated(machine, &found.problem), Some(schedule), "{found:?}");
                 assert_eq!(choose(machine, &found.problem), Some(schedule), "{found:?}");
                 entries += 1;

@@ -92,7 +92,15 @@ fn reason(record: &Record) -> String {
     };
     let [before, now] = [usual, winner].map(|tried| tried.time.map_or(f64::NAN, |time| time.median_us));
     if usual.choices == winner.choices {
-        return "Chosen: the usual form. No candidate is more than 3 % or significantly faster.".to_owned();
+        let percent = (record.margin() - 1.0) * 100.0;
+        return match record.clock {
+            Clock::Measured => {
+                format!("Chosen: the usual form. No candidate is more than {percent:.0} % or significantly faster.")
+            }
+            Clock::Predicted => {
+                format!("Chosen: the usual form. No candidate is predicted to be more than {percent:.0} % faster.")
+            }
+        };
     }
     format!(
         "Chosen: {}, {:.2} times as fast as the usual form.",
