@@ -116,13 +116,15 @@ impl<'c> Code<'c> {
         self.one(Name::AmdgpuRawBufferLoad, &operands, result, &bounded(3))
     }
 
-    /// Stores to a buffer of device memory. Stores beyond its end have no effect.
+    /// Stores to a buffer of device memory, at a place in elements of the buffer. Stores beyond its
+    /// end have no effect. For AMD GPUs only, as `load`; kernels for CPUs use `read` and `write`.
     pub(super) fn store(&self, value: Ssa<'c>, buffer: Ssa<'c>, place: Int<'c>) {
         let operands = [value, buffer, self.word(place), self.word(Int::Known(0))];
         self.op(Name::AmdgpuRawBufferStore, &operands, &[], &bounded(4), Vec::new());
     }
 
-    /// Allocates LDS.
+    /// Allocates LDS for a number of elements. All allocations of a workgroup together may have
+    /// 64 KiB, which the caller has to ensure: nothing here counts them.
     pub(super) fn shared(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
         let memory = element.memref(&[elements], Some(SHARED));
         self.one(

@@ -17,6 +17,7 @@ mod common;
 
 use rotini_graph::{Graph, Node};
 use serde_json::Value;
+use std::sync::LazyLock;
 
 /// Each operation's number in the union, its name, and the IR's names of its fields in the order of
 /// their ids.
@@ -111,8 +112,8 @@ const LAYOUTS: [(u8, &str, &str); common::OPERATIONS] = [
 ];
 
 /// The numbers of enum members, by operation (empty for any), field and the IR's name of the
-/// member.
-const ENUMS: [(&str, &str, &str); 11] = [
+/// member. Those of pointwise modes are in `schema/sources.toml`.
+const ENUMS: [(&str, &str, &str); 10] = [
     ("Conv", "mode", "Convolution=1 CrossCorrelation=2"),
     ("", "phase", "Inference=1 Training=2"),
     (
@@ -131,21 +132,15 @@ const ENUMS: [(&str, &str, &str); 11] = [
     ("Moe", "mode", "None=0 Gather=1 Scatter=2"),
     ("", "mma_core_mode", DATA_TYPES),
     ("", "data_type", DATA_TYPES),
-    (
-        "Pointwise",
-        "mode",
-        "Abs=1 Add=2 AddSquare=3 BinarySelect=4 Ceil=5 CmpEq=6 CmpGe=7 CmpGt=8 CmpLe=9 CmpLt=10 CmpNeq=11 Div=12 EluBwd=13 \
-         EluFwd=14 Erf=15 Exp=16 Floor=17 GeluApproxTanhBwd=18 GeluApproxTanhFwd=19 GeluBwd=20 GeluFwd=21 GenIndex=22 \
-         Identity=23 Log=24 LogicalAnd=25 LogicalNot=26 LogicalOr=27 Max=28 Min=29 Mul=30 Neg=31 Reciprocal=32 ReluBwd=33 \
-         ReluFwd=34 Rsqrt=35 SigmoidBwd=36 SigmoidFwd=37 Sin=38 SoftplusBwd=39 SoftplusFwd=40 Sqrt=41 Sub=42 SwishBwd=43 \
-         SwishFwd=44 Tan=45 TanhBwd=46 TanhFwd=47",
-    ),
 ];
 
 const DATA_TYPES: &str = "F32=1 F16=2 Bf16=3 F64=4 U8=5 I32=6 I8=7 F8E4M3=8 F8E5M2=9 F8E8M0=10 F4E2M1=11 F6E2M3=12 \
                           F6E3M2=13 I4=14 I64=15 Bool=16 F8E4M3Fnuz=17 F8E5M2Fnuz=18";
 
 fn enum_number(op: &str, field: &str, member: &str) -> u8 {
+    if (op, field) == ("Pointwise", "mode") {
+        return pointwise_mode(member);
+    }
     let (_, _, members) = ENUMS
         .iter()
         .find(|(of, name, _)| op.starts_with(of) && *name == field)
@@ -160,6 +155,24 @@ fn enum_number(op: &str, field: &str, member: &str) -> u8 {
         .split_whitespace()
         .find_map(find)
         .unwrap_or_else(|| panic!("{op}.{field} = {member}"))
+}
+
+/// Returns the number of a pointwise mode, as it was read in hipDNN's schema: `AddSquare` is
+/// `ADD_SQUARE` there.
+fn pointwise_mode(member: &str) -> u8 {
+    static SOURCES: LazyLock<toml::Table> = LazyLock::new(|| include_str!("../schema/sources.toml").parse().unwrap());
+    let mut name = String::new();
+    for letter in member.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    let number = SOURCES["PointwiseMode"]["members"].get(&name);
+    let number = number
+        .and_then(toml::Value::as_integer)
+        .unwrap_or_else(|| panic!("{member}: {name}"));
+    u8::try_from(number).unwrap()
 }
 
 /// A position in a buffer.
