@@ -10,7 +10,8 @@ use rotini_schedule::gemm;
 /// Copies that a convolution makes of each operand: padded, reordered, split by groups.
 const COPIES: u64 = 3;
 
-/// The compiler aligns each buffer inside the workspace to at most this many bytes.
+/// Allowance for the alignment of each buffer inside the workspace, in bytes. It is generous: the
+/// compiler aligns to at most 256.
 const SLACK: u64 = 4096;
 
 /// Returns roughly how many elementwise operations and multiplications one execution performs.

@@ -53,23 +53,26 @@ pub(crate) trait Made {
     fn made_in(&self) -> Process;
 }
 
-/// Registers the handler that counts forks, once.
+/// Registers the handler that counts forks, unless it is registered.
 ///
 /// # Errors
 ///
 /// If there is no memory.
 pub(crate) fn watch() -> Result<(), Error> {
-    if IS_WATCHED.swap(true, Ordering::AcqRel) {
+    if IS_WATCHED.load(Ordering::Acquire) {
         return Ok(());
     }
+    // If two threads register the handler at once, a fork counts as two: fewer nested forks are
+    // supported then. If one went on before the other has registered it, a fork could go unnoticed.
+    //
     // SAFETY: `in_child` does nothing but update atomics. Its registration is dropped when the
     // library is closed.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
-        0 => Ok(()),
-        _ => {
-            IS_WATCHED.store(false, Ordering::Release);
-            Err(Error::Internal("forks cannot be noted: there is no memory".to_owned()))
+        0 => {
+            IS_WATCHED.store(true, Ordering::Release);
+            Ok(())
         }
+        _ => Err(Error::Internal("forks cannot be noted: there is no memory".to_owned())),
     }
 }
 

@@ -15,12 +15,17 @@ use rotini_cache::Key;
 use rotini_emit::Target;
 use rotini_graph::NormalGraph;
 use rotini_iree::compiler::own_file;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Maximum number of characters of the program's error output that a warning quotes.
 const MOST_QUOTED: usize = 500;
+/// Time limit of the program for one graph: its twelve candidates may take five minutes each, and
+/// the race takes less.
+const LONGEST: Duration = Duration::from_secs(2 * 3600);
 
 /// Runs `rotini tune` on a graph if `ROTINI_TUNE` names the program and the graph has no record.
 /// `bytes` is the graph as the host gave it.
@@ -50,7 +55,7 @@ pub(crate) fn tune(runtime: &Runtime, device: &dyn Device, (graph, bytes): (&Nor
         Target::Cuda { .. } => "cuda",
     };
     // Starting a process leaves thread-local state behind, so it must not happen on a host thread.
-    let ran = on_own_thread(|| run(program, device, bytes));
+    let ran = on_own_thread(|| run(program, device, bytes, LONGEST));
     match ran.map_err(|error| Error::Internal(error.to_string())) {
         Ok(Ok(())) => {}
         // The program also exits with an error if a candidate computes wrong results. The record
@@ -65,24 +70,75 @@ fn is_measured(runtime: &Runtime, key: &Key) -> bool {
     tuned::read(runtime, key).is_some_and(|record| record.winner.is_some())
 }
 
-fn run(program: &Path, device: &str, graph: &[u8]) -> Result<(), String> {
+fn run(program: &Path, device: &str, graph: &[u8], longest: Duration) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     let plugin = own_file().ok_or("this library's file is unknown")?;
     let mut file = tempfile::Builder::new().suffix(".fb").tempfile().map_err(text)?;
     file.write_all(graph).map_err(text)?;
-    let output = Command::new(program)
+    let mut stderr = tempfile::tempfile().map_err(text)?;
+    let mut child = Command::new(program)
         .args(["tune", "--device", device, "--plugin"])
         .arg(plugin)
         .arg(file.path())
         // The plugin that the child process loads must not tune in turn.
         .env_remove("ROTINI_TUNE")
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::null())
+        .stderr(stderr.try_clone().map_err(text)?)
+        .spawn()
         .map_err(text)?;
-    if output.status.success() {
-        return Ok(());
+    let status = match finish(&mut child, longest).map_err(text)? {
+        Some(status) if status.success() => return Ok(()),
+        Some(status) => status.to_string(),
+        None => format!("it was stopped after {} s", longest.as_secs()),
+    };
+    let mut said = Vec::new();
+    stderr.rewind().map_err(text)?;
+    stderr.read_to_end(&mut said).map_err(text)?;
+    let said: String = String::from_utf8_lossy(&said)
+        .trim()
+        .chars()
+        .take(MOST_QUOTED)
+        .collect();
+    Err(format!("{status}: {said}"))
+}
+
+/// Waits for a child process, and kills it if it runs longer than `longest`: then the result is
+/// `None`.
+fn finish(child: &mut Child, longest: Duration) -> std::io::Result<Option<ExitStatus>> {
+    const INTERVAL: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() {
+            return Ok(status);
+        }
+        if start.elapsed() >= longest {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        sleep(INTERVAL);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said: String = said.trim().chars().take(MOST_QUOTED).collect();
-    Err(format!("{}: {said}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("hangs");
+        std::fs::write(&program, "#!/bin/sh\necho waiting >&2\nexec sleep 600\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&program, mode).unwrap();
+        let error = run(&program, "cpu", b"graph", Duration::from_secs(1)).unwrap_err();
+        assert!(
+            error.contains("stopped after 1 s") && error.contains("waiting"),
+            "{error}"
+        );
+        std::fs::write(&program, "#!/bin/sh\nexit 0\n").unwrap();
+        assert_eq!(run(&program, "cpu", b"graph", LONGEST), Ok(()));
+    }
 }

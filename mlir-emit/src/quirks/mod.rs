@@ -186,6 +186,7 @@ impl Quirk {
     }
 
     const fn bit(self) -> u64 {
+        const { assert!(Quirk::ALL.len() <= 64) };
         1 << self as u64
     }
 }
