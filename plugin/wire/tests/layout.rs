@@ -138,7 +138,7 @@ const DATA_TYPES: &str = "F32=1 F16=2 Bf16=3 F64=4 U8=5 I32=6 I8=7 F8E4M3=8 F8E5
                           F6E3M2=13 I4=14 I64=15 Bool=16 F8E4M3Fnuz=17 F8E5M2Fnuz=18";
 
 fn enum_number(op: &str, field: &str, member: &str) -> u8 {
-    if (op, field) == ("Pointwise", "mode") {
+    if op.starts_with("Pointwise") && field == "mode" {
         return pointwise_mode(member);
     }
     let (_, _, members) = ENUMS
@@ -158,7 +158,7 @@ fn enum_number(op: &str, field: &str, member: &str) -> u8 {
 }
 
 /// Returns the number of a pointwise mode, as it was read in hipDNN's schema: `AddSquare` is
-/// `ADD_SQUARE` there.
+/// `ADD_SQUARE` there, and `Max` is `MAX_OP`.
 fn pointwise_mode(member: &str) -> u8 {
     static SOURCES: LazyLock<toml::Table> = LazyLock::new(|| include_str!("../schema/sources.toml").parse().unwrap());
     let mut name = String::new();
@@ -168,7 +168,8 @@ fn pointwise_mode(member: &str) -> u8 {
         }
         name.push(letter.to_ascii_uppercase());
     }
-    let number = SOURCES["PointwiseMode"]["members"].get(&name);
+    let members = &SOURCES["PointwiseMode"]["members"];
+    let number = members.get(&name).or_else(|| members.get(format!("{name}_OP")));
     let number = number
         .and_then(toml::Value::as_integer)
         .unwrap_or_else(|| panic!("{member}: {name}"));
