@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Number of forks between the process that loaded the library and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+/// Whether a fork was begun that is not counted yet. It stays set in a process that forked.
+static IS_FORKING: AtomicBool = AtomicBool::new(false);
 /// Number of GPU drivers that this process has set up or is setting up.
 static GPUS: AtomicU32 = AtomicU32::new(0);
 /// Whether an ancestor had set up a GPU driver before it forked.
@@ -53,7 +55,7 @@ pub(crate) trait Made {
     fn made_in(&self) -> Process;
 }
 
-/// Registers the handler that counts forks, unless it is registered.
+/// Registers the handlers that count forks, unless they are registered.
 ///
 /// # Errors
 ///
@@ -62,12 +64,12 @@ pub(crate) fn watch() -> Result<(), Error> {
     if IS_WATCHED.load(Ordering::Acquire) {
         return Ok(());
     }
-    // If two threads register the handler at once, a fork counts as two: fewer nested forks are
-    // supported then. If one went on before the other has registered it, a fork could go unnoticed.
+    // Several threads may register the handlers, which then count a fork once all the same. If one
+    // went on before another has registered them, a fork could go unnoticed.
     //
-    // SAFETY: `in_child` does nothing but update atomics. Its registration is dropped when the
+    // SAFETY: the handlers do nothing but update atomics. Their registration is dropped when the
     // library is closed.
-    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
+    match unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) } {
         0 => {
             IS_WATCHED.store(true, Ordering::Release);
             Ok(())
@@ -96,8 +98,15 @@ pub(crate) fn use_gpus<T>(set_up: impl FnOnce() -> Result<T, Error>) -> Result<T
     })
 }
 
+/// Runs in the parent before a fork.
+extern "C" fn before() {
+    IS_FORKING.store(true, Ordering::Relaxed);
+}
+
 /// Counts the fork. Runs in the child, on its only thread.
 extern "C" fn in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+    if IS_FORKING.swap(false, Ordering::Relaxed) {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
     HAD_GPUS.fetch_or(GPUS.load(Ordering::Relaxed) > 0, Ordering::Relaxed);
 }

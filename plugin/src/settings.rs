@@ -116,16 +116,16 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_TIMEOUT",
         "seconds, from 1",
         "120",
-        "How long one graph may be compiled by a worker or by the program `iree-compile`. One that takes longer is tried without schedules, and then declined for \
-         five minutes.",
+        "How long one graph may be compiled by a worker or by the program `iree-compile`. One that takes longer is tried once more without schedules. \
+         If that fails, too, it is declined for five minutes.",
     ),
     setting(
         Reader::Plugin,
         "ROTINI_COMPILE_MEMORY",
         "bytes, also as `512 MiB` or `8 GiB`",
         "8 GiB",
-        "What one worker may allocate for data. The compiler's code and the stacks of its threads are not counted. A graph that needs more is tried without \
-         schedules, and then declined for five minutes.",
+        "What one worker may allocate for data. The compiler's code and the stacks of its threads are not counted. A graph that needs more is tried once \
+         more without schedules. If that fails, too, it is declined for five minutes.",
     ),
     setting(
         Reader::Plugin,
@@ -169,7 +169,7 @@ pub const SETTINGS: &[Setting] = &[
         "a path",
         "none: nothing is measured",
         "The `rotini` program. `rotini tune` then measures each graph that has no record on this device before a program uses it for the \
-         first time, in another process; that takes seconds to minutes for each graph. Later processes use the records.",
+         first time, in another process; that takes seconds to minutes for each graph. After two hours it is ended. Later processes use the records.",
     ),
     setting(
         Reader::Plugin,
