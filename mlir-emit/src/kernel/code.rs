@@ -135,6 +135,16 @@ impl<'c> Code<'c> {
         )
     }
 
+    /// Allocates memory on the stack of a CPU for a number of elements. IREE allows a workgroup
+    /// 32 KiB, which the caller has to ensure.
+    pub(super) fn stack(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
+        let attributes = [
+            ("alignment", Attribute::text("64 : i64")),
+            ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
+        ];
+        self.one(Name::MemrefAlloca, &[], element.memref(&[elements], None), &attributes)
+    }
+
     /// A workgroup barrier: all accesses to shared memory before it are complete.
     pub(super) fn barrier(&self) {
         let fence = Attribute::text("[#gpu.address_space<workgroup>]");

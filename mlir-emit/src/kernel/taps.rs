@@ -2,13 +2,15 @@
 //! innermost: products of neighbouring pixels are summed in the lanes of a vector.
 //!
 //! ```text
-//! for each channel and each row of taps:
-//!     for each vector of a row of dy, each image and each row of dy:
-//!         sums[tap] += dy · (x moved by the tap)
+//! for each channel:
+//!     for each image, each vector of a row of dy and each row of taps:
+//!         for each row of dy:
+//!             sums[tap] += dy · (x moved by the tap)
 //! ```
 //!
-//! Masked loads read zeros outside the image. Sums within an image are in f32; the images' sums are
-//! added in f64.
+//! A channel of an image stays in the cache for all of its vectors and rows of taps. Elements
+//! outside the image are masked to zero. Sums over the rows of an image are in f32; these are added
+//! in f64.
 
 use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
@@ -17,6 +19,8 @@ use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Maximum number of taps per row of the filter: each has a register.
 const MOST: i64 = 16;
+/// Maximum bytes of the totals on the stack; IREE allows 32 KiB in all.
+const STACK: i64 = 31 << 10;
 
 /// The gradient with respect to the filter of a depthwise convolution over two axes, with one
 /// filter per channel.
@@ -56,7 +60,8 @@ impl Taps {
             |axis: usize| (self.output[axis] - 1) * self.stride[axis] + (self.window[axis] - 1) * self.dilation[axis];
         let are_reached = are_near && [0, 1].into_iter().all(|axis| reach(axis) < 1 << 31);
         let has_vectors = !self.is_last || self.channels >= self.registers.lanes;
-        self.window[1] <= MOST && are_reached && are_zeros && all && has_vectors
+        let totals = || self.window[0] * self.window[1] * self.registers.lanes * 8;
+        self.window[1] <= MOST && are_reached && are_zeros && all && has_vectors && (self.is_last || totals() <= STACK)
     }
 
     pub(super) fn name(&self) -> String {
@@ -84,33 +89,83 @@ impl Taps {
         if self.is_last {
             return self.write_channels_last(code);
         }
+        let [down, across] = self.window;
+        let lanes = self.registers.lanes;
         let float = Type::float(code.context(), Float::F32);
+        let wide = Type::float(code.context(), Float::F64);
         let writer = Writer {
             code,
             of: self,
-            float,
-            vector: float.vector(&[self.registers.lanes]),
+            vector: float.vector(&[lanes]),
             buffers: code.buffers(),
         };
         let (channel, out) = (code.workgroup(), code.buffer(2));
-        let [down, across] = self.window;
-        code.each([0.into(), down.into(), 1.into()], |row| {
-            let sums = writer.row_of_taps(channel, row);
-            let first = (channel * down + row) * across;
-            for (tap, sum) in (0..).zip(sums) {
-                let sum = sum.truncf(float);
-                let place = code.index(first + tap);
-                code.write(sum, out, place);
+        let totals = code.stack(down * across * lanes, wide);
+        let vector = wide.vector(&[lanes]);
+        let taps = [0.into(), (down * across).into(), 1.into()];
+        code.each(taps, |tap| code.write_vector(code.zeros(vector), totals, tap * lanes));
+        code.each([0.into(), self.batch.into(), 1.into()], |image| {
+            let plane = image * self.channels + channel;
+            let [first, end] = self.whole_planes();
+            if first == end {
+                return writer.plane(plane, Loads::Masked, totals);
             }
+            // An unsigned comparison: planes before the first one are above the number too.
+            let is_whole = (plane - first).is_below(end - first);
+            let is_partial = Int::Known(end - first - 1).is_below(plane - first);
+            code.when(is_whole, || writer.plane(plane, Loads::Whole, totals));
+            code.when(is_partial, || writer.plane(plane, Loads::Masked, totals));
+        });
+        // Reassociation is allowed; otherwise the lanes would be added one after the other.
+        let added = [
+            ("kind", Attribute::text("#vector.kind<add>")),
+            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
+        ];
+        code.each(taps, |tap| {
+            let total = code.read_vector(totals, tap * lanes, vector);
+            let sum = code.one(Name::VectorReduction, &[total], wide, &added);
+            let place = code.index(channel * (down * across) + tap);
+            code.write(sum.truncf(float), out, place);
         });
         self.channels
     }
+
+    /// Returns the range of planes (images' channels) of x and dy in which every vector may be
+    /// loaded whole: its lanes outside a row are elements of neighbouring rows and planes. It is
+    /// empty where masked loads cost no more (AVX-512), and where vectors are gathered.
+    fn whole_planes(&self) -> [i64; 2] {
+        let lanes = self.registers.lanes;
+        if lanes >= 16 || self.stride[1] > 2 {
+            return [0, 0];
+        }
+        let planes = self.batch * self.channels;
+        let plane = |[height, width]: [i64; 2]| height * width;
+        let columns = (self.output[1] + lanes - 1) / lanes * lanes;
+        let last_row = |[height, width]: [i64; 2]| (height - 1) * width;
+        // The elements from a plane's first to its last loaded one.
+        let of_x = last_row(self.input) + columns * self.stride[1] + (self.window[1] - 1) * self.dilation[1];
+        let of_dy = last_row(self.output) + columns;
+        let missing = |span: i64, plane: i64| ((span - plane).max(0) + plane - 1) / plane;
+        let first = (self.pre[1] + plane(self.input) - 1) / plane(self.input);
+        let after = missing(of_x, plane(self.input)).max(missing(of_dy, plane(self.output)));
+        let end = planes - after;
+        if first < end { [first, end] } else { [0, 0] }
+    }
+}
+
+/// How vectors of a plane are loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    /// By masked loads, which access no element outside the image.
+    Masked,
+    /// Whole, and masked afterwards. Without AVX-512, masked loads take several times as long on
+    /// some CPUs.
+    Whole,
 }
 
 struct Writer<'k, 'c> {
     code: &'k Code<'c>,
     of: &'k Taps,
-    float: Type<'c>,
     vector: Type<'c>,
     /// x and dy.
     buffers: [Ssa<'c>; 2],
@@ -149,9 +204,15 @@ impl<'c> Writer<'_, 'c> {
         code.compare_integers(IntegerPredicate::Below, numbers, end)
     }
 
-    fn masked(&self, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
-        let operands = [buffer, self.code.index(place), mask, self.code.zeros(self.vector)];
-        self.code.one(Name::VectorMaskedload, &operands, self.vector, &[])
+    fn masked(&self, loads: Loads, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
+        let (code, zeros) = (self.code, self.code.zeros(self.vector));
+        match loads {
+            Loads::Masked => {
+                let operands = [buffer, code.index(place), mask, zeros];
+                code.one(Name::VectorMaskedload, &operands, self.vector, &[])
+            }
+            Loads::Whole => mask.select(code.read_vector(buffer, place, self.vector), zeros),
+        }
     }
 
     /// Returns the masks of the vector with this number in a row of dy.
@@ -182,14 +243,14 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Returns the elements of a row of x under a tap.
-    fn under(&self, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Ssa<'c> {
+    fn under(&self, loads: Loads, row: Int<'c>, lanes: &Lanes<'c>, (tap, inside): (i64, &[Ssa<'c>])) -> Ssa<'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
         let place = row + self.start(lanes.first, tap);
         match *inside {
             [first, second] => {
-                let first = self.masked(self.buffers[0], place, first);
-                let second = self.masked(self.buffers[0], place + count, second);
+                let first = self.masked(loads, self.buffers[0], place, first);
+                let second = self.masked(loads, self.buffers[0], place + count, second);
                 let evens: Vec<i64> = (0..count).map(|lane| 2 * lane).collect();
                 let elements = code.shuffle([first, second], &evens);
                 if of.output[1] % count == 0 {
@@ -198,7 +259,7 @@ impl<'c> Writer<'_, 'c> {
                 let operands = [lanes.mask, elements, code.zeros(self.vector)];
                 code.one(Name::ArithSelect, &operands, self.vector, &[])
             }
-            [mask] if of.stride[1] == 1 => self.masked(self.buffers[0], place, mask),
+            [mask] if of.stride[1] == 1 => self.masked(loads, self.buffers[0], place, mask),
             [mask] => {
                 let places: Vec<String> = (0..count).map(|lane| (lane * of.stride[1]).to_string()).collect();
                 let places = self.constant(&format!("[{}]", places.join(", ")), self.words());
@@ -215,18 +276,29 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// Returns the sums of a row of taps, in f64.
-    fn row_of_taps(&self, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
+    /// Adds the products of a plane of dy to the totals of all taps.
+    fn plane(&self, plane: Int<'c>, loads: Loads, totals: Ssa<'c>) {
         let (code, of) = (self.code, self.of);
-        let wide = Type::float(code.context(), Float::F64);
-        let taps = of.window[1];
-        let none = (0..taps).map(|_| code.float_text("0.0", wide)).collect::<Vec<_>>();
-        let zeros = (0..taps).map(|_| code.zeros(self.vector)).collect::<Vec<_>>();
-        // Reassociation is allowed; otherwise the lanes would be added one after the other.
-        let added = [
-            ("kind", Attribute::text("#vector.kind<add>")),
-            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
-        ];
+        let [down, across] = of.window;
+        let count = of.registers.lanes;
+        let wide = Type::float(code.context(), Float::F64).vector(&[count]);
+        let vectors = (of.output[1] + count - 1) / count;
+        code.each([0.into(), vectors.into(), 1.into()], |number| {
+            let lanes = self.lanes(number);
+            code.each([0.into(), down.into(), 1.into()], |row| {
+                for (tap, sum) in (0..).zip(self.row_of_taps(plane, loads, &lanes, row)) {
+                    let place = (row * across + tap) * count;
+                    let total = code.read_vector(totals, place, wide);
+                    code.write_vector(total + sum.extf(wide), totals, place);
+                }
+            });
+        });
+    }
+
+    /// Returns the sums of a row of taps over the rows of a plane of dy, for a vector of columns.
+    fn row_of_taps(&self, plane: Int<'c>, loads: Loads, lanes: &Lanes<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
+        let (code, of) = (self.code, self.of);
+        let zeros = (0..of.window[1]).map(|_| code.zeros(self.vector)).collect::<Vec<_>>();
         // The rows of dy for which the row of x under this row of taps is inside the image.
         let moved = of.pre[0] - row * of.dilation[0];
         let first = (moved + (of.stride[0] - 1)).max(0) / of.stride[0];
@@ -234,48 +306,34 @@ impl<'c> Writer<'_, 'c> {
         let end = moved + (of.input[0] - 1 + of.stride[0]);
         let end = end.max(0) / of.stride[0];
         let end = end.min(of.output[0]).max(first);
-        let vectors = (of.output[1] + of.registers.lanes - 1) / of.registers.lanes;
-        code.repeat([0.into(), vectors.into(), 1.into()], &none, |number, totals| {
-            let lanes = self.lanes(number);
-            code.repeat([0.into(), of.batch.into(), 1.into()], totals, |image, totals| {
-                let plane = image * of.channels + channel;
-                let of_x = plane * (of.input[0] * of.input[1]);
-                let of_dy = plane * (of.output[0] * of.output[1]);
-                let dy = |row: Int<'c>| {
-                    let place = of_dy + row * of.output[1] + lanes.first;
-                    self.masked(self.buffers[1], place, lanes.mask)
-                };
-                // Outside, dy is multiplied by zeros.
-                let outside = |[first, end]: [Int<'c>; 2], sums: &[Ssa<'c>]| {
-                    code.repeat([first, end, 1.into()], sums, |row, sums| {
-                        let dy = dy(row);
-                        let zero = code.zeros(self.vector);
-                        let next = |&sum: &Ssa<'c>| dy.vector_fma(zero, sum);
-                        sums.iter().map(next).collect()
-                    })
-                };
-                let sums = outside([0.into(), first], &zeros);
-                let sums = code.repeat([first, end, 1.into()], &sums, |row, sums| {
-                    let dy = dy(row);
-                    let of_row = row * of.stride[0] - moved;
-                    let of_row = of_x + of_row * of.input[1];
-                    let mut next = Vec::new();
-                    for ((tap, inside), &sum) in (0..).zip(&lanes.inside).zip(sums) {
-                        let x = self.under(of_row, &lanes, (tap, inside));
-                        next.push(dy.vector_fma(x, sum));
-                    }
-                    next
-                });
-                let sums = outside([end, of.output[0].into()], &sums);
-                let pairs = totals.iter().zip(sums);
-                pairs
-                    .map(|(&total, sum)| {
-                        let sum = code.one(Name::VectorReduction, &[sum], self.float, &added);
-                        total + sum.extf(wide)
-                    })
-                    .collect()
+        let of_x = plane * (of.input[0] * of.input[1]);
+        let of_dy = plane * (of.output[0] * of.output[1]);
+        let dy = |row: Int<'c>| {
+            let place = of_dy + row * of.output[1] + lanes.first;
+            self.masked(loads, self.buffers[1], place, lanes.mask)
+        };
+        // Outside, dy is multiplied by zeros.
+        let outside = |[first, end]: [Int<'c>; 2], sums: &[Ssa<'c>]| {
+            code.repeat([first, end, 1.into()], sums, |row, sums| {
+                let dy = dy(row);
+                let zero = code.zeros(self.vector);
+                let next = |&sum: &Ssa<'c>| dy.vector_fma(zero, sum);
+                sums.iter().map(next).collect()
             })
-        })
+        };
+        let sums = outside([0.into(), first], &zeros);
+        let sums = code.repeat([first, end, 1.into()], &sums, |row, sums| {
+            let dy = dy(row);
+            let of_row = row * of.stride[0] - moved;
+            let of_row = of_x + of_row * of.input[1];
+            let mut next = Vec::new();
+            for ((tap, inside), &sum) in (0..).zip(&lanes.inside).zip(sums) {
+                let x = self.under(loads, of_row, lanes, (tap, inside));
+                next.push(dy.vector_fma(x, sum));
+            }
+            next
+        });
+        outside([end, of.output[0].into()], &sums)
     }
 }
 
@@ -286,22 +344,26 @@ mod tests {
 
     /// Coordinates are compared in 32 bits: a padded row must not be longer.
     #[test]
-    fn windows_stay_within_32_bits() {
+    fn windows_and_totals_have_limits() {
         let registers = Target::parse("x86-64-v4").and_then(|target| target.registers());
-        let taps = |output, stride| Taps {
+        let taps = |output, stride, down| Taps {
             batch: 1,
             channels: 2,
             input: [3, 10],
             output: [3, output],
-            window: [3, 3],
+            window: [down, 3],
             pre: [1, 1],
             stride: [1, stride],
             dilation: [1, 1],
             registers: registers.expect("there are registers"),
             is_last: false,
         };
-        assert!(taps(10, 1).is_possible());
-        assert!(taps(2048, 1 << 20).is_possible());
-        assert!(!taps(65_537, 1 << 20).is_possible());
+        assert!(taps(10, 1, 3).is_possible());
+        assert!(taps(2048, 1 << 20, 3).is_possible());
+        assert!(!taps(65_537, 1 << 20, 3).is_possible());
+        // The totals of all taps are on the stack.
+        assert!(taps(10, 1, 80).is_possible());
+        assert!(!taps(10, 1, 90).is_possible());
+        assert!(!taps(10, 1, 1 << 23).is_possible());
     }
 }

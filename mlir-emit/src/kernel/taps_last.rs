@@ -2,18 +2,24 @@
 //! channel are summed over the pixels, with a lane for each channel.
 //!
 //! ```text
-//! for each block of channels and each group of rows of taps:
-//!     for each image, each row of dy and each pixel of the row:
-//!         sums[tap] += dy · (x moved by the tap)
+//! for each span of channels and each group of rows of taps:
+//!     for each image, each band of rows of dy and each block of channels of the span:
+//!         for each row of the band and each pixel of the row:
+//!             sums[tap] += dy · (x moved by the tap)
 //! ```
 //!
-//! Outside the image, dy is multiplied by zero. Sums within an image are in f32; the images' sums
-//! are added in f64.
+//! A span has whole lines of the cache, and a band of it stays in the cache for all of its blocks:
+//! so each line comes from memory once. Outside the image, dy is multiplied by zero. Sums within a
+//! band are in f32; the bands' sums are added in f64.
 
 use super::code::{Code, Int, Ssa};
 use super::taps::Taps;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Float, Type};
 
+/// Channels of a span, if there are enough: a line of the cache.
+const SPAN: i64 = 16;
+/// Pixels of a band: an f32 sum has about this number of terms.
+const BAND: i64 = 256;
 /// Registers for an element of dy, an element of x, and addresses.
 const OTHERS: i64 = 4;
 
@@ -62,16 +68,16 @@ impl Taps {
         let groups = self.window[0] / block.rows;
         // The last workgroup also takes the remaining channels, so that no two workgroups write the
         // same channel.
-        let blocks = self.channels / channels;
+        let span = (SPAN.min(self.channels) / channels).max(1) * channels;
+        let spans = self.channels / span;
         let number = code.workgroup();
         let (group, own) = (number % groups, number / groups);
-        let first = own * channels;
-        let end = own.is_below(blocks - 1).select(first + channels, self.channels);
-        code.each([first, end, channels.into()], |channel| {
-            let channel = channel.min(self.channels - channels);
-            writer.block(channel, group * block.rows);
-        });
-        blocks * groups
+        let first = own * span;
+        let end = own.is_below(spans - 1).select(first + span, self.channels);
+        // The remaining channels are fewer than a span.
+        let blocks = (self.channels - (spans - 1) * span + channels - 1) / channels;
+        writer.span([first, end], blocks, group * block.rows);
+        spans * groups
     }
 
     /// Returns the pixels of a row of dy, split where a tap enters or leaves the image.
@@ -110,51 +116,66 @@ struct Writer<'k, 'c> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Computes the sums of a block of channels for the rows of taps from `row` on.
-    fn block(&self, channel: Int<'c>, row: Int<'c>) {
+    /// Computes the sums of at most this number of blocks of channels, for the rows of taps from
+    /// `row` on.
+    fn span(&self, [first, end]: [Int<'c>; 2], blocks: i64, row: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let lanes = of.registers.lanes;
+        let channels = self.block.vectors * lanes;
         let sums = self.block.rows * of.window[1] * self.block.vectors;
         let wide = Type::float(code.context(), Float::F64);
-        let attributes = [
-            ("alignment", Attribute::text("64 : i64")),
-            ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
-        ];
-        let totals = code.one(Name::MemrefAlloca, &[], wide.memref(&[sums * lanes], None), &attributes);
         let vector = wide.vector(&[lanes]);
-        for number in 0..sums {
+        let totals = code.stack(blocks * sums * lanes, wide);
+        code.each([0.into(), (blocks * sums).into(), 1.into()], |number| {
             code.write_vector(code.zeros(vector), totals, number * lanes);
-        }
+        });
+        // The last block begins earlier if there are no more channels, and repeats some of them.
+        let each_block = |body: &dyn Fn(Int<'c>, Int<'c>)| {
+            code.each([first, end, channels.into()], |channel| {
+                let own = (channel - first) / channels * (sums * lanes);
+                body(channel.min(of.channels - channels), own);
+            });
+        };
+        let rows = (BAND / of.output[1]).clamp(1, of.output[0]);
         code.each([0.into(), of.batch.into(), 1.into()], |image| {
-            for (number, sum) in (0..).zip(self.image(image, channel, row)) {
-                let total = code.read_vector(totals, number * lanes, vector);
-                code.write_vector(total + sum.extf(vector), totals, number * lanes);
-            }
+            code.each([0.into(), of.output[0].into(), rows.into()], |line| {
+                let band = [line, (line + rows).min(of.output[0])];
+                each_block(&|channel, own| {
+                    for (number, sum) in (0..).zip(self.band(image, band, channel, row)) {
+                        let place = own + number * lanes;
+                        let total = code.read_vector(totals, place, vector);
+                        code.write_vector(total + sum.extf(vector), totals, place);
+                    }
+                });
+            });
         });
         // The filter has its taps innermost.
         let taps = of.window[0] * of.window[1];
-        code.each([0.into(), lanes.into(), 1.into()], |lane| {
-            for number in 0..sums {
-                let (tap, within) = (number / self.block.vectors, number % self.block.vectors);
-                let total = code.read(totals, lane + number * lanes);
-                let place = (channel + within * lanes + lane) * taps + row * of.window[1] + tap;
-                code.write(
-                    total.truncf(Type::float(code.context(), Float::F32)),
-                    self.buffers[2],
-                    place,
-                );
-            }
+        each_block(&|channel, own| {
+            code.each([0.into(), lanes.into(), 1.into()], |lane| {
+                for number in 0..sums {
+                    let (tap, within) = (number / self.block.vectors, number % self.block.vectors);
+                    let total = code.read(totals, own + lane + number * lanes);
+                    let place = (channel + within * lanes + lane) * taps + row * of.window[1] + tap;
+                    code.write(
+                        total.truncf(Type::float(code.context(), Float::F32)),
+                        self.buffers[2],
+                        place,
+                    );
+                }
+            });
         });
     }
 
-    /// Returns the sums of an image: for each row of taps, each tap and each vector of channels.
-    fn image(&self, image: Int<'c>, channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
+    /// Returns the sums of a band of an image's rows of dy: for each row of taps, each tap and each
+    /// vector of channels.
+    fn band(&self, image: Int<'c>, [first, end]: [Int<'c>; 2], channel: Int<'c>, row: Int<'c>) -> Vec<Ssa<'c>> {
         let (code, of) = (self.code, self.of);
         let per_row = of.window[1] * self.block.vectors;
         let zeros = (0..self.block.rows * per_row).map(|_| code.zeros(self.vector));
         let zeros: Vec<_> = zeros.collect();
         let per_row = usize::try_from(per_row).expect("a filter without taps");
-        code.repeat([0.into(), of.output[0].into(), 1.into()], &zeros, |line, sums| {
+        code.repeat([first, end, 1.into()], &zeros, |line, sums| {
             let of_dy = (image * of.output[0] + line) * of.output[1];
             let mut next = Vec::new();
             for (number, sums) in (0..).zip(sums.chunks(per_row)) {

@@ -5,7 +5,7 @@ use super::{MISSING, Strides};
 use crate::counts::{signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Type};
 
 /// Maximum bytes on the stack that the compiler allows a kernel.
 const STACK: i64 = 32 << 10;
@@ -70,12 +70,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     /// Allocates memory on the stack: for each column, or row of the other side, a number for each
     /// row of the workgroup.
     pub(super) fn memory(&self, columns: i64) -> Ssa<'c> {
-        let buffer = self.float.memref(&[columns * self.each()], None);
-        let attributes = [
-            ("alignment", Attribute::text("64 : i64")),
-            ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
-        ];
-        self.code.one(Name::MemrefAlloca, &[], buffer, &attributes)
+        self.code.stack(columns * self.each(), self.float)
     }
 
     /// Returns the offset of a vector of a column.

@@ -4,7 +4,7 @@ use super::lanes::{Column, Lanes, places};
 use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
 use crate::counts::signed;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Float, Name, Type};
 
 const OVERFLOW: &str = "a sum of products that cannot be counted";
 
@@ -18,16 +18,9 @@ impl Panels {
         let most = |count: &dyn Fn(&Tiling) -> i64| tilings.iter().map(count).max().unwrap_or(1).max(1);
         let lanes = self.registers.lanes;
         let panel = most(&|tiling| tiling.block * tiling.vectors * lanes);
-        let memory = |count: i64, element: Type<'c>| {
-            let attributes = [
-                ("alignment", Attribute::text("64 : i64")),
-                ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
-            ];
-            code.one(Name::MemrefAlloca, &[], element.memref(&[count], None), &attributes)
-        };
-        let panel = memory(panel, float);
+        let panel = code.stack(panel, float);
         let table = if tilings.iter().any(|tiling| tiling.has_table) {
-            Some(memory(most(&|tiling| tiling.block), Type::integer(code.context(), 64)))
+            Some(code.stack(most(&|tiling| tiling.block), Type::integer(code.context(), 64)))
         } else {
             None
         };
