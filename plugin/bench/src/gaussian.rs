@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::f64::consts::TAU;
 
 /// Returns bytes for every buffer of a graph: normally distributed numbers of variance 1 in inputs
-/// of floats of at least 16 bits, gaps included; all else, and inputs that must be positive, as the
-/// reference fills them.
+/// of floats of at least 16 bits and of `f8e4m3fnuz`, gaps included; all else, and inputs that must
+/// be positive, as the reference fills them.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> 
     inputs::bound(graph).map(one).collect()
 }
 
-/// Returns normally distributed elements; `None` for types of fewer than 16 bits and integers.
+/// Returns normally distributed elements; `None` for integers and other types of fewer than 16 bits.
 fn normal(tensor: &Tensor, source: &mut ChaCha8Rng) -> Result<Option<Vec<u8>>, ReferenceError> {
     let mut bytes = vec![0; span_bytes(tensor)?];
     match tensor.dtype {
@@ -50,9 +50,22 @@ fn normal(tensor: &Tensor, source: &mut ChaCha8Rng) -> Result<Option<Vec<u8>>, R
         DataType::Bf16 => draw(&mut bytes, source, |number| bf16::from_f64(number).to_le_bytes()),
         DataType::F32 => draw(&mut bytes, source, |number| (number as f32).to_le_bytes()),
         DataType::F64 => draw(&mut bytes, source, f64::to_le_bytes),
+        DataType::F8E4M3Fnuz => draw(&mut bytes, source, |number| [e4m3fnuz(number)]),
         _ => return Ok(None),
     }
     Ok(Some(bytes))
+}
+
+/// Rounds to FP8 with four bits of exponent (bias 8) and three of significand. 0x80 is NaN, so
+/// there is no negative zero; numbers above the largest become it.
+fn e4m3fnuz(number: f64) -> u8 {
+    let magnitude = number.abs();
+    // The exponent of the number, or that of subnormal ones.
+    let exponent = magnitude.log2().floor().max(-7.0);
+    let eighths = (magnitude / exponent.exp2() * 8.0).round();
+    // A significand of 16 eighths carries into the exponent.
+    let code = ((exponent + 7.0) * 8.0 + eighths).min(127.0) as u8;
+    if number < 0.0 && code > 0 { code | 0x80 } else { code }
 }
 
 /// Draws elements from a table of normally distributed ones: a logarithm for each of millions of
@@ -81,6 +94,25 @@ fn draw<const BYTES: usize>(bytes: &mut [u8], source: &mut ChaCha8Rng, encode: i
 mod tests {
     use super::*;
     use rotini_graph::{GraphBuilder, Matmul};
+
+    #[test]
+    fn numbers_become_the_nearest_of_eight_bits() {
+        let decoded = |code: u8| {
+            let [exponent, significand] = [code >> 3, code & 7].map(i32::from);
+            let whole = if exponent > 0 { 8 } else { 0 };
+            f64::from(whole + significand) * 2.0_f64.powi(exponent.max(1) - 11)
+        };
+        assert_eq!([decoded(127), decoded(1)], [240.0, 2.0_f64.powi(-10)]);
+        for code in 0..=127 {
+            assert_eq!(e4m3fnuz(decoded(code)), code);
+            assert_eq!(e4m3fnuz(-decoded(code)), if code > 0 { code | 0x80 } else { 0 });
+        }
+        for code in 0..127 {
+            let near = |share: f64| e4m3fnuz(decoded(code) + share * (decoded(code + 1) - decoded(code)));
+            assert_eq!([near(0.49), near(0.51)], [code, code + 1]);
+        }
+        assert_eq!([e4m3fnuz(1e9), e4m3fnuz(1e-9), e4m3fnuz(-1e-9)], [127, 0, 0]);
+    }
 
     #[test]
     fn inputs_are_normally_distributed_and_have_all_bits() {

@@ -7,10 +7,12 @@
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use rotini_graph::{DataType, Graph, GraphBuilder, Matmul};
+use rotini_emit::Target;
+use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, Op, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Gpu, Stream};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin};
-use rotini_reference::{Buffers, UNTOUCHED, fill_all};
+use rotini_plugin::prepared::check;
+use rotini_reference::{Buffers, Profile, UNTOUCHED, fill_all, profile};
 use rotini_tests::{cases, harness};
 use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
@@ -20,6 +22,8 @@ use std::collections::BTreeMap;
 const STREAMS: usize = 8;
 /// Number of runs on each stream and in each order: 120 in total.
 const ROUNDS: usize = 5;
+/// Maximum number of elements of the buffers of a graph of [`one_of_each`].
+const ELEMENTS: i64 = 1 << 15;
 /// Number of seeds of the emulator's scheduler: orders of commands and of workgroups.
 const ORDERS: u64 = 3;
 
@@ -34,18 +38,54 @@ fn graphs() -> Vec<Graph> {
     [b.build()].into_iter().chain(cases).collect()
 }
 
-/// Returns inputs between -1 and 1 in f16, whose last bits affect sums; other types as usual.
+/// Returns for each operation the largest case with it, of those that are not too large.
+fn one_of_each() -> Vec<Graph> {
+    let target = Target::parse("gfx942").unwrap();
+    let mut largest = BTreeMap::<&str, (i64, Graph)>::new();
+    for case in cases::all() {
+        if check(&rotini_wire::encode(&case.graph), &target).is_err() {
+            continue;
+        }
+        let buffers = case.graph.tensors.iter();
+        let buffers = buffers.filter(|tensor| tensor.kind == TensorKind::Buffer);
+        let elements = buffers.map(|tensor| tensor.dims.iter().product::<i64>()).sum();
+        for node in &case.graph.nodes {
+            let known = largest.get(node.op.kind());
+            if elements <= ELEMENTS && known.is_none_or(|(count, _)| *count < elements) {
+                largest.insert(node.op.kind(), (elements, case.graph.clone()));
+            }
+        }
+    }
+    for kind in Op::KINDS {
+        assert!(largest.contains_key(kind), "no case of {kind}");
+    }
+    largest.into_values().map(|(_, graph)| graph).collect()
+}
+
+/// Returns inputs between -1 and 1 in f16 and f32, whose last bits affect sums; other types, and
+/// inputs that must be positive, as usual.
 fn inputs(graph: &Graph) -> Buffers {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut all = fill_all(graph, 0).unwrap();
-    for tensor in graph.tensors.iter().filter(|tensor| tensor.dtype == DataType::F16) {
+    for (number, tensor) in (0..).zip(&graph.tensors) {
         let Some(bytes) = all.get_mut(&tensor.uid) else {
             continue;
         };
-        for element in bytes.chunks_exact_mut(2) {
-            // Exponents below that of 1.
-            let bits = rng.random_range(0x2000_u16..0x3C00) | u16::from(rng.random::<bool>()) << 15;
-            element.copy_from_slice(&bits.to_le_bytes());
+        if profile(graph, TensorId(number)) == Profile::Positive {
+            continue;
+        }
+        // Exponents below that of 1.
+        let sign = |rng: &mut ChaCha8Rng| u32::from(rng.random::<bool>()) << 31;
+        match tensor.dtype {
+            DataType::F16 => bytes.chunks_exact_mut(2).for_each(|element| {
+                let bits = rng.random_range(0x2000_u16..0x3C00) | (sign(&mut rng) >> 16) as u16;
+                element.copy_from_slice(&bits.to_le_bytes());
+            }),
+            DataType::F32 => bytes.chunks_exact_mut(4).for_each(|element| {
+                let bits = rng.random_range(0x3C00_0000_u32..0x3F80_0000) | sign(&mut rng);
+                element.copy_from_slice(&bits.to_le_bytes());
+            }),
+            _ => {}
         }
     }
     all
@@ -117,7 +157,7 @@ fn the_knob_fixes_every_bit() {
     let seed_scheduler = unsafe { gpu.driver().function::<unsafe extern "C" fn(u64)>("hipemu_set_seed") };
     let is_real = std::env::var_os("ROTINI_TEST_DEVICE").is_some();
     assert!(seed_scheduler.is_ok() || is_real, "the emulator has no scheduler");
-    for mut graph in graphs() {
+    for mut graph in graphs().into_iter().chain(one_of_each()) {
         let bytes = rotini_wire::encode(&graph);
         let mut inputs = inputs(&graph);
         graph.validate().unwrap();

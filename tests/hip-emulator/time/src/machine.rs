@@ -17,6 +17,8 @@ pub struct Machine {
     pub near: f64,
     /// Bandwidth of Infinity Cache, in bytes per nanosecond
     pub cached: f64,
+    /// Bandwidth of Infinity Cache in AMD's documents, in bytes per nanosecond
+    pub peak_cached: f64,
     /// Size of Infinity Cache in bytes
     pub cache: u64,
     /// Sustained memory bandwidth, in bytes per nanosecond
@@ -67,7 +69,7 @@ const DIE: f64 = 2100.0;
 /// bf16, 1115 in f16, 1230 in FP8. Its notes give 750 W, and for FP8 1223.6 TFLOP/s at 1273 MHz,
 /// where the two numbers seem to be interchanged. Infinity Cache has 256 MB; 5.5 TB/s of it and 4.1
 /// TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0
-/// to 4.3).
+/// to 4.3). Its peak is 17.2 TB/s (AMD's white paper "CDNA 3 architecture").
 pub const MI300X: Machine = Machine {
     name: "mi300x",
     dies: 8,
@@ -75,6 +77,7 @@ pub const MI300X: Machine = Machine {
     clock: 2.1,
     near: 8.0 * DIE,
     cached: 5500.0,
+    peak_cached: 17_200.0,
     cache: 256 << 20,
     memory: 4100.0,
     peak_memory: 5300.0,

@@ -6,8 +6,9 @@ use crate::report;
 use anyhow::Result;
 use comfy_table::Table;
 use rotini_bench::results::{Clock, Load, Results, Row};
+use rotini_graph::DataType;
 use rotini_time::{MACHINES, Machine, Measured, Operands, Sustained};
-use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
+use rotini_workloads::suites::constants::{LAUNCHES, OPERANDS, PRODUCTS, STRIDES, SUMS};
 use serde::Serialize;
 
 /// Name of the suite that measures constants.
@@ -15,6 +16,11 @@ pub(super) const SUITE: &str = "constants";
 
 /// The suite's graph that is bound by memory.
 const ROWS: &str = "layernorm_8192x4096";
+
+/// Returns the name of the graph that reads from the last-level cache.
+fn sums() -> String {
+    format!("sums_{}x{}", SUMS[0], SUMS[1])
+}
 
 /// Prints the constants, if the run measured any.
 pub(crate) fn show(results: &Results, output: &Output) -> Result<()> {
@@ -103,20 +109,23 @@ pub(crate) fn measured(results: &Results) -> Measured {
         return Measured::default();
     }
     let run = Run(results);
-    let of_product = |dtype: &str| {
+    let of_product = |dtype: DataType| {
         let name = format!("product_{}_{dtype}", PRODUCTS.last()?);
         Some(Sustained {
             tflops: run.rate(&name)?,
             gigahertz: run.load(&name)?.megahertz / 1e3,
         })
     };
-    let bytes = run.row(ROWS).map(|row| row.bytes as f64);
+    let bytes = |name: &str| run.row(name).map(|row| row.bytes as f64);
+    let (rows, sums) = (bytes(ROWS), sums());
     Measured {
-        bf16: of_product("bf16"),
-        f16: of_product("f16"),
+        bf16: of_product(DataType::Bf16),
+        f16: of_product(DataType::F16),
+        fp8: of_product(DataType::F8E4M3Fnuz),
+        warm: bytes(&sums).zip(run.warm(&sums)),
         // Only if the size of the last-level cache is known do the buffers rotate over more than
         // it.
-        cold: results.machine.last_cache.and(bytes).zip(run.cold(ROWS)),
+        cold: results.machine.last_cache.and(rows).zip(run.cold(ROWS)),
     }
 }
 
@@ -145,12 +154,17 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
         }));
     };
     for extent in PRODUCTS {
-        for (dtype, operands) in [("f16", Operands::F16), ("bf16", Operands::Bf16)] {
+        for dtype in OPERANDS {
+            let (operands, bits) = match dtype {
+                DataType::F16 => (Operands::F16, 16),
+                DataType::Bf16 => (Operands::Bf16, 16),
+                _ => (Operands::Byte, 8),
+            };
             let name = format!("product_{extent}_{dtype}");
             let rate = run.rate(&name);
             let most = model.map(|model| model.ceiling(operands));
             // The clock at which matrix units without stalls would reach this rate.
-            let clock = |rate: Option<f64>| Some(rate? * 1e3 * model?.clock / model?.peak(16));
+            let clock = |rate: Option<f64>| Some(rate? * 1e3 * model?.clock / model?.peak(bits));
             add(format!("{extent}³ in {dtype}"), rate, most, "TFLOP/s");
             let name_of_clock = format!("{extent}³ in {dtype}, clock at least");
             add(name_of_clock, clock(rate), clock(most), "MHz");
@@ -184,6 +198,14 @@ pub(crate) fn constants(results: &Results) -> Vec<Constant> {
         "layernorm 8192×4096, cold".to_owned(),
         far,
         model.map(|model| model.memory / 1e3),
+        "TB/s",
+    );
+    let sums = sums();
+    let read = run.row(&sums).map(|row| row.bytes as f64);
+    add(
+        "sums of rows, 64 MiB, warm".to_owned(),
+        read.zip(warm(&sums)).map(|(bytes, time)| bytes / time / 1e6),
+        model.map(|model| model.cached / 1e3),
         "TB/s",
     );
     add("a graph of one launch".to_owned(), warm("launches_1"), None, "µs");
@@ -264,6 +286,8 @@ pub(crate) mod tests {
                 row("attention_full_4096", None, 0, 300.0, 300.0),
                 row("attention_causal_4096", None, 0, 180.0, 180.0),
                 row("layernorm_8192x4096", None, 134_000_000, 26.8, 33.5),
+                row("product_8192_f8e4m3fnuz", Some(1.0995e12), 0, 1000.0, 1010.0),
+                row("sums_16384x2048", None, 64 << 20, 15.0, 18.0),
                 row("launches_1", None, 0, 4.0, 5.0),
                 row("launches_100", None, 0, 400.0, 401.0),
                 row("rows_512", None, 0, 5.0, 6.0),
@@ -294,6 +318,9 @@ pub(crate) mod tests {
         let (calibration, reasons) = Calibration::of(&measured(&results), &MI300X);
         assert_eq!(calibration.memory.map(f64::round), Some(4238.0));
         assert_eq!(calibration.f16.map(f64::round), Some(550.0));
+        assert_eq!(calibration.fp8.map(f64::round), Some(1100.0));
+        // A quarter of 64 MiB in 13.1 µs comes from memory.
+        assert_eq!(calibration.cached.map(f64::round), Some(5494.0));
         assert_eq!((calibration.bf16, reasons.len()), (None, 1));
         // Other products have other constants, and the model knows no other vendor's devices.
         let other = |device: &str| {
