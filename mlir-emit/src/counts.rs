@@ -10,6 +10,11 @@ pub(crate) fn unsigned(number: i64) -> usize {
     usize::try_from(number).unwrap_or_else(|_| unreachable!("{number} is no count"))
 }
 
+/// Returns `count / each`, rounded up. Both must be positive, or `count` zero.
+pub(crate) const fn ceil_div(count: i64, each: i64) -> i64 {
+    count / each + (count % each).signum()
+}
+
 /// Returns the items as an array of `COUNT` items, which must be their number.
 pub(crate) fn exactly<T: Copy, const COUNT: usize>(items: &[T]) -> [T; COUNT] {
     let count = items.len();

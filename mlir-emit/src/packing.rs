@@ -1,6 +1,6 @@
 //! Elements of less than a byte: unpacked where a tensor is read, and packed where it is written.
 
-use crate::counts::exactly;
+use crate::counts::{ceil_div, exactly};
 use crate::ir::{Emitter, IndexMap, Loop};
 use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::Bits;
@@ -86,7 +86,7 @@ impl Groups {
         let (elements, group_bytes) = group(dtype);
         let lines = match shape.split_last() {
             Some((last, outer)) if last % elements == 0 => outer.iter().copied().chain([last / elements]).collect(),
-            _ => vec![(count - 1) / elements + 1],
+            _ => vec![ceil_div(count, elements)],
         };
         Groups {
             count,

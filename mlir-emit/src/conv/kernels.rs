@@ -14,6 +14,7 @@
 
 use super::shape::{Shape, channels_first, channels_last};
 use crate::contract::{are_halves, strides};
+use crate::counts::ceil_div;
 use crate::ir::MISSING;
 use crate::kernel::{Axis, DEPTHWISE_TERMS, Factor, Product, Strides, Window, parts_of_summed};
 use crate::lowering::Lowering;
@@ -65,7 +66,7 @@ pub(super) fn lower<'c>(
     }
     // With few channels, as in a network's first layer, lanes load half of their width.
     let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
-    let channels = (shape.channels + width - 1) / width * width;
+    let channels = ceil_div(shape.channels, width) * width;
     let x = lowering.channels_padded(x, channels)?;
     let w = lowering.channels_padded(w, channels)?;
     let shape = Shape {

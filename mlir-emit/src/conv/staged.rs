@@ -6,6 +6,7 @@
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, channels_first, channels_last, product};
+use crate::counts::ceil_div;
 use crate::ir::Emitter;
 use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
@@ -328,7 +329,7 @@ fn depthwise<'c>(
 fn whole_vectors(filters: i64) -> i64 {
     const VECTOR: i64 = 16;
     if filters > VECTOR {
-        (filters + VECTOR - 1) / VECTOR * VECTOR
+        ceil_div(filters, VECTOR) * VECTOR
     } else {
         filters
     }

@@ -123,8 +123,8 @@ impl<'c> Code<'c> {
         self.op(Name::AmdgpuRawBufferStore, &operands, &[], &bounded(4), Vec::new());
     }
 
-    /// Allocates LDS for a number of elements. All allocations of a workgroup together may have
-    /// 64 KiB, which the caller has to ensure: nothing here counts them.
+    /// Allocates LDS for a number of elements. [`finish`](Self::finish) refuses a kernel whose
+    /// allocations exceed 64 KiB.
     pub(super) fn shared(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
         let memory = element.memref(&[elements], Some(SHARED));
         self.one(
@@ -135,8 +135,8 @@ impl<'c> Code<'c> {
         )
     }
 
-    /// Allocates memory on the stack of a CPU for a number of elements. IREE allows a workgroup
-    /// 32 KiB, which the caller has to ensure.
+    /// Allocates memory on the stack of a CPU for a number of elements. [`finish`](Self::finish)
+    /// refuses a kernel whose allocations exceed 32 KiB, IREE's limit.
     pub(super) fn stack(&self, elements: i64, element: Type<'c>) -> Ssa<'c> {
         let attributes = [
             ("alignment", Attribute::text("64 : i64")),

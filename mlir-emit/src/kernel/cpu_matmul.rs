@@ -15,6 +15,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
+use crate::counts::ceil_div;
 use crate::mlir::{Attribute, Float, Name, Type};
 
 /// Terms per vector.
@@ -92,14 +93,13 @@ impl CpuMatmul {
         if self.right == Right::Columns {
             return self.lines().write(code);
         }
-        let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly equal height: overlapping rows are computed twice.
-        let down = ceil(self.rows, ceil(self.rows, DOWN));
+        let down = ceil_div(self.rows, ceil_div(self.rows, DOWN));
         let across = ACROSS.min(self.columns);
-        let tiles = [ceil(self.rows, down), ceil(self.columns, across)];
+        let tiles = [ceil_div(self.rows, down), ceil_div(self.columns, across)];
         // Nearly equal numbers of tiles per workgroup. If there is more than one workgroup, each
         // has several tiles, so that the tile that the last one overlaps is in the same workgroup.
-        let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
+        let [blocks, strips] = tiles.map(|tiles| ceil_div(tiles, TILES));
         let workgroup = code.workgroup();
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
             let first = number * tiles / count;

@@ -13,7 +13,7 @@ use super::gemm::{element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
-use crate::counts::unsigned;
+use crate::counts::{ceil_div, unsigned};
 use crate::mlir::{Float, Name, Type};
 use std::collections::HashMap;
 
@@ -70,7 +70,7 @@ impl Blocks {
     }
 
     fn counts(&self) -> Vec<i64> {
-        let counts = self.sides.iter().map(|side| (side.extent + side.step - 1) / side.step);
+        let counts = self.sides.iter().map(|side| ceil_div(side.extent, side.step));
         counts.collect()
     }
 }
@@ -236,7 +236,7 @@ pub(super) fn write<'c>(
     let blocks = Blocks::new(product);
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
-    let workgroups = (count + LANES - 1) / LANES;
+    let workgroups = ceil_div(count, LANES);
     let workgroup = xcd_remap(code.workgroup(), workgroups);
     let number = workgroup * LANES + code.lane();
     let is_block = if count % LANES == 0 {

@@ -16,7 +16,7 @@ use super::gemm::xcd_remap;
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
-use crate::counts::{exactly, unsigned};
+use crate::counts::{ceil_div, exactly, unsigned};
 use crate::mlir::{Float, Type};
 use rotini_schedule::{Machine, gemm};
 
@@ -49,7 +49,7 @@ impl Share {
         let are_neighbours = product.factors[1].strides.own.last() == Some(&1);
         let (width, across) = if are_neighbours && columns > 1 {
             let width = [4, 2].into_iter().find(|width| width * rows <= SUMS).unwrap_or(1);
-            let lanes = (columns + width - 1) / width;
+            let lanes = ceil_div(columns, width);
             let across = [1, 2, 4, 8].into_iter().find(|&across| across >= lanes);
             (width, across.unwrap_or(16))
         } else {
@@ -71,7 +71,7 @@ impl Share {
     /// Returns the number of workgroups for `columns` columns.
     fn groups(&self, columns: i64) -> i64 {
         let each = self.width * self.across;
-        (columns + each - 1) / each
+        ceil_div(columns, each)
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn write<'c>(
     let group_column = group * (across * width);
     let column = group_column + block * width;
     let cells: i64 = share.counts.iter().product();
-    let each = (cells + parts - 1) / parts;
+    let each = ceil_div(cells, parts);
     let start = part * each;
     let end = start + each;
     let end = end.is_below(cells).select(end, cells);
@@ -223,7 +223,7 @@ pub(super) fn write<'c>(
     code.barrier();
     let (_, tensor) = &epilogue.stored[0];
     let spread = &tensor.spread;
-    for pass in 0..(of_subgroup + LANES - 1) / LANES {
+    for pass in 0..ceil_div(of_subgroup, LANES) {
         let number = lane + pass * LANES;
         let is_sum = number.is_below(of_subgroup);
         let number = is_sum.select(number, 0);

@@ -7,6 +7,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
+use crate::counts::ceil_div;
 use crate::ir::FloatPredicate;
 use crate::mlir::{Attribute, Float, Name, Type};
 
@@ -100,7 +101,7 @@ impl Pool {
             let first = workgroup * each;
             let end = (first + each).min(planes);
             code.each([first, end, 1.into()], |plane| writer.plane(plane));
-            (planes + each - 1) / each
+            ceil_div(planes, each)
         }
     }
 }
@@ -203,9 +204,8 @@ impl<'c> Writer<'_, 'c> {
     fn plane(&self, plane: Int<'c>) {
         let (code, of) = (self.code, self.of);
         let lanes = of.registers.lanes;
-        let ceil = |a: i64, b: i64| (a + b - 1) / b;
         // The windows that are inside the image along the innermost axis.
-        let first = ceil(of.pre[1], of.stride[1]).min(of.output[1]);
+        let first = ceil_div(of.pre[1], of.stride[1]).min(of.output[1]);
         let end = (of.input[1] + of.pre[1] - of.window[1]).div_euclid(of.stride[1]) + 1;
         let end = end.clamp(first, of.output[1]);
         let from = plane * (of.input[0] * of.input[1]);

@@ -6,6 +6,7 @@
 //! workgroup stores some rows, in vectors where the elements of a row are neighbours.
 
 use super::code::{Code, Int, Ssa};
+use crate::counts::ceil_div;
 use crate::mlir::{Context, Name, Type};
 
 /// Lanes per workgroup on GPUs.
@@ -100,7 +101,7 @@ impl Scatter {
     fn by_lanes<'c>(&self, code: &Code<'c>) -> i64 {
         let [count, _] = self.elements();
         let (axes, element) = (self.merged(), self.element(code.context()));
-        let workgroups = ((count + LANES - 1) / LANES).min(MOST_WORKGROUPS);
+        let workgroups = ceil_div(count, LANES).min(MOST_WORKGROUPS);
         let buffers = code.buffers();
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let first = workgroup * LANES + lane;
@@ -133,6 +134,6 @@ impl Scatter {
                 });
             }
         });
-        (rows + of_workgroup - 1) / of_workgroup
+        ceil_div(rows, of_workgroup)
     }
 }

@@ -8,7 +8,7 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
 use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
-use crate::counts::exactly;
+use crate::counts::{ceil_div, exactly};
 use crate::mlir::{Context, Float, Type};
 use rotini_schedule::gemm::PARTS_AT_ONCE;
 
@@ -32,7 +32,7 @@ pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product,
 
     let extent = product.extent(run);
     let lines = results / extent;
-    let runs = (extent + RUN - 1) / RUN;
+    let runs = ceil_div(extent, RUN);
     let shares = if parts >= MANY && parts % SHARES == 0 {
         SHARES
     } else {
@@ -106,7 +106,7 @@ pub(super) fn write<'c>(code: &Code<'c>, buffers: &[Ssa<'c>], product: &Product,
         product.rows.last()
     };
     epilogue.write(code, (sums, *last.expect("a side has no axes")), &spot, buffers);
-    (lines * runs + together - 1) / together
+    ceil_div(lines * runs, together)
 }
 
 /// Adds the sums of this lane's run and those of the lane whose index differs by `distance`.

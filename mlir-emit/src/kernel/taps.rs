@@ -14,6 +14,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
+use crate::counts::ceil_div;
 use crate::ir::IntegerPredicate;
 use crate::mlir::{Attribute, Float, Name, Type};
 
@@ -140,13 +141,13 @@ impl Taps {
         }
         let planes = self.batch * self.channels;
         let plane = |[height, width]: [i64; 2]| height * width;
-        let columns = (self.output[1] + lanes - 1) / lanes * lanes;
+        let columns = ceil_div(self.output[1], lanes) * lanes;
         let last_row = |[height, width]: [i64; 2]| (height - 1) * width;
         // The elements from a plane's first to its last loaded one.
         let of_x = last_row(self.input) + columns * self.stride[1] + (self.window[1] - 1) * self.dilation[1];
         let of_dy = last_row(self.output) + columns;
-        let missing = |span: i64, plane: i64| ((span - plane).max(0) + plane - 1) / plane;
-        let first = (self.pre[1] + plane(self.input) - 1) / plane(self.input);
+        let missing = |span: i64, plane: i64| ceil_div((span - plane).max(0), plane);
+        let first = ceil_div(self.pre[1], plane(self.input));
         let after = missing(of_x, plane(self.input)).max(missing(of_dy, plane(self.output)));
         let end = planes - after;
         if first < end { [first, end] } else { [0, 0] }
@@ -282,7 +283,7 @@ impl<'c> Writer<'_, 'c> {
         let [down, across] = of.window;
         let count = of.registers.lanes;
         let wide = Type::float(code.context(), Float::F64).vector(&[count]);
-        let vectors = (of.output[1] + count - 1) / count;
+        let vectors = ceil_div(of.output[1], count);
         code.each([0.into(), vectors.into(), 1.into()], |number| {
             let lanes = self.lanes(number);
             code.each([0.into(), down.into(), 1.into()], |row| {

@@ -14,11 +14,13 @@
 
 use super::code::{Code, Int, Ssa};
 use super::taps::Taps;
+use crate::counts::ceil_div;
 use crate::mlir::{Float, Type};
 
 /// Channels of a span, if there are enough: a line of the cache.
 const SPAN: i64 = 16;
-/// Pixels of a band: an f32 sum has about this number of terms.
+/// Pixels of a band: an f32 sum has at most this number of terms, or those of a row if it is
+/// longer.
 const BAND: i64 = 256;
 /// Registers for an element of dy, an element of x, and addresses.
 const OTHERS: i64 = 4;
@@ -75,7 +77,7 @@ impl Taps {
         let first = own * span;
         let end = own.is_below(spans - 1).select(first + span, self.channels);
         // The remaining channels are fewer than a span.
-        let blocks = (self.channels - (spans - 1) * span + channels - 1) / channels;
+        let blocks = ceil_div(self.channels - (spans - 1) * span, channels);
         writer.span([first, end], blocks, group * block.rows);
         spans * groups
     }

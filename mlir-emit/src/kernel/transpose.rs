@@ -7,6 +7,7 @@
 use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::element;
 use super::places::BEYOND;
+use crate::counts::ceil_div;
 use crate::mlir::Type;
 use rotini_graph::DataType;
 
@@ -100,7 +101,7 @@ impl Transpose {
         while rows < self.moved && 2 * rows * self.inner <= ELEMENTS {
             rows *= 2;
         }
-        let strips = (self.moved + rows - 1) / rows;
+        let strips = ceil_div(self.moved, rows);
         let (outer, strip) = (workgroup / strips, workgroup % strips);
         let row = strip * rows;
         let from = outer * (self.moved * self.inner) + row * self.inner;
@@ -108,7 +109,7 @@ impl Transpose {
         // As many vectors are loaded as are stored.
         let chunks = rows / WIDEST;
         let vectors = chunks * self.inner;
-        let passes = (vectors + LANES - 1) / LANES;
+        let passes = ceil_div(vectors, LANES);
         let memory = code.shared(passes * LANES * WIDEST, float);
         for pass in 0..passes {
             let number = lane + pass * LANES;
@@ -142,16 +143,16 @@ impl Transpose {
     /// Transposes in registers: a lane reads several rows at neighbouring positions.
     fn in_registers<'c>(&self, code: &Code<'c>, float: Type<'c>) -> i64 {
         let (width, depth) = (self.width(), self.chunk());
-        let rows = (self.padded + depth - 1) / depth;
+        let rows = ceil_div(self.padded, depth);
         let most = LANES * width / POSITIONS;
         let down = std::iter::successors(Some(1), |down| Some(down * 2)).find(|&down| down >= rows.min(most));
         let down = down.unwrap_or(1);
         let across = LANES / down;
         let positions = self.outer * self.inner;
         let tall = down * depth;
-        let strips = (self.padded + tall - 1) / tall;
+        let strips = ceil_div(self.padded, tall);
         let tile_width = across * width;
-        let workgroups = (positions + tile_width - 1) / tile_width * strips;
+        let workgroups = ceil_div(positions, tile_width) * strips;
 
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let (strip, tile) = (workgroup % strips, workgroup / strips);

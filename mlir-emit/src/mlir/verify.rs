@@ -4,8 +4,14 @@
 use super::{Block, Context, Name, Operation, Type, Value};
 use crate::EmitError;
 
+/// LDS of a workgroup on a compute unit of an MI300, in bytes.
+const LDS: i64 = 64 << 10;
+/// Stack of a workgroup on a CPU, in bytes: IREE's limit (`--iree-llvmcpu-stack-allocation-limit`).
+const STACK: i64 = 32 << 10;
+
 /// Verifies a block that uses no values from outside: each operand must be defined where it is
-/// used, and the types of the most frequent operations must fit.
+/// used, the types of the most frequent operations must fit, and so must the memory that is
+/// allocated.
 ///
 /// # Errors
 ///
@@ -14,6 +20,7 @@ pub(crate) fn verified(context: &Context, block: &Block) -> Result<(), EmitError
     let mut verifier = Verifier {
         context,
         is_defined: vec![false; context.values.borrow().len()],
+        allocated: [0, 0],
     };
     let found = verifier.block(block);
     found.map_err(|diagnostics| EmitError::InvalidIr { diagnostics })
@@ -23,6 +30,8 @@ struct Verifier<'c> {
     context: &'c Context,
     /// For each value, whether it is defined at the current operation.
     is_defined: Vec<bool>,
+    /// Bytes of LDS and of stack that are allocated so far.
+    allocated: [i64; 2],
 }
 
 impl<'c> Verifier<'c> {
@@ -49,6 +58,23 @@ impl<'c> Verifier<'c> {
         let [operands, results] = [operation.operands(), operation.results()].map(|ids| self.types(ids));
         if !fits(operation, &operands, &results) {
             return refused(&format!("{operands:?} -> {results:?} are types that it does not have"));
+        }
+        let memory = match operation.name() {
+            Name::MemrefAlloc => Some((0, LDS, "LDS")),
+            Name::MemrefAlloca => Some((1, STACK, "stack")),
+            _ => None,
+        };
+        if let (Some((index, most, kind)), [memory]) = (memory, results.as_slice()) {
+            let element = memory.memory_element();
+            let Some(bits) = element.bits() else {
+                return refused(&format!("the size of {element} is not known"));
+            };
+            let elements: i64 = memory.shape().iter().product();
+            let sum = &mut self.allocated[index];
+            *sum = sum.saturating_add(elements.saturating_mul(bits.into()) / 8);
+            if *sum > most {
+                return refused(&format!("{sum} bytes of {kind}, where a workgroup has {most}"));
+            }
         }
         for block in operation.regions.iter().filter_map(|region| region.0.as_ref()) {
             self.block(block)?;
@@ -138,6 +164,30 @@ mod tests {
         ] {
             let error = verify(name, &operands, result).unwrap_err();
             assert!(error.to_string().contains(name.text()), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_must_fit() {
+        let context = Context::new();
+        let single = Type::float(&context, Float::F32);
+        let verify = |name: Name, counts: &[i64]| {
+            let block = context.block(&[], |_| {
+                for &count in counts {
+                    context.append(name, &[], &[single.memref(&[count], None)], &[], Vec::new());
+                }
+            });
+            verified(&context, &block)
+        };
+        verify(Name::MemrefAlloc, &[8 << 10, 8 << 10]).unwrap();
+        verify(Name::MemrefAlloca, &[8 << 10]).unwrap();
+        for (name, counts) in [
+            (Name::MemrefAlloc, [8 << 10, (8 << 10) + 1]),
+            (Name::MemrefAlloca, [8 << 10, 1]),
+            (Name::MemrefAlloca, [i64::MAX, i64::MAX]),
+        ] {
+            let error = verify(name, &counts).unwrap_err();
+            assert!(error.to_string().contains("where a workgroup has"), "{error}");
         }
     }
 }

@@ -15,6 +15,7 @@
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
+use crate::counts::ceil_div;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
@@ -136,7 +137,7 @@ impl OnCpu {
         let stored = lengths + of.visible.lengths.iter().flatten().count();
         let tiling = self.tiling().expect(MISSING);
         let each = tiling.iter().product::<i64>();
-        let tiles = (of.queries - 1) / each + 1;
+        let tiles = ceil_div(of.queries, each);
         let workgroup = code.workgroup();
         // Neighbouring workgroups have the same keys.
         let number = workgroup / tiles;

@@ -20,7 +20,7 @@
 use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
-use crate::counts::unsigned;
+use crate::counts::{ceil_div, unsigned};
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::panels::Registers;
@@ -77,7 +77,7 @@ impl GradientsOnCpu {
         let tiling = self.tiling().expect(MISSING);
         let [count, vectors] = tiling;
         let (rows, visible) = self.problem.own();
-        let tiles = (rows - 1) / (count * vectors) + 1;
+        let tiles = ceil_div(rows, count * vectors);
         let workgroup = code.workgroup();
         // Neighbouring workgroups have the same rows of the other side.
         let number = workgroup / tiles;

@@ -1,6 +1,7 @@
 //! The second kernel of an attention whose keys are split: it combines the results of the parts.
 
 use super::decode::{Decode, FOUND, LANES};
+use crate::counts::ceil_div;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
@@ -76,6 +77,6 @@ impl Decode {
         let place = is_first.select(row, BEYOND / 4);
         code.store(most, code.buffer(3), place);
         code.store(total, code.buffer(4), place);
-        (rows + rows_at_once - 1) / rows_at_once
+        ceil_div(rows, rows_at_once)
     }
 }

@@ -7,7 +7,7 @@
 use super::again::Again;
 use super::streamed::{BLOCKS, STEP};
 use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
-use crate::counts::{signed, unsigned};
+use crate::counts::{ceil_div, signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
@@ -44,7 +44,7 @@ impl Own {
 
     /// Returns the number of workgroups per head.
     pub(super) fn tiles(&self) -> i64 {
-        (self.count + self.tall() - 1) / self.tall()
+        ceil_div(self.count, self.tall())
     }
 
     /// Returns the number of blocks of 16 rows per subgroup.

@@ -8,7 +8,7 @@ use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
 use super::reader::{Reader, Workgroup, terms};
-use crate::counts::{exactly, signed};
+use crate::counts::{ceil_div, exactly, signed};
 use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
@@ -61,7 +61,7 @@ pub(super) fn write<'c>(
     let tiles = [down, across]
         .into_iter()
         .zip([rows, columns])
-        .map(|(all, tile)| (all + tile - 1) / tile);
+        .map(|(all, tile)| ceil_div(all, tile));
     let tiles: Vec<i64> = tiles.collect();
     let [tall, wide] = exactly(&tiles);
     let parts = schedule.parts.cast_signed();

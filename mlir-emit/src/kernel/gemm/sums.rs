@@ -17,7 +17,7 @@
 //! loads.
 
 use super::{Kernel, element};
-use crate::counts::unsigned;
+use crate::counts::{ceil_div, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::problem::Factor;
@@ -66,8 +66,8 @@ impl<'c> Kernel<'_, 'c> {
         let step = terms(bytes);
         let all: i64 = self.axes.sum.iter().product();
         let parts = self.schedule.parts.cast_signed();
-        let steps = (all + step - 1) / step;
-        let each = (steps + parts - 1) / parts;
+        let steps = ceil_div(all, step);
+        let each = ceil_div(steps, parts);
         let first = part * (each * step);
         let mut last = first + each * step;
         if let Some(count) = count {

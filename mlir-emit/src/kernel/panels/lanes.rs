@@ -1,6 +1,7 @@
 //! Offsets of a vector's lanes, and loads and stores of vectors at these offsets.
 
 use super::{Along, LEFT, OUT, RIGHT, varies};
+use crate::counts::ceil_div;
 use crate::ir::IntegerPredicate;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::mlir::{Attribute, Float, Name, Type};
@@ -85,7 +86,7 @@ impl<'c> Lanes<'_, 'c> {
         let Some((inner, outer)) = columns.split_last() else {
             unreachable!("a run without columns");
         };
-        let vectors = (inner.extent + self.count - 1) / self.count;
+        let vectors = ceil_div(inner.extent, self.count);
         let (run, within) = (number / vectors, number % vectors);
         let lane = within * self.count;
         let places = places(run, outer);

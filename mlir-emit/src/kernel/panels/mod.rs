@@ -21,6 +21,7 @@
 mod lanes;
 mod write;
 
+use crate::counts::ceil_div;
 use crate::kernel::code::Int;
 
 /// Maximum bytes of a panel, and of the table beside it. The parts of a kernel share both, and the
@@ -187,20 +188,19 @@ impl Tiling {
             lanes,
             count: registers,
         } = registers;
-        let ceil = |all: i64, each: i64| (all + each - 1) / each;
         let (columns, rows) = (count(&part.columns)?, count(&part.rows)?);
         let (terms, batches) = (count(&part.terms)?, count(&part.batch)?);
         let has_runs = part.has_runs(lanes);
         let all = match part.columns.as_slice() {
-            [outer @ .., inner] if has_runs => count(outer)?.checked_mul(ceil(inner.extent, lanes))?,
-            _ => ceil(columns, lanes),
+            [outer @ .., inner] if has_runs => count(outer)?.checked_mul(ceil_div(inner.extent, lanes))?,
+            _ => ceil_div(columns, lanes),
         };
         let is_wide = registers >= 32;
         let vectors = match all {
             1 | 2 => all,
             // With one row, only more vectors give more sums. With fewer than six sums, an FMA
             // waits for the one before it.
-            _ if rows == 1 && !varies(&part.columns) => ceil(all, ceil(all, if is_wide { 8 } else { 6 })),
+            _ if rows == 1 && !varies(&part.columns) => ceil_div(all, ceil_div(all, if is_wide { 8 } else { 6 })),
             4 if is_wide => 4,
             _ if is_wide && !varies(&part.columns) => 3,
             _ => 2,
@@ -213,13 +213,13 @@ impl Tiling {
             (1, false) => 8,
             _ => 6,
         };
-        let down = ceil(rows, ceil(rows, most));
-        let tiles = ceil(rows, down);
-        let shared = batches.checked_mul(ceil(all, vectors))?;
-        let fewest = ceil(rows, ROWS[1]);
+        let down = ceil_div(rows, ceil_div(rows, most));
+        let tiles = ceil_div(rows, down);
+        let shared = batches.checked_mul(ceil_div(all, vectors))?;
+        let fewest = ceil_div(rows, ROWS[1]);
         let least = if has_runs { ROWS[0] } else { ROWS_OF_GATHERED };
-        let wanted = ceil(ENOUGH, shared.max(1)).min(rows / least);
-        let each = ceil(tiles, wanted.max(fewest).max(1));
+        let wanted = ceil_div(ENOUGH, shared.max(1)).min(rows / least);
+        let each = ceil_div(tiles, wanted.max(fewest).max(1));
         let has_table = single(&part.terms, 0).is_none();
         let most = if has_table { TABLE / ENTRY } else { terms };
         let block = terms.min(PANEL / (vectors * lanes * 4)).min(most);
@@ -234,7 +234,7 @@ impl Tiling {
             rows,
             down,
             each,
-            chunks: ceil(tiles, each),
+            chunks: ceil_div(tiles, each),
             terms,
             block: block / unrolled * unrolled,
             unrolled,
@@ -251,7 +251,7 @@ impl Tiling {
 
     /// Returns the number of tiles of columns.
     fn across(&self) -> i64 {
-        (self.all + self.vectors - 1) / self.vectors
+        ceil_div(self.all, self.vectors)
     }
 
     fn workgroups(&self) -> Option<i64> {

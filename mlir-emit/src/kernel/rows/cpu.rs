@@ -16,7 +16,7 @@
 
 use super::lanes::combine;
 use super::problem::{Kind, Rows, Step};
-use crate::counts::{exactly, unsigned};
+use crate::counts::{ceil_div, exactly, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{Source, Tensor, written};
 use crate::kernel::places::{coordinates, offset};
@@ -81,7 +81,7 @@ pub(super) fn write<'c>((code, buffers): (&Code<'c>, &[Ssa<'c>]), rows: &Rows<'c
     code.each([first, end, 1.into()], |number| {
         writer.row(number);
     });
-    (count + each - 1) / each
+    ceil_div(count, each)
 }
 
 /// Returns the last elementwise step with a function of the `math` dialect that a reduction reads,

@@ -13,7 +13,7 @@ use super::pairs::Pairs;
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use super::quotient::Division;
-use crate::counts::exactly;
+use crate::counts::{ceil_div, exactly};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
 use crate::kernel::places::{BEYOND, coordinates, offset};
@@ -139,7 +139,7 @@ pub(super) fn write<'c>(
     };
     writer.rows(lane, &places);
     let of_group = together * each;
-    (count + of_group - 1) / of_group
+    ceil_div(count, of_group)
 }
 
 impl<'c> Writer<'_, 'c> {
