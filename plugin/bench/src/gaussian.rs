@@ -42,7 +42,8 @@ pub(crate) fn fill(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> 
     inputs::bound(graph).map(one).collect()
 }
 
-/// Returns normally distributed elements; `None` for integers and other types of fewer than 16 bits.
+/// Returns normally distributed elements; `None` for integers and other types of fewer than 16
+/// bits.
 fn normal(tensor: &Tensor, source: &mut ChaCha8Rng) -> Result<Option<Vec<u8>>, ReferenceError> {
     let mut bytes = vec![0; span_bytes(tensor)?];
     match tensor.dtype {

@@ -116,6 +116,8 @@ pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize
                     peak("f32", sheet.single),
                     peak("f8e4m3", sheet.fp8),
                     peak("f8e5m2", sheet.fp8),
+                    peak("f8e4m3fnuz", sheet.fp8),
+                    peak("f8e5m2fnuz", sheet.fp8),
                 ];
                 machine.memory_bandwidth = Some(sheet.bandwidth);
                 machine.last_cache = Some(sheet.cache);

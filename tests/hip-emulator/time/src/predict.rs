@@ -102,7 +102,7 @@ pub struct Prediction {
     /// The time right after the same launch, for comparison with published measurements
     pub warm: Predicted,
     /// The interval of `time`, which contains nine of ten kernels that were compared with hardware.
-    /// If the prediction is extrapolated, it is a guess: from half of the time to twice the time
+    /// If the prediction is extrapolated, it is a guess: from half of the time to 2.5 times it
     pub interval: [Predicted; 2],
     /// The resource with the largest share of the time, and that share
     pub bound: (Bound, f64),
@@ -143,7 +143,7 @@ pub fn predict(record: &Record, machine: &Machine, parameters: &Parameters) -> P
     let cold = launch.run(Caches::Cold);
     let warm = launch.run(Caches::Warm);
     let outside = outside(&launch, &cold);
-    let [from, to] = if outside.is_empty() { [0.84, 1.27] } else { [0.5, 2.0] };
+    let [from, to] = if outside.is_empty() { [0.84, 1.27] } else { [0.5, 2.5] };
     Prediction {
         time: Predicted::new(cold.time),
         warm: Predicted::new(warm.time.min(cold.time)),
