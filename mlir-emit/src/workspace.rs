@@ -47,7 +47,13 @@ const TILE: u64 = 16;
 /// overflow.
 pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target) -> Option<u64> {
     let products = operations.iter().filter(|operation| is_contraction(context, operation));
-    if matches!(target, Target::Cuda { .. }) && products.count() > 1 {
+    let grouped = match target {
+        Target::Cuda { .. } => 1,
+        // The forward direction of attention follows the table, its gradients do not.
+        Target::Rocm { .. } => 2,
+        Target::Cpu | Target::X86(_) => usize::MAX,
+    };
+    if products.count() > grouped {
         return all_results(context, operations);
     }
     let grouping = Grouping::of(context, operations, target);
@@ -67,7 +73,8 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
 }
 
 /// Returns the bytes of the results of all operations. Between products, as in attention, IREE
-/// fuses operations for NVIDIA GPUs differently from the table above, by no known rule.
+/// fuses operations for GPUs differently from the table above, by no known rule. On AMD GPUs that
+/// was seen for gradients of attention only.
 fn all_results(context: &Context, operations: &[Operation]) -> Option<u64> {
     let mut total: u64 = 0;
     for operation in operations {
