@@ -10,9 +10,9 @@ use rotini_reference::{Buffers, Profile, ReferenceError, profile, span_bytes};
 use std::collections::HashSet;
 use std::f64::consts::TAU;
 
-/// Returns bytes for every buffer of a graph: normally distributed numbers of variance 1 in inputs
-/// of floats of at least 16 bits and of `f8e4m3fnuz`, gaps included; all else, and inputs that must
-/// be positive, as the reference fills them.
+/// Returns bytes for every buffer of a graph. Inputs of `f8e4m3fnuz` and of floats with at least 16
+/// bits are normally distributed with a variance of 1, gaps included. The reference fills inputs
+/// that must be positive, and the other buffers.
 ///
 /// # Errors
 ///
