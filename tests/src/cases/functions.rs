@@ -4,13 +4,14 @@
 use super::case::{Case, Data};
 use super::pointwise;
 use crate::harness::inputs::fill;
+use crate::modes::is_gradient;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, PointwiseMode};
 
 /// Iterates over the modes whose result depends on one number, and the gradients, whose result is a
 /// multiple of such a function.
 fn modes() -> impl Iterator<Item = PointwiseMode> {
-    let is_of_one = |mode: &PointwiseMode| mode.arity() == 1 || mode.name().ends_with("_BWD");
+    let is_of_one = |mode: &PointwiseMode| mode.arity() == 1 || is_gradient(*mode);
     // Except for the mode on truth values and the mode on positions.
     let is_of_numbers = |mode: &PointwiseMode| !matches!(mode, PointwiseMode::LogicalNot | PointwiseMode::GenIndex);
     let all = PointwiseMode::ALL.iter().copied();

@@ -1,6 +1,7 @@
 //! Pointwise operations: modes, types, parameters, broadcasting.
 
 use super::case::{Cases, Data, FLOATS, Order};
+use crate::modes::integer_modes;
 use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, Pointwise, PointwiseMode, Scalar};
 use rotini_reference::Profile;
@@ -38,35 +39,9 @@ pub(super) fn modes(cases: &mut Cases) {
 /// The modes that are declined in f64 on the CPU.
 pub const WITHOUT_F64: [PointwiseMode; 3] = [PointwiseMode::Erf, PointwiseMode::Sin, PointwiseMode::Tan];
 
-/// The modes that are defined for integers.
-const INTEGER_MODES: [PointwiseMode; 22] = [
-    PointwiseMode::Abs,
-    PointwiseMode::Add,
-    PointwiseMode::AddSquare,
-    PointwiseMode::BinarySelect,
-    PointwiseMode::CmpEq,
-    PointwiseMode::CmpGe,
-    PointwiseMode::CmpGt,
-    PointwiseMode::CmpLe,
-    PointwiseMode::CmpLt,
-    PointwiseMode::CmpNeq,
-    PointwiseMode::Div,
-    PointwiseMode::GenIndex,
-    PointwiseMode::Identity,
-    PointwiseMode::LogicalAnd,
-    PointwiseMode::LogicalNot,
-    PointwiseMode::LogicalOr,
-    PointwiseMode::Max,
-    PointwiseMode::Min,
-    PointwiseMode::Mul,
-    PointwiseMode::Neg,
-    PointwiseMode::ReluFwd,
-    PointwiseMode::Sub,
-];
-
 pub(super) fn types(cases: &mut Cases) {
     use DataType::{Bf16, F16, F32, F64, I8, I32, I64, U8};
-    for mode in INTEGER_MODES {
+    for &mode in integer_modes() {
         let graph = packed(mode, &[I8], I8, I32, &[4, 9]);
         cases.add(format!("pw_{}_i8", mode.name()), graph);
         let graph = packed(mode, &[I32], I32, I32, &[4, 9]);

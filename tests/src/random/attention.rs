@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::draft::{Draft, Known, is_bounded};
 use super::is_about_attention;
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{DataType, DiagonalAlignment, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::Profile;
 

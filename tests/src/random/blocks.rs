@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, dims, is_bounded, small};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, CustomOp, DataType};
 use rotini_reference::Profile;
 

@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, is_bounded, is_bounded_integer, small};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, TensorId, conv_output_extent};
 use rotini_reference::Profile;
 

@@ -1,7 +1,7 @@
 //! The graph under construction.
 
 use super::choices::Choices;
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode, Scalar, TensorId, TensorKind};
 use rotini_reference::Profile;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::convolution::product;
 use super::draft::{Draft, Known, dims, small};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{DataType, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode};
 use rotini_reference::Profile;
 

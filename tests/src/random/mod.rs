@@ -12,7 +12,6 @@
 //! |---|---|
 //! | `choices` | the numbers that determine a step |
 //! | `draft` | the graph so far: operands to choose from, memory orders, types |
-//! | `range` | bounds of a tensor's elements, so that the error bounds of deep graphs stay tight |
 //! | `run` | the run: accepted graphs are right, declined ones have a reason |
 //! | `second` | the run of graphs from the second encoder, with truth values and FNUZ |
 //! | the others | one per family of operations |
@@ -26,7 +25,6 @@ mod matmul;
 mod norm;
 mod pointwise;
 mod pooling;
-mod range;
 mod reduction;
 mod run;
 mod second;

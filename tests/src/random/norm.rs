@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, dims, is_bounded};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, DataType, Layernorm,
     LayernormBackward, NormPhase, RmsNorm, RmsNormBackward, TensorId,

@@ -2,21 +2,15 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, dims, is_bounded, is_bounded_integer, small};
-use super::range::Range;
-use rotini_graph::{DataType, Pointwise, PointwiseMode as M, TensorId};
+use crate::modes::{integer_modes, is_far_from_zero, is_gradient, operation, result_range, roles};
+use crate::range::Range;
+use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use rotini_reference::Profile;
 
 /// Returns the extents of a new tensor of any rank.
 fn any_dims(choices: &mut Choices<'_>) -> Vec<i64> {
     let rank = choices.pick(&[4, 4, 2, 3, 1, 5]);
     dims(choices, rank)
-}
-
-/// Lower bound of the arguments of logarithms, roots and divisors.
-const LEAST: f64 = 0.1;
-
-fn is_far_from_zero(known: &Known) -> bool {
-    known.range.low >= LEAST
 }
 
 fn anything(_: &Known) -> bool {
@@ -38,70 +32,25 @@ fn set_parameters(choices: &mut Choices<'_>, op: &mut Pointwise) {
     }
 }
 
-/// Returns the range of a function of one operand; `None` if it is undefined there, or grows too
-/// fast for a chain of such functions.
-fn function_range(mode: M, x: Range) -> Option<Range> {
-    let root = |value: f64| 1.0 / value.sqrt();
-    Some(match mode {
-        M::Identity => x,
-        M::Neg => x.neg(),
-        M::Abs => Range::new(0.0, x.magnitude()),
-        M::Ceil => x.map(f64::ceil),
-        M::Floor => x.map(f64::floor),
-        M::Erf | M::Sin | M::TanhFwd => Range::around(1.0),
-        M::SigmoidFwd | M::LogicalNot => Range::new(0.0, 1.0),
-        M::Exp if x.high <= 4.0 => x.map(f64::exp),
-        // Bounds that hold for all values of the parameters.
-        M::ReluFwd | M::EluFwd | M::GeluFwd | M::GeluApproxTanhFwd | M::SwishFwd => x.hull(Range::new(-2.0, 1.0)),
-        M::SoftplusFwd => Range::new(0.0, x.high.max(0.0) + 1.4),
-        M::Log if x.low >= LEAST => x.map(f64::ln),
-        M::Reciprocal if x.low >= LEAST => Range::new(1.0 / x.high, 1.0 / x.low),
-        M::Rsqrt if x.low >= LEAST => Range::new(root(x.high), root(x.low)),
-        M::Sqrt if x.low >= LEAST => x.map(f64::sqrt),
-        M::Tan if x.magnitude() <= 1.25 => x.map(f64::tan),
-        _ => return None,
-    })
+/// Returns a mode of this many operands, from those that are no gradients and no indices.
+fn mode(choices: &mut Choices<'_>, arity: usize) -> M {
+    let mut modes = M::ALL.to_vec();
+    modes.retain(|&mode| mode.arity() == arity && !is_gradient(mode) && mode != M::GenIndex);
+    choices.pick(&modes)
 }
 
 /// Adds a function of one operand.
 pub(super) fn unary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
-    let mode = choices.pick(&[
-        M::ReluFwd,
-        M::Identity,
-        M::TanhFwd,
-        M::SigmoidFwd,
-        M::GeluFwd,
-        M::GeluApproxTanhFwd,
-        M::SwishFwd,
-        M::EluFwd,
-        M::SoftplusFwd,
-        M::Exp,
-        M::Log,
-        M::Reciprocal,
-        M::Rsqrt,
-        M::Sqrt,
-        M::Abs,
-        M::Neg,
-        M::Ceil,
-        M::Floor,
-        M::Erf,
-        M::Sin,
-        M::Tan,
-        M::LogicalNot,
-    ]);
-    let x = match mode {
-        M::Log | M::Reciprocal | M::Rsqrt | M::Sqrt => {
-            draft.first(choices, Profile::Positive, is_far_from_zero, any_dims)
-        }
-        M::LogicalNot => draft.first(choices, Profile::Booleans, anything, any_dims),
-        _ => draft.first(
-            choices,
-            Profile::Normal,
-            |known| function_range(mode, known.range).is_some(),
-            any_dims,
-        ),
+    let mut op = operation(mode(choices, 1));
+    set_parameters(choices, &mut op);
+    let role = roles(op.mode)[0];
+    let range = |known: &Known| {
+        let defined = is_far_from_zero(known.range, role);
+        let range = defined.then(|| result_range(&op, &[known.range], DataType::F64))??;
+        is_bounded(range)
     };
-    let range = is_bounded(function_range(mode, x.range)?)?;
+    let x = draft.first(choices, role, |known| range(known).is_some(), any_dims);
+    let range = range(&x)?;
     let dims = if choices.chance(5) {
         grown(choices, &x.dims)
     } else {
@@ -109,9 +58,8 @@ pub(super) fn unary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> 
     };
     let dims = small(dims)?;
     let compute = draft.compute(choices);
-    let out = draft.float_result(choices, &dims, range);
-    let mut op = Pointwise::new(mode, x.id, None, None, out);
-    set_parameters(choices, &mut op);
+    op.in_0 = x.id;
+    op.out_0 = draft.float_result(choices, &dims, range);
     draft.node(compute, op)
 }
 
@@ -169,74 +117,43 @@ fn second(
 
 /// Adds a function of two operands.
 pub(super) fn binary(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
-    let mode = choices.pick(&[
-        M::Add,
-        M::Add,
-        M::Mul,
-        M::Mul,
-        M::Sub,
-        M::Max,
-        M::Min,
-        M::Div,
-        M::AddSquare,
-        M::CmpEq,
-        M::CmpGe,
-        M::CmpGt,
-        M::CmpLe,
-        M::CmpLt,
-        M::CmpNeq,
-        M::LogicalAnd,
-        M::LogicalOr,
-    ]);
-    let role = match mode {
-        M::CmpEq | M::CmpGe | M::CmpGt | M::CmpLe | M::CmpLt | M::CmpNeq => Profile::SmallIntegers,
-        M::LogicalAnd | M::LogicalOr => Profile::Booleans,
-        _ => Profile::Normal,
+    // Half of them are those that most graphs have.
+    let mode = if choices.chance(50) {
+        choices.pick(&[M::Add, M::Mul, M::Sub, M::Max])
+    } else {
+        mode(choices, 2)
     };
-    let x = draft.first(choices, role, anything, any_dims);
-    let y = match mode {
-        M::Div => second(draft, choices, &x, Profile::Positive, is_far_from_zero),
-        _ => second(draft, choices, &x, role, anything),
+    let roles = roles(mode);
+    let is_defined = |role| move |known: &Known| is_far_from_zero(known.range, role);
+    let x = draft.first(choices, roles[0], is_defined(roles[0]), any_dims);
+    let y = second(draft, choices, &x, roles[1], is_defined(roles[1]));
+    // The smaller operand first, where the operands may be exchanged.
+    let [first, other] = if roles[0] == roles[1] && choices.chance(30) {
+        [&y, &x]
+    } else {
+        [&x, &y]
     };
-    let range = match mode {
-        M::Add => x.range.plus(y.range),
-        M::Sub => x.range.plus(y.range.neg()),
-        M::Mul => x.range.times(y.range),
-        M::Div => x.range.times(Range::new(1.0 / y.range.high, 1.0 / y.range.low)),
-        M::AddSquare => x.range.plus(Range::new(0.0, y.range.magnitude().powi(2))),
-        M::Max | M::Min => x.range.hull(y.range),
-        _ => Range::new(0.0, 1.0),
-    };
-    let range = is_bounded(range)?;
-    // The smaller operand first, where the order does not matter or makes another case.
-    let swaps = !matches!(mode, M::Div | M::AddSquare | M::Sub) && choices.chance(30);
-    let [first, other] = if swaps { [y.id, x.id] } else { [x.id, y.id] };
+    let mut op = operation(mode);
+    let range = is_bounded(result_range(&op, &[first.range, other.range], DataType::F64)?)?;
     let compute = draft.compute(choices);
-    let out = draft.float_result(choices, &x.dims, range);
-    draft.node(compute, Pointwise::new(mode, first, Some(other), None, out))
+    (op.in_0, op.in_1) = (first.id, Some(other.id));
+    op.out_0 = draft.float_result(choices, &x.dims, range);
+    draft.node(compute, op)
 }
 
 /// Adds the gradient of an activation.
 pub(super) fn gradient(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
-    let mode = choices.pick(&[
-        M::ReluBwd,
-        M::TanhBwd,
-        M::SigmoidBwd,
-        M::GeluBwd,
-        M::GeluApproxTanhBwd,
-        M::SwishBwd,
-        M::EluBwd,
-        M::SoftplusBwd,
-    ]);
+    let mut modes = M::ALL.to_vec();
+    modes.retain(|&mode| is_gradient(mode));
+    let mut op = operation(choices.pick(&modes));
+    set_parameters(choices, &mut op);
     let x = draft.first(choices, Profile::Normal, anything, any_dims);
     let like = draft.float(choices);
     let dy = draft.operand(choices, &x.dims.clone(), like, Profile::Normal, anything);
-    // No slope exceeds 2, the largest alpha of ELU.
-    let range = is_bounded(Range::around(2.0 * dy.range.magnitude()))?;
+    let range = is_bounded(result_range(&op, &[dy.range, x.range], DataType::F64)?)?;
     let compute = draft.compute(choices);
-    let out = draft.float_result(choices, &x.dims, range);
-    let mut op = Pointwise::new(mode, dy.id, Some(x.id), None, out);
-    set_parameters(choices, &mut op);
+    (op.in_0, op.in_1) = (dy.id, Some(x.id));
+    op.out_0 = draft.float_result(choices, &x.dims, range);
     draft.node(compute, op)
 }
 
@@ -258,68 +175,35 @@ pub(super) fn select(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()>
 
 /// Adds an operation that is computed in integers.
 pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
-    let mode = choices.pick(&[
-        M::Add,
-        M::Mul,
-        M::Sub,
-        M::Identity,
-        M::ReluFwd,
-        M::Max,
-        M::Min,
-        M::Abs,
-        M::Neg,
-        M::AddSquare,
-        M::BinarySelect,
-        M::CmpEq,
-        M::CmpGe,
-        M::CmpGt,
-        M::CmpLe,
-        M::CmpLt,
-        M::CmpNeq,
-        M::LogicalAnd,
-        M::LogicalOr,
-        M::LogicalNot,
-        M::Div,
-    ]);
-    let role = match mode {
-        M::CmpEq | M::CmpGe | M::CmpGt | M::CmpLe | M::CmpLt | M::CmpNeq => Profile::SmallIntegers,
-        M::LogicalAnd | M::LogicalOr | M::LogicalNot => Profile::Booleans,
-        _ => Profile::Normal,
-    };
+    let mut modes = integer_modes().to_vec();
+    modes.retain(|&mode| mode != M::GenIndex);
+    let mut op = operation(choices.pick(&modes));
+    if op.mode == M::ReluFwd {
+        op.relu_upper_clip = choices.pick(&[None, Some(6.0)]);
+    }
+    // Divisors of integers may be zero.
+    let mut roles = roles(op.mode);
+    roles
+        .iter_mut()
+        .filter(|role| **role == Profile::Positive)
+        .for_each(|role| *role = Profile::Normal);
     let types = [DataType::I32, DataType::I8, DataType::U8, DataType::I64, DataType::Bool];
     let is_whole = |known: &Known| known.dtype.is_integer() && known.exact;
     // The first operand is an input more often than elsewhere, since few tensors hold integers.
     let dtype = choices.pick(&types);
     let extents = any_dims(choices);
-    let x = match draft.present(choices, role, is_whole) {
+    let x = match draft.present(choices, roles[0], is_whole) {
         Some(known) => known,
-        None => draft.input(choices, &extents, dtype, role),
+        None => draft.input(choices, &extents, dtype, roles[0]),
     };
     let mut next = |draft: &mut Draft, role| {
         let dims = shrunk(choices, &x.dims);
         let like = choices.pick(&types);
         draft.operand(choices, &dims, like, role, is_whole)
     };
-    let others: Vec<Known> = match mode.arity() {
-        1 => Vec::new(),
-        2 => vec![next(draft, role)],
-        _ => vec![next(draft, Profile::Normal), next(draft, Profile::Booleans)],
-    };
-    let y = others.first().map_or(x.range, |known| known.range);
-    let range = match mode {
-        M::Add => x.range.plus(y),
-        M::Sub => x.range.plus(y.neg()),
-        M::Mul => x.range.times(y),
-        M::AddSquare => x.range.plus(Range::new(0.0, y.magnitude().powi(2))),
-        M::Neg => x.range.neg(),
-        M::Abs => Range::new(0.0, x.range.magnitude()),
-        M::Div => Range::around(x.range.magnitude()),
-        M::ReluFwd => x.range.hull(Range::new(0.0, 0.0)),
-        M::Identity => x.range,
-        M::Max | M::Min | M::BinarySelect => x.range.hull(y),
-        _ => Range::new(0.0, 1.0),
-    };
-    let range = is_bounded_integer(range)?;
+    let others: Vec<Known> = roles[1..].iter().map(|&role| next(draft, role)).collect();
+    let ranges: Vec<Range> = [&x].into_iter().chain(&others).map(|known| known.range).collect();
+    let range = is_bounded_integer(result_range(&op, &ranges, DataType::I64)?)?;
     let compute = if draft.oddity(choices, 10) {
         DataType::I8
     } else {
@@ -338,12 +222,9 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
         ]),
         None => choices.pick(&[DataType::I32, DataType::I64]),
     };
-    let out = draft.result(choices, &x.dims, dtype, range, exact);
-    let ids: Vec<TensorId> = others.iter().map(|known| known.id).collect();
-    let mut op = Pointwise::new(mode, x.id, ids.first().copied(), ids.get(1).copied(), out);
-    if mode == M::ReluFwd {
-        op.relu_upper_clip = choices.pick(&[None, Some(6.0)]);
-    }
+    let mut ids = others.iter().map(|known| known.id);
+    (op.in_0, op.in_1, op.in_2) = (x.id, ids.next(), ids.next());
+    op.out_0 = draft.result(choices, &x.dims, dtype, range, exact);
     draft.node(compute, op)
 }
 

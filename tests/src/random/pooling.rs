@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, dims, is_bounded, small};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{DataType, PaddingMode, ResampleBwd, ResampleFwd, ResampleMode, conv_output_extent};
 use rotini_reference::Profile;
 

@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, dims, is_bounded, is_bounded_integer};
-use super::range::Range;
+use crate::range::Range;
 use rotini_graph::{DataType, Reduction, ReductionMode as M};
 use rotini_reference::Profile;
 

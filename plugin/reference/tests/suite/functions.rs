@@ -26,20 +26,8 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
         .into_iter()
         .flat_map(|magnitude| [magnitude, -magnitude])
         .collect();
-    for mode in [
-        Mode::EluFwd,
-        Mode::Erf,
-        Mode::Exp,
-        Mode::GeluFwd,
-        Mode::Log,
-        Mode::Rsqrt,
-        Mode::SigmoidFwd,
-        Mode::Sin,
-        Mode::SoftplusFwd,
-        Mode::SwishFwd,
-        Mode::Tan,
-        Mode::TanhFwd,
-    ] {
+    let of_numbers = |mode: &&Mode| mode.arity() == 1 && !matches!(mode, Mode::LogicalNot | Mode::GenIndex);
+    for &mode in Mode::ALL.iter().filter(of_numbers) {
         let (graph, y, buffers, right) = function(mode, DataType::F64, &arguments);
         let evaluation = evaluate(&graph, &buffers).unwrap();
         let before = &buffers[&tensor(&graph, y).uid];
@@ -50,8 +38,6 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
                 continue;
             }
             let mut mutant = right.clone();
-            mutant[position] = f64::from_bits(value.to_bits() + 1);
-            assert!(judge(&mutant).is_ok(), "{mode:?} of {}", arguments[position]);
             mutant[position] = value * (1.0 + 2.0_f64.powi(-23));
             let error = judge(&mutant).expect_err("one unit of f32");
             assert!(

@@ -1,48 +1,40 @@
-//! The range of a tensor's elements.
+//! The range of a tensor's elements, so that the error bounds of deep random graphs stay tight.
 
 /// Bounds of a tensor's elements, possibly loose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Range {
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(crate) struct Range {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Range {
-    pub(super) const fn new(low: f64, high: f64) -> Self {
+    pub(crate) const fn new(low: f64, high: f64) -> Self {
         Range { low, high }
     }
 
     /// Returns the range from -magnitude to magnitude.
-    pub(super) const fn around(magnitude: f64) -> Self {
+    pub(crate) const fn around(magnitude: f64) -> Self {
         Range::new(-magnitude, magnitude)
     }
 
-    pub(super) fn magnitude(self) -> f64 {
+    pub(crate) fn magnitude(self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
 
-    pub(super) fn hull(self, other: Self) -> Self {
+    pub(crate) fn hull(self, other: Self) -> Self {
         Range::new(self.low.min(other.low), self.high.max(other.high))
     }
 
-    pub(super) fn clamp(self, least: f64, most: f64) -> Self {
+    pub(crate) fn clamp(self, least: f64, most: f64) -> Self {
         Range::new(self.low.clamp(least, most), self.high.clamp(least, most))
     }
 
     /// Returns the range of an increasing function.
-    pub(super) fn map(self, function: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn map(self, function: impl Fn(f64) -> f64) -> Self {
         Range::new(function(self.low), function(self.high))
     }
 
-    pub(super) fn neg(self) -> Self {
-        Range::new(-self.high, -self.low)
-    }
-
-    pub(super) fn plus(self, other: Self) -> Self {
-        Range::new(self.low + other.low, self.high + other.high)
-    }
-
-    pub(super) fn times(self, other: Self) -> Self {
+    pub(crate) fn times(self, other: Self) -> Self {
         let ends = [
             self.low * other.low,
             self.low * other.high,
