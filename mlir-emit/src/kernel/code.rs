@@ -16,6 +16,10 @@ pub(super) const DISPATCH: Name = Name::FlowDispatch;
 /// A value of a kernel.
 pub(super) type Ssa<'c> = Value<'c>;
 
+/// An offset in bytes that is beyond the end of every buffer. The sum of this offset and the offset
+/// of an access does not overflow 2^32.
+pub(super) const BEYOND: i64 = 1 << 31;
+
 /// The address space of LDS.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
 
@@ -108,12 +112,25 @@ impl<'c> Code<'c> {
         self.one(Name::AmdgpuMfma, &[a, b, sums], sums.r#type(), &attributes)
     }
 
-    /// Loads a vector or one element from a buffer of device memory. The address is the sum of the
-    /// offset of the lane and the offset that all lanes share, both in elements of the buffer.
-    /// Beyond the buffer's end the hardware reads zeros.
-    pub(super) fn load(&self, buffer: Ssa<'c>, (lane, shared): (Int<'c>, Int<'c>), result: Type<'c>) -> Ssa<'c> {
-        let operands = [buffer, self.word(lane), self.word(shared)];
+    /// Loads a vector or one element from a buffer of device memory, at a place in elements of the
+    /// buffer. Beyond the buffer's end the hardware reads zeros.
+    pub(super) fn load(&self, buffer: Ssa<'c>, place: Int<'c>, result: Type<'c>) -> Ssa<'c> {
+        self.load_uniform(buffer, place, Int::Known(0), result)
+    }
+
+    /// Loads as [`load`](Self::load) does, from the sum of a place of the lane (the hardware's
+    /// `voffset`) and a place that all lanes share (`soffset`), which takes no vector register.
+    pub(super) fn load_uniform(&self, buffer: Ssa<'c>, lane: Int<'c>, uniform: Int<'c>, result: Type<'c>) -> Ssa<'c> {
+        let operands = [buffer, self.word(lane), self.word(uniform)];
         self.one(Name::AmdgpuRawBufferLoad, &operands, result, &bounded(3))
+    }
+
+    /// Returns `place`, in elements of the buffer, where `exists` holds, else a place beyond the
+    /// buffer's end: loads from there are zeros, and stores have no effect.
+    pub(super) fn masked(&self, exists: Int<'c>, place: Int<'c>, buffer: Ssa<'c>) -> Int<'c> {
+        let element = buffer.r#type().memory_element();
+        let bits = element.bits().unwrap_or_else(|| unreachable!("elements of {element}"));
+        exists.select(place, BEYOND / i64::from(bits.div_ceil(8)))
     }
 
     /// Stores to a buffer of device memory, at a place in elements of the buffer. Stores beyond its
@@ -268,4 +285,31 @@ fn bounded(operands: usize) -> [(&'static str, Attribute); 2] {
         ("boundsCheck", Attribute::text("true")),
         ("operandSegmentSizes", Attribute::i32_array(&segments)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlir::Float;
+
+    /// In elements: with 2^31 elements of 4 bytes the offset in bytes would be 2^33, of which the
+    /// hardware has 32 bits, which are zero.
+    #[test]
+    fn the_place_of_a_missing_element_is_beyond_the_buffer_by_bytes() {
+        let context = Context::new();
+        for (element, bytes) in [
+            (Type::float(&context, Float::F32), 4),
+            (Type::float(&context, Float::Bf16), 2),
+            (Type::integer(&context, 8), 1),
+        ] {
+            let code = Code::kernel(&context, &[Buffer { count: 8, element }]);
+            let place = |exists: i64| code.masked(Int::Known(exists), Int::Known(3), code.buffer(0));
+            assert!(matches!(place(1), Int::Known(3)));
+            assert!(
+                matches!(place(0), Int::Known(place) if place * bytes == BEYOND),
+                "{element}"
+            );
+            code.finish().unwrap();
+        }
+    }
 }

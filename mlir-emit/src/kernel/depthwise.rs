@@ -201,7 +201,7 @@ impl<'a, 'c> Elements<'a, 'c> {
             known
         } else {
             let from = self.base + place;
-            let loaded = self.code.load(self.buffer, (from, Int::Known(0)), r#type);
+            let loaded = self.code.load(self.buffer, from, r#type);
             self.loaded.insert(place, loaded);
             loaded
         };

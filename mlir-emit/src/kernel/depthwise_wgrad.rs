@@ -14,7 +14,7 @@ use super::depthwise::{Elements, LANES, Moved};
 use super::epilogue::Epilogue;
 use super::gemm::xcd_remap;
 use super::merged::Axes;
-use super::places::{BEYOND, coordinates, known_coordinates, offset};
+use super::places::{coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
 use crate::counts::{ceil_div, exactly, unsigned};
 use crate::mlir::{Float, Type};
@@ -22,8 +22,6 @@ use rotini_schedule::{Machine, gemm};
 
 /// Lanes of a subgroup.
 const SUBGROUP: i64 = gemm::LANES.cast_signed();
-/// Bytes per sum.
-const BYTES: i64 = 4;
 /// Maximum number of sums per lane: with more, the registers leave room for one subgroup at a time.
 const SUMS: i64 = 98;
 /// Maximum number of results.
@@ -246,7 +244,7 @@ pub(super) fn write<'c>(
             offset(&[column], &spread.columns),
             offset(&coordinates(tap, &product.rows), &spread.rows),
         ]);
-        let to = exists.select(to, BEYOND / BYTES);
+        let to = code.masked(exists, to, stored);
         code.store(total.expect(MISSING), stored, to);
     }
     workgroups

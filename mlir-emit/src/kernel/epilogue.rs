@@ -5,7 +5,7 @@
 //! of four neighbouring elements.
 
 use super::code::{Buffer, Code, Int, Ssa};
-use super::places::{BEYOND, offset};
+use super::places::offset;
 use crate::counts::exactly;
 use crate::mlir::{Name, Operation, Type};
 use std::collections::HashMap;
@@ -133,7 +133,7 @@ impl Tensor<'_> {
 
     /// Returns the offsets of the elements of a run: one if it is loaded as a whole, or if all its
     /// elements are the same.
-    fn places<'c>(&self, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
+    fn places<'c>(&self, code: &Code<'c>, buffer: Ssa<'c>, spot: &Spot<'_, 'c>, single: bool) -> Vec<Int<'c>> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
             (columns, offset(spot.rows, rows))
@@ -144,7 +144,7 @@ impl Tensor<'_> {
         let count = if single { 1 } else { spot.run.len() };
         let places = spot.run.iter().take(count).zip(spot.exists).map(|(indices, &exists)| {
             let place = base + offset(indices, run);
-            exists.select(place, BEYOND / self.bytes())
+            code.masked(exists, place, buffer)
         });
         places.collect()
     }
@@ -213,22 +213,18 @@ pub(super) fn load<'c>(
     extent: i64,
 ) -> Ssa<'c> {
     let vector = tensor.element.vector(&[RUN]);
-    let zero = Int::Known(0);
     if tensor.is_same(spot.goes_along_columns) {
-        let places = tensor.places(spot, true);
-        let place = places[0];
-        let single = code.load(buffer, (place, zero), tensor.element);
-        return single.broadcast(vector);
+        let place = tensor.places(code, buffer, spot, true)[0];
+        return code.load(buffer, place, tensor.element).broadcast(vector);
     }
     if tensor.is_run(spot.goes_along_columns, extent) {
-        let places = tensor.places(spot, true);
-        let place = places[0];
-        return code.load(buffer, (place, zero), vector);
+        let place = tensor.places(code, buffer, spot, true)[0];
+        return code.load(buffer, place, vector);
     }
-    let places = tensor.places(spot, false);
+    let places = tensor.places(code, buffer, spot, false);
     let elements: Vec<_> = places
         .into_iter()
-        .map(|place| code.load(buffer, (place, zero), tensor.element))
+        .map(|place| code.load(buffer, place, tensor.element))
         .collect();
     code.vector(&elements, vector)
 }
@@ -242,7 +238,7 @@ pub(super) fn store<'c>(
     extent: i64,
 ) {
     let is_run = tensor.is_run(spot.goes_along_columns, extent);
-    let places = tensor.places(spot, is_run);
+    let places = tensor.places(code, buffer, spot, is_run);
     if is_run {
         let place = places[0];
         return code.store(value, buffer, place);

@@ -4,10 +4,6 @@
 use super::code::Int;
 use super::problem::{Factor, Window};
 
-/// An offset in bytes that is beyond the end of every buffer. The sum of this offset and the offset
-/// of an access does not overflow 2^32.
-pub(super) const BEYOND: i64 = 1 << 31;
-
 /// The part of an element's address that depends on the row, or the part that depends on the term.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'c> {

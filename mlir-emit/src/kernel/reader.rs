@@ -12,7 +12,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
-use super::places::{BEYOND, Place, Side, is_there, offset, windows};
+use super::places::{Place, Side, is_there, offset, windows};
 use super::problem::{Factor, Product, Strides};
 use crate::counts::{signed, unsigned};
 use crate::kernel::problem::bytes;
@@ -312,10 +312,10 @@ impl<'c> Reader<'c> {
                     Int::Known(1) if shared.is_some() && is_forward => (own, place.offset),
                     there => {
                         let here = own + place.offset;
-                        (there.select(here, BEYOND / self.bytes()), Int::Known(0))
+                        (code.masked(there, here, self.buffer), Int::Known(0))
                     }
                 };
-                loaded.push(code.load(self.buffer, (lane, shared), vector));
+                loaded.push(code.load_uniform(self.buffer, lane, shared, vector));
             }
         }
         loaded

@@ -6,7 +6,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
-use super::places::{BEYOND, coordinates};
+use super::places::coordinates;
 use super::problem::{Axis, Product};
 use crate::counts::{ceil_div, exactly};
 use crate::mlir::{Context, Float, Type};
@@ -19,8 +19,6 @@ const AT_ONCE: i64 = PARTS_AT_ONCE.cast_signed();
 /// The number of parts from which on lanes share runs, and the number of lanes that share a run.
 const MANY: i64 = 32;
 const SHARES: i64 = 4;
-/// Bytes per sum.
-const BYTES: i64 = 4;
 
 /// Writes the body, and returns the number of workgroups. The buffers are the partial sums, the
 /// epilogue's operands and its results.
@@ -131,14 +129,14 @@ fn sums<'c>(
     let load = |part: Int<'c>| {
         if extent % RUN == 0 && results % RUN == 0 {
             let there = exists[0];
-            let lane = there.select(place, BEYOND / BYTES);
-            return code.load(source, (lane, part), vector);
+            let lane = code.masked(there, place, source);
+            return code.load_uniform(source, lane, part, vector);
         }
         let elements: Vec<_> = (0..)
             .zip(exists)
             .map(|(next, &there)| {
-                let lane = there.select(place + next, BEYOND / BYTES);
-                code.load(source, (lane, part), float)
+                let lane = code.masked(there, place + next, source);
+                code.load_uniform(source, lane, part, float)
             })
             .collect();
         code.vector(&elements, vector)

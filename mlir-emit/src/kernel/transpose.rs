@@ -4,9 +4,8 @@
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
 //! enough channels to fill the cache lines that it writes.
 
-use super::code::{Code, Int, Ssa, gathered};
+use super::code::{Code, Ssa, gathered};
 use super::gemm::element;
-use super::places::BEYOND;
 use crate::counts::ceil_div;
 use crate::mlir::Type;
 use rotini_graph::DataType;
@@ -115,8 +114,8 @@ impl Transpose {
             let number = lane + pass * LANES;
             let place = number * WIDEST;
             let is_there = number.is_below(vectors);
-            let read = is_there.select(from + place, BEYOND / 2);
-            let loaded = code.load(source, (read, Int::Known(0)), vector);
+            let read = code.masked(is_there, from + place, source);
+            let loaded = code.load(source, read, vector);
             code.write_vector(loaded, memory, place);
         }
         code.barrier();
@@ -135,7 +134,7 @@ impl Transpose {
             let to = outer * (self.inner * self.moved) + position * self.moved + column;
             let is_there = position.is_below(self.inner) & column.is_below(self.moved);
             let stored = code.vector(&elements, vector);
-            code.store(stored, target, is_there.select(to, BEYOND / 2));
+            code.store(stored, target, code.masked(is_there, to, target));
         }
         self.outer * strips
     }
@@ -169,17 +168,17 @@ impl Transpose {
         } else {
             is_inside & row.is_below(self.padded)
         };
-        let (from, to) = (exists.select(from, BEYOND / 2), exists.select(to, BEYOND / 2));
         let (source, target) = (code.buffer(0), code.buffer(1));
+        let (from, to) = (code.masked(exists, from, source), code.masked(exists, to, target));
         let vector = if width == 1 { float } else { float.vector(&[width]) };
         let rows: Vec<Ssa<'c>> = (0..depth)
             .map(|next| {
                 let mut place = from + next * self.inner;
                 if self.padded > self.moved {
                     let is_read = (row + next).is_below(self.moved);
-                    place = is_read.select(place, BEYOND / 2);
+                    place = code.masked(is_read, place, source);
                 }
-                code.load(source, (place, Int::Known(0)), vector)
+                code.load(source, place, vector)
             })
             .collect();
         for position in 0..width {

@@ -114,8 +114,7 @@ impl<'c> Again<'_, 'c> {
             // the registers.
             code.schedule_barrier();
             let [a, b] = [a, b].map(|row| {
-                let place = (row.place + column, Int::Known(0));
-                let loaded = code.load(row.buffer, place, narrow);
+                let loaded = code.load(row.buffer, row.place + column, narrow);
                 loaded.extf(wide)
             });
             vec![a.fma(b, sums)]
@@ -138,7 +137,7 @@ impl<'c> Again<'_, 'c> {
             code.schedule_barrier();
             let group = self.quarter * RUN + number;
             let place = row.place + group * width;
-            let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow);
+            let loaded = code.load(row.buffer, place, narrow);
             let loaded = loaded.extf(wide);
             factor.fma(loaded, sum)
         };

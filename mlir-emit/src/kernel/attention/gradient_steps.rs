@@ -7,7 +7,6 @@ use super::{GREATEST, MISSING, SIXTEEN, product};
 use crate::counts::unsigned;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Name};
 use std::f64::consts::LOG2_E;
 
@@ -49,8 +48,8 @@ impl<'c> Numbers<'c> {
         let run = tile.float.vector(&[RUN]);
         let block = |block: i64| {
             let query = tile.row(block);
-            let place = tile.exists(query).select(first + query, BEYOND / 4);
-            let [statistic, other] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
+            let place = code.masked(tile.exists(query), first + query, buffers[0]);
+            let [statistic, other] = buffers.map(|buffer| code.load(buffer, place, tile.float));
             let both = [subtracted(tile, statistic), other];
             let [statistic, other] = both.map(|number| number.broadcast(run));
             [statistic, other]
@@ -159,7 +158,7 @@ impl<'c> Lanes<'_, 'c> {
             } => {
                 let place = (batch * heads + head) * count;
                 let place = place + row;
-                let [statistic, level] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
+                let [statistic, level] = buffers.map(|buffer| code.load(buffer, place, tile.float));
                 [subtracted(tile, statistic), level]
             }
         }
@@ -188,9 +187,9 @@ impl<'c> Lanes<'_, 'c> {
         let row = tile.column / RUN * SIXTEEN;
         let mut row = Int::sum([row, tile.quarter * RUN, tile.column % RUN]);
         if !tile.own.is_plain() {
-            row = (first + row).is_below(tile.range.any[1]).select(row, BEYOND / 4);
+            row = code.masked((first + row).is_below(tile.range.any[1]), row, buffers[0]);
         }
-        let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), tile.float));
+        let [statistic, other] = buffers.map(|buffer| code.load_uniform(buffer, row, shared, tile.float));
         vec![subtracted(tile, statistic), other]
     }
 

@@ -44,9 +44,8 @@ pub(super) use decode::LANES;
 pub(crate) use gradients::Gradients;
 pub(crate) use prefill::Prefill;
 
-use super::code::{Code, Int, Ssa};
+use super::code::{BEYOND, Code, Int, Ssa};
 use super::epilogue::RUN;
-use super::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::{Name, Type};
 use rotini_graph::DataType;
@@ -271,7 +270,7 @@ fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> S
 fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Vec<Int<'c>> {
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {
-        let loaded = code.load(code.buffer(first + number), (batch, Int::Known(0)), word);
+        let loaded = code.load(code.buffer(first + number), batch, word);
         let length = loaded.index_cast(code.index_type());
         Int::Made(length).max(0)
     };

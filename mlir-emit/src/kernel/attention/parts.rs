@@ -8,7 +8,6 @@ use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
-use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Float, Name, Type};
 use std::f64::consts::LOG2_E;
 
@@ -32,7 +31,7 @@ impl Decode {
         let [_, _, query] = self.query(of_keys, column);
         let lengths: Vec<_> = (0..count)
             .map(|number| {
-                let loaded = code.load(code.buffer(3 + number), (batch, Int::Known(0)), word);
+                let loaded = code.load(code.buffer(3 + number), batch, word);
                 let length = loaded.index_cast(index);
                 Int::Made(length.maxsi(code.index(Int::Known(0))))
             })
@@ -150,10 +149,10 @@ impl<'c> Lanes<'_, 'c> {
         let [b, h, query] = self.decode.query(of_keys, self.column);
         let place = Int::sum([b * batch, h * head, query * row, self.quarter * WIDE]);
         let exists = self.column.is_below(self.decode.columns_of_group());
-        let place = exists.select(place, BEYOND / 2);
+        let place = code.masked(exists, place, buffer);
         let vector = self.half.vector(&[WIDE]);
         (0..self.turns())
-            .map(|turn| code.load(buffer, (place + turn * 4 * WIDE, Int::Known(0)), vector))
+            .map(|turn| code.load(buffer, place + turn * 4 * WIDE, vector))
             .collect()
     }
 
@@ -176,15 +175,16 @@ impl<'c> Lanes<'_, 'c> {
             keys: Vec::new(),
             values: Vec::new(),
         };
-        let place = |key: Int<'c>, stride: i64, column: Int<'c>| {
+        let place = |buffer, key: Int<'c>, stride: i64, column: Int<'c>| {
             let exists = (first + key).is_below(self.end);
-            exists.select(key * stride + column, BEYOND / 2)
+            code.masked(exists, key * stride + column, buffer)
         };
         for block in 0..STEP / SIXTEEN {
             let key = self.column + block * SIXTEEN;
-            let own = place(key, of_key.row, self.quarter * WIDE);
+            let own = place(keys, key, of_key.row, self.quarter * WIDE);
             let vector = self.half.vector(&[WIDE]);
-            let turns = (0..self.turns()).map(|turn| code.load(keys, (own + turn * 4 * WIDE, shared_key), vector));
+            let turns =
+                (0..self.turns()).map(|turn| code.load_uniform(keys, own + turn * 4 * WIDE, shared_key, vector));
             loaded.keys.push(turns.collect());
         }
         for block in 0..STEP / SIXTEEN {
@@ -192,7 +192,7 @@ impl<'c> Lanes<'_, 'c> {
             let column = self.column * self.width();
             let own = (0..RUN).map(|next| {
                 let key = self.quarter * RUN + (block * SIXTEEN + next);
-                code.load(values, (place(key, of_value.row, column), shared_value), vector)
+                code.load_uniform(values, place(values, key, of_value.row, column), shared_value, vector)
             });
             loaded.values.push(own.collect());
         }
@@ -371,11 +371,11 @@ impl<'c> Lanes<'_, 'c> {
             for (piece, elements) in (0..).zip(own.chunks(4)) {
                 let place = row * of_value + column + Int::Known(4 * piece);
                 let vector = code.vector(elements, self.float.vector(&[4]));
-                code.store(vector, to, exists.select(place, BEYOND / 4));
+                code.store(vector, to, code.masked(exists, place, to));
             }
         }
         let is_first = self.quarter.is_below(1) & exists;
-        let place = is_first.select(row * FOUND, BEYOND / 4);
+        let place = code.masked(is_first, row * FOUND, found);
         let pair = self.float.vector(&[FOUND]);
         let pair = code.vector(&[sums.greatest, total], pair);
         code.store(pair, found, place)

@@ -11,8 +11,6 @@ use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
-use crate::kernel::places::BEYOND;
-use crate::kernel::problem::bytes;
 use crate::mlir::{Attribute, Name};
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
@@ -119,23 +117,22 @@ impl<'c> Lanes<'_, 'c> {
         let shared = Int::sum([batch * of_batch, head * of_head, first * of_key]);
         let element = element(code.context(), mask.dtype);
         let run = element.vector(&[RUN]);
-        let bytes = bytes(mask.dtype);
         let load = |block: i64, own: Int<'c>| {
             let key = tile.quarter * RUN + block * SIXTEEN;
             let mut place = own + key * of_key;
             if !tile.own.is_plain() {
-                place = (first + key).is_below(end).select(place, BEYOND / bytes);
+                place = code.masked((first + key).is_below(end), place, *buffer);
             }
             if mask.has_runs(&self.prefill.of.visible) {
-                code.load(*buffer, (place, shared), run)
+                code.load_uniform(*buffer, place, shared, run)
             } else if of_key == 0 {
-                let one = code.load(*buffer, (place, shared), element);
+                let one = code.load_uniform(*buffer, place, shared, element);
                 one.broadcast(run)
             } else {
                 let own: Vec<_> = (0..RUN)
                     .map(|key| {
                         let place = place + key * of_key;
-                        code.load(*buffer, (place, shared), element)
+                        code.load_uniform(*buffer, place, shared, element)
                     })
                     .collect();
                 code.vector(&own, run)
@@ -144,7 +141,7 @@ impl<'c> Lanes<'_, 'c> {
         let mut loaded = Vec::new();
         for block in 0..tile.own.blocks() {
             let query = tile.row(block);
-            let own = tile.exists(query).select(query * of_query, BEYOND / bytes);
+            let own = code.masked(tile.exists(query), query * of_query, *buffer);
             for block in 0..BLOCKS {
                 loaded.push(load(block, own));
             }
@@ -264,7 +261,7 @@ impl<'c> Lanes<'_, 'c> {
                     let parts = parts.map(|(number, stride)| number * stride);
                     let place = Int::sum(parts);
                     let element = element(code.context(), mask.dtype);
-                    let added = code.load(*buffer, (place, Int::Known(0)), element);
+                    let added = code.load(*buffer, place, element);
                     let added = added.broadcast(element.vector(&[RUN]));
                     let added = code.extract(self.powers(mask.dtype, added), 0, tile.float);
                     power = power + added;
@@ -307,7 +304,7 @@ impl<'c> Lanes<'_, 'c> {
             // The statistics lie in the order of batches, heads and queries.
             let row = (batch * (of.heads * of.group) + head) * of.queries;
             let is_first = tile.quarter.is_below(1) & tile.exists(query);
-            let place = is_first.select(row + query, BEYOND / 4);
+            let place = code.masked(is_first, row + query, to_greatest);
             code.store(sums.greatest, to_greatest, place);
             code.store(total, to_total, place);
         }

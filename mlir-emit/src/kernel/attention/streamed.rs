@@ -6,7 +6,6 @@ use super::tile::Tile;
 use super::{Operand, SIXTEEN, WIDE};
 use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::places::BEYOND;
 
 /// Rows per step.
 pub(super) const STEP: i64 = 64;
@@ -155,9 +154,9 @@ impl<'c> Streamed<'_, 'c> {
                 let own = if self.tile.own.is_plain() {
                     own
                 } else {
-                    (first + row).is_below(end).select(own, BEYOND / 2)
+                    code.masked((first + row).is_below(end), own, copied.buffer)
                 };
-                rows.push(code.load(copied.buffer, (own, shared), vector));
+                rows.push(code.load_uniform(copied.buffer, own, shared, vector));
             }
         }
         rows

@@ -6,8 +6,6 @@ use crate::ir::FloatPredicate;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
-use crate::kernel::places::BEYOND;
-use crate::kernel::problem::bytes;
 use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 
@@ -39,9 +37,9 @@ impl Decode {
         let mut loaded = Vec::new();
         for part in 0..self.parts {
             let place = there + part * width;
-            let found = code.load(code.buffer(1), (place * FOUND, Int::Known(0)), pair);
+            let found = code.load(code.buffer(1), place * FOUND, pair);
             let place = place * of_value + first;
-            loaded.push((found, code.load(code.buffer(0), (place, Int::Known(0)), own)));
+            loaded.push((found, code.load(code.buffer(0), place, own)));
         }
         code.schedule_barrier();
         let greatest: Vec<_> = loaded.iter().map(|(found, _)| code.extract(*found, 0, float)).collect();
@@ -69,12 +67,11 @@ impl Decode {
         }
         let [batch, head, query] = self.query(of_keys, column);
         let place = Int::sum([batch * strides.batch, head * strides.head, query * strides.row, first]);
-        let bytes = bytes(self.of.out.0);
-        code.store(quotient, code.buffer(2), exists.select(place, BEYOND / bytes));
+        code.store(quotient, code.buffer(2), code.masked(exists, place, code.buffer(2)));
         // The rows of a group are in the order of heads and queries, and so is the memory of the
         // statistics.
         let is_first = first.is_below(1) & exists;
-        let place = is_first.select(row, BEYOND / 4);
+        let place = code.masked(is_first, row, code.buffer(3));
         code.store(most, code.buffer(3), place);
         code.store(total, code.buffer(4), place);
         ceil_div(rows, rows_at_once)

@@ -10,7 +10,6 @@ use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
 use crate::counts::{ceil_div, signed, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::places::BEYOND;
 use crate::kernel::problem::bytes;
 use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
@@ -184,9 +183,9 @@ impl<'a, 'c> Tile<'a, 'c> {
             let row = self.row(block);
             let place = strides.place([batch, head, row]);
             let place = place + self.quarter * WIDE;
-            let place = self.exists(row).select(place, BEYOND / 2);
+            let place = code.masked(self.exists(row), place, buffer);
             (0..columns / (4 * WIDE))
-                .map(|turn| code.load(buffer, (place + turn * 4 * WIDE, Int::Known(0)), vector))
+                .map(|turn| code.load(buffer, place + turn * 4 * WIDE, vector))
                 .collect()
         };
         (0..self.own.blocks()).map(block).collect()
@@ -296,7 +295,7 @@ impl<'a, 'c> Tile<'a, 'c> {
                     vector = vector.truncf(element.vector(&[count]));
                 }
                 let place = place + column + Int::Known(next);
-                code.store(vector, to, exists.select(place, BEYOND / bytes));
+                code.store(vector, to, code.masked(exists, place, to));
                 next += count;
             }
         }

@@ -87,7 +87,7 @@ pub(super) fn write<'c>(
     let count = counted(batch, &product.terms);
     let chosen = match (product.chosen, buffers.get(factors.len())) {
         (Some(_), Some(&list)) => {
-            let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32));
+            let number = code.load(list, batch, Type::integer(context, 32));
             let number = number.index_cast(code.index_type());
             Some(vec![Int::Made(number)])
         }

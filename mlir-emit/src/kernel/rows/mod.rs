@@ -48,7 +48,7 @@ pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
         read: 1,
     };
     let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
-    problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
+    problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::code::BEYOND)
 }
 
 /// Returns whether there are CPU kernels for `rows` rows of `length` elements. In short rows most
@@ -56,7 +56,7 @@ pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
 pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
     const LENGTHS: std::ops::RangeInclusive<i64> = 24..=1 << 24;
     let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
-    rows > 0 && LENGTHS.contains(&length) && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
+    rows > 0 && LENGTHS.contains(&length) && bytes.is_some_and(|bytes| bytes < super::code::BEYOND)
 }
 
 /// Replaces marked reductions, large elementwise operations and the operations fused with them by

@@ -9,7 +9,7 @@ use super::problem::Rows;
 use crate::counts::exactly;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Spot, Tensor};
-use crate::kernel::places::{BEYOND, offset};
+use crate::kernel::places::offset;
 use rotini_schedule::rows::Schedule;
 
 /// Elements per pair.
@@ -80,7 +80,7 @@ impl Pairs {
             return None;
         }
         let place = offset(row, &tensor.spread.rows) + (self.length - 1);
-        Some(code.load(buffer, (place, Int::Known(0)), tensor.element))
+        Some(code.load(buffer, place, tensor.element))
     }
 
     /// Returns whether only the first half of a pair has an element, the row's last, and whether
@@ -112,8 +112,8 @@ impl Pairs {
         for pair in 0..RUN / PAIR {
             let [first, second] = exist(spot, pair);
             let place = base + element(spot, pair);
-            let place = (first | second).select(place, BEYOND / tensor.bytes());
-            let mut loaded = code.load(buffer, (place, Int::Known(0)), vector);
+            let place = code.masked(first | second, place, buffer);
+            let mut loaded = code.load(buffer, place, vector);
             let [is_last, _] = self.halves(spot, pair);
             if let (Some(last), Int::Made(is_last)) = (last, is_last) {
                 let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
@@ -135,18 +135,17 @@ impl Pairs {
         spot: &Spot<'_, 'c>,
     ) {
         let base = offset(spot.rows, &tensor.spread.rows);
-        let beyond = BEYOND / tensor.bytes();
         for pair in 0..RUN / PAIR {
             let [first, second] = exist(spot, pair);
             let place = base + element(spot, pair);
             let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1]);
-            code.store(both, buffer, (first & second).select(place, beyond));
+            code.store(both, buffer, code.masked(first & second, place, buffer));
             let [is_last, is_first] = self.halves(spot, pair);
             for (number, is_there) in [(0, is_last), (1, is_first)] {
                 // Few lanes have such a pair, and most subgroups have none.
                 code.when(is_there, || {
                     let element = code.extract(value, pair * PAIR + number, tensor.element);
-                    let place = is_there.select(place + number, beyond);
+                    let place = code.masked(is_there, place + number, buffer);
                     code.store(element, buffer, place);
                 });
             }

@@ -16,7 +16,7 @@ use super::quotient::Division;
 use crate::counts::{ceil_div, exactly};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::{RUN, Source, Tensor, store, written};
-use crate::kernel::places::{BEYOND, coordinates, offset};
+use crate::kernel::places::{coordinates, offset};
 use crate::mlir::Attribute;
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
@@ -219,8 +219,8 @@ impl<'c> Writer<'_, 'c> {
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
             if tensor.is_same(true) && !self.cut.known.values().any(|&known| known == number) {
                 let place = offset(row, &tensor.spread.rows);
-                let place = exists.select(place, BEYOND / tensor.bytes());
-                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element);
+                let place = self.code.masked(exists, place, buffer);
+                let loaded = self.code.load(buffer, place, tensor.element);
                 made.insert(Source::Operand(number), loaded);
             }
         }
@@ -259,12 +259,12 @@ impl<'c> Writer<'_, 'c> {
         let tensor = &self.rows.operands[operand];
         let buffer = self.buffers[operand];
         let first = offset(&self.row.indices, &tensor.spread.rows);
-        let first = self.row.exists.select(first, BEYOND / tensor.bytes());
+        let first = code.masked(self.row.exists, first, buffer);
         // The results are contiguous, and all are loaded before the first is used.
         let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
         let vector = tensor.element.vector(&[RUN]);
         let loaded = (0..self.cut.parts / width).map(|number| {
-            let place = (first + number * width, Int::Known(0));
+            let place = first + number * width;
             code.load(buffer, place, if width == 1 { tensor.element } else { vector })
         });
         let mut parts = Vec::new();
@@ -380,7 +380,7 @@ impl<'c> Writer<'_, 'c> {
             if self.cut.finds {
                 place = place + self.row.part;
             }
-            code.store(value, buffer, is_first.select(place, BEYOND / tensor.bytes()));
+            code.store(value, buffer, code.masked(is_first, place, buffer));
         }
     }
 }
