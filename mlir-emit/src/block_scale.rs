@@ -329,36 +329,22 @@ struct Rounding {
 }
 
 fn rounding(dtype: DataType) -> Option<Rounding> {
-    Some(match dtype {
-        DataType::F32 => Rounding {
-            fraction: 23,
-            least: -126,
-            largest: f32::MAX.into(),
-            overflow: None,
-            to_nearest: true,
-        },
-        DataType::F16 => Rounding {
-            fraction: 10,
-            least: -14,
-            largest: 65504.0,
-            overflow: Some(65520.0),
-            to_nearest: false,
-        },
-        DataType::Bf16 => Rounding {
-            fraction: 7,
-            least: -126,
-            largest: power(127) * (2.0 - power(-7)),
-            overflow: Some(power(127) * (2.0 - power(-8))),
-            to_nearest: false,
-        },
-        DataType::F8E8M0 => Rounding {
-            fraction: 0,
-            least: -127,
-            largest: power(127),
-            overflow: None,
-            to_nearest: false,
-        },
+    let (fraction, least, largest, overflow, to_nearest) = match dtype {
+        DataType::F32 => (23, -126, f32::MAX.into(), None, true),
+        DataType::F16 => (10, -14, 65504.0, Some(65520.0), false),
+        DataType::Bf16 => {
+            let infinite = power(127) * (2.0 - power(-8));
+            (7, -126, power(127) * (2.0 - power(-7)), Some(infinite), false)
+        }
+        DataType::F8E8M0 => (0, -127, power(127), None, false),
         _ => return None,
+    };
+    Some(Rounding {
+        fraction,
+        least,
+        largest,
+        overflow,
+        to_nearest,
     })
 }
 

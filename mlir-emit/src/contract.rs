@@ -4,7 +4,7 @@
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{IndexMap, Input, Loop};
-use crate::kernel::{Axis, Factor, Product, Strides};
+use crate::kernel::{Axis, Factor, Product, Strides, Window};
 use crate::lowering::Lowering;
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
@@ -180,6 +180,29 @@ pub(crate) fn strides(tensor: &Ordered<'_>) -> Vec<i64> {
     strides
 }
 
+/// Creates an operand from its first element, its strides along the batch, its own axes and the
+/// sum, and the windows outside of which it is zero.
+pub(crate) fn factor(
+    tensor: &Ordered<'_>,
+    first: i64,
+    [batch, own, sum]: [Vec<i64>; 3],
+    windows: Vec<Window>,
+) -> Factor {
+    Factor {
+        tensor: tensor.ssa.id(),
+        elements: tensor.dims.iter().product(),
+        dtype: tensor.dtype,
+        first,
+        strides: Strides {
+            batch,
+            own,
+            other: Vec::new(),
+            sum,
+        },
+        windows,
+    }
+}
+
 /// Appends the product as a kernel of rotini; `None` if there is no kernel for its types and
 /// extents.
 fn as_kernel<'c>(
@@ -195,22 +218,10 @@ fn as_kernel<'c>(
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
     let (batch, [rows, columns]) = (&out[..row], [extent(out, row), extent(out, column)]);
     let terms = extent(&a.dims, column);
-    let factor = |tensor: &Ordered<'c>, own: usize, sum: usize| {
+    let of = |tensor: &Ordered<'c>, own: usize, sum: usize| {
         let strides = strides(tensor);
-        let along = |axis: usize| strides[axis];
-        Factor {
-            tensor: tensor.ssa.id(),
-            elements: tensor.dims.iter().product(),
-            dtype: tensor.dtype,
-            first: 0,
-            strides: Strides {
-                batch: strides[..row].to_vec(),
-                own: vec![along(own)],
-                other: Vec::new(),
-                sum: vec![along(sum)],
-            },
-            windows: Vec::new(),
-        }
+        let along = [strides[..row].to_vec(), vec![strides[own]], vec![strides[sum]]];
+        factor(tensor, 0, along, Vec::new())
     };
     let product = Product {
         batch: batch.to_vec(),
@@ -218,7 +229,7 @@ fn as_kernel<'c>(
         columns: vec![columns],
         sum: vec![terms],
         terms: Vec::new(),
-        factors: [factor(a, row, column), factor(b, column, row)],
+        factors: [of(a, row, column), of(b, column, row)],
         chosen: chosen.map(|chosen| chosen.id()),
         order: order
             .iter()

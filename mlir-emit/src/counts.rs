@@ -1,4 +1,4 @@
-//! Conversions between signed and unsigned counts, and lists of a known length.
+//! Counts: conversions between signed and unsigned ones, products, and lists of a known length.
 
 /// Converts a count to a signed number.
 pub(crate) fn signed(count: usize) -> i64 {
@@ -13,6 +13,13 @@ pub(crate) fn unsigned(number: i64) -> usize {
 /// Returns `count / each`, rounded up. Both must be positive, or `count` zero.
 pub(crate) const fn ceil_div(count: i64, each: i64) -> i64 {
     count / each + (count % each).signum()
+}
+
+/// Returns the product of extents; `None` if it overflows or an extent is negative.
+pub(crate) fn product(extents: &[i64]) -> Option<u64> {
+    extents.iter().try_fold(1_u64, |product, &extent| {
+        product.checked_mul(u64::try_from(extent).ok()?)
+    })
 }
 
 /// Returns the items as an array of `COUNT` items, which must be their number.

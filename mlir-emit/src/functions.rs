@@ -141,8 +141,8 @@ impl<'c> Math<'c> {
         let x = x.extf(wide);
         let mut products = Vec::new();
         for (position, piece) in (1_i32..).zip(TWO_OVER_PI) {
-            let product = self.mul_wide(x, constant(piece * 2.0_f64.powi(-29 * position)));
-            let turns = nearest(self.mul_wide(product, quarter));
+            let product = x * constant(piece * 2.0_f64.powi(-29 * position));
+            let turns = nearest(product * quarter);
             products.push(turns.fma(less, product));
         }
         let add = |a, b| a + b;
@@ -153,27 +153,23 @@ impl<'c> Math<'c> {
         let first = first - quarters;
         let rest = products.into_iter().skip(1).fold(first, add);
         // Reduced by whole turns to -2 to 2.
-        let turns = nearest(self.mul_wide(quarters, quarter));
+        let turns = nearest(quarters * quarter);
         let quarters = turns.fma(less, quarters);
         let is = |value: Ssa<'c>, wanted: f64| self.compare(F::Equal, value, constant(wanted));
         let is_negative = self.compare(F::Less, quarters, constant(0.0));
         Angle {
-            rest: self.mul_wide(rest, constant(FRAC_PI_2)),
+            rest: rest * constant(FRAC_PI_2),
             is_odd: is(quarters.absf(), 1.0),
             is_beyond_half: is_negative | is(quarters, 2.0),
         }
-    }
-
-    fn mul_wide(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        x * y
     }
 
     /// Returns the sine and cosine of at most an eighth of a turn, in f64, to more digits than f32
     /// has.
     fn sin_and_cos(&self, x: Ssa<'c>) -> [Ssa<'c>; 2] {
         let one = self.at.float(1.0, x.r#type());
-        let square = self.mul_wide(x, x);
-        let sin = self.mul_wide(square, self.polynomial(&SIN, square));
+        let square = x * x;
+        let sin = square * self.polynomial(&SIN, square);
         let cos = self.polynomial(&COS, square);
         [sin.fma(x, x), cos.fma(square, one)]
     }

@@ -291,15 +291,7 @@ impl<'c> Lowering<'_, 'c> {
         let mut results = results.into_iter();
         let mut result = results.next().expect("a reduction of nothing");
         for rest in results {
-            let kept: Vec<usize> = match &result.data {
-                Data::Tensor { order, .. } => order.clone(),
-                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
-            };
-            let both = Shape {
-                dims: &result.dims.clone(),
-                order: &kept,
-                dtype: result.dtype,
-            };
+            let both = Shape::new(&result.dims, result.order(), result.dtype);
             result = Value::of(self.map(
                 &[&result, &rest],
                 &both,

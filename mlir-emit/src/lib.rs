@@ -122,8 +122,7 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
 ///
 /// As [`emit`]; [`EmitError::Choice`] if no place of the graph takes a choice.
 pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Emitted, EmitError> {
-    let chosen = target.chosen(choices);
-    let target = chosen.as_ref().unwrap_or(target);
+    let target = &target.chosen(choices);
     let chooser = Chooser::new(target.tried(), choices);
     emit_by(graph, (target, Quirks::of(target)), &chooser)
 }
@@ -135,8 +134,7 @@ pub fn emit_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> R
 ///
 /// As [`emit_chosen`].
 pub fn places(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Vec<Place>, EmitError> {
-    let chosen = target.chosen(choices);
-    let target = chosen.as_ref().unwrap_or(target);
+    let target = &target.chosen(choices);
     let chooser = Chooser::new(target.tried(), choices).listing();
     with_lowered(graph, target, &chooser, |_, _| ())?;
     target.flags_for(graph, Quirks::of(target), &chooser);
@@ -206,8 +204,7 @@ pub fn plan(graph: &NormalGraph, target: &Target) -> Result<Plan, EmitError> {
 /// As [`emit_chosen`].
 pub fn plan_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<Plan, EmitError> {
     let workspace_bytes = workspace_bound_chosen(graph, target, choices)?;
-    let chosen = target.chosen(choices);
-    let target = chosen.as_ref().unwrap_or(target);
+    let target = &target.chosen(choices);
     let chooser = Chooser::new(target.tried(), choices);
     with_lowered(graph, target, &chooser, |context, lowered| {
         Plan::of(context, &lowered.block.operations, target, workspace_bytes)
@@ -230,8 +227,7 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
 ///
 /// As [`emit_chosen`], or if the sizes overflow.
 pub fn workspace_bound_chosen(graph: &NormalGraph, target: &Target, choices: &Choices) -> Result<u64, EmitError> {
-    let chosen = target.chosen(choices);
-    let target = chosen.as_ref().unwrap_or(target);
+    let target = &target.chosen(choices);
     let limit = cost::workspace_limit(graph, target)?;
     // The bodies of custom operations are separate functions, which the bound does not cover.
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {

@@ -12,7 +12,7 @@ use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, 
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirks;
 use crate::target::Target;
-use crate::value::{Data, Ordered, Value, extents};
+use crate::value::{Data, Ordered, Value, extents, position};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
 use rotini_schedule::{Machine, gemm};
 
@@ -87,16 +87,9 @@ impl<'g, 'c> Lowering<'g, 'c> {
         Some(append_product(self.at.context(), product))
     }
 
-    /// Returns true if rotini has a kernel for a product on a CPU.
+    /// Returns true if rotini has a [kernel](CpuKernel::Matmul) for a product on a CPU.
     pub(crate) fn has_cpu_matmul(&self, matmul: &CpuMatmul) -> bool {
         self.target.has_wide_registers() && matmul.is_possible()
-    }
-
-    /// Returns a product as a tensor of this shape, computed on a CPU by a kernel of rotini, which
-    /// must [exist](Self::has_cpu_matmul).
-    pub(crate) fn cpu_matmul(&self, matmul: &CpuMatmul, [a, b]: [Ssa<'c>; 2], shape: &[i64]) -> Ssa<'c> {
-        self.kernels
-            .cpu_matmul(self.at.context(), (matmul, [a.id(), b.id()], shape))
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor. `values`:
@@ -127,13 +120,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let Some(transpose) = transpose.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
         };
-        Ordered::new(
-            self.kernels
-                .transpose(self.at.context(), (&transpose, &extents(&tensor.dims, order))),
-            order.to_vec(),
-            tensor.dtype,
-            tensor.dims.clone(),
-        )
+        self.transposed(&transpose, tensor.dims.clone(), order.to_vec())
     }
 
     /// Returns the tensor with axis 1 innermost and padded with zeros to `channels` elements;
@@ -162,16 +149,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
             inner,
             padded: channels,
         };
-        if !turn.is_possible() {
-            return None;
-        }
-        Some(Ordered::new(
-            self.kernels
-                .transpose(self.at.context(), (&turn, &extents(&dims, &order))),
-            order,
-            tensor.dtype,
-            dims,
-        ))
+        turn.is_possible().then(|| self.transposed(&turn, dims, order))
+    }
+
+    /// Returns the result of a kernel that transposes a tensor, with these extents and this order.
+    fn transposed(&self, transpose: &Transpose, dims: Vec<i64>, order: Vec<usize>) -> Ordered<'c> {
+        let shape = extents(&dims, &order);
+        let ssa = self.kernels.transpose(self.at.context(), (transpose, &shape));
+        Ordered::new(ssa, order, transpose.dtype, dims)
     }
 
     pub(crate) fn graph(&self) -> &'g NormalGraph {
@@ -356,12 +341,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
     pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
         let at = &self.at;
         let rank = order.len();
-        let results = value
-            .order
-            .iter()
-            .map(|axis| order.iter().position(|candidate| candidate == axis))
-            .collect::<Option<Vec<_>>>()
-            .expect("orders over different axes");
+        let results = value.order.iter().map(|&axis| position(&order, axis));
         let identity = IndexMap::identity(rank);
         let init = at.empty(&extents(&value.dims, &order), dtype);
         let inputs = [(value.ssa, value.dtype, IndexMap::select(rank, results))];

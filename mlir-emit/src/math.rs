@@ -6,6 +6,7 @@ use crate::ir::Emitter;
 use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::mlir::{Name, Type, Value as Ssa};
 use crate::target::Target;
+use crate::value::position;
 use rotini_graph::DataType;
 
 /// A scalar of the compute type.
@@ -145,10 +146,7 @@ impl<'c> Math<'c> {
 
     /// Returns the index along a logical axis, in the compute type.
     pub(crate) fn index(&self, axis: usize) -> Scalar<'c> {
-        let position = self.axes.iter().position(|&candidate| candidate == axis);
-        let index = self
-            .at
-            .loop_index(position.expect("the index of an axis without a loop"));
+        let index = self.at.loop_index(position(&self.axes, axis));
         let wide = index.index_cast(self.at.element_type(DataType::I64));
         convert(&self.at, wide, DataType::I64, self.compute)
     }

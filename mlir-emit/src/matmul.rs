@@ -3,7 +3,8 @@
 use crate::Unsupported;
 use crate::contract::{check_product, contract, repeated};
 use crate::convert::checked_compute_type;
-use crate::kernel::{CpuMatmul, Right};
+use crate::counts::product;
+use crate::kernel::{CpuKernel, CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::mlir::Name;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
@@ -138,12 +139,8 @@ fn cpu_matmul<'c>(
     if !lowering.chooser().takes_kernel("product", is_faster) {
         return None;
     }
-    Some(Ordered::new(
-        lowering.cpu_matmul(&product, [a.ssa, b.ssa], out),
-        in_rows,
-        compute,
-        out.to_vec(),
-    ))
+    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[a.ssa, b.ssa], out)?;
+    Some(Ordered::new(ssa, in_rows, compute, out.to_vec()))
 }
 
 /// Returns true if packing both operands into tiles pays off on a CPU: with more than about 64 rows
@@ -162,12 +159,10 @@ pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
         return None;
     };
     let inner = a.dims.last()?;
-    let product = |dims: &[i64]| {
-        dims.iter()
-            .chain(batch)
-            .try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))
-    };
-    product(&[*rows, *inner])?
-        .checked_add(product(&[*inner, *columns])?)?
-        .checked_add(product(&[*rows, *columns])?)
+    let batch = product(batch)?;
+    [[rows, inner], [inner, columns], [rows, columns]]
+        .into_iter()
+        .try_fold(0_u64, |sum, [&a, &b]| {
+            sum.checked_add(product(&[a, b])?.checked_mul(batch)?)
+        })
 }

@@ -66,64 +66,23 @@ enum Nan {
 /// Returns the format of a narrow float; `None` for E8M0, which has only an exponent, and for all
 /// other types.
 const fn format(dtype: DataType) -> Option<Format> {
-    Some(match dtype {
-        DataType::F8E4M3 => Format {
-            bits: 8,
-            fraction: 3,
-            bias: 7,
-            largest: 0x7E,
-            infinity: None,
-            nan: Nan::Above(0x7F),
-        },
-        DataType::F8E5M2 => Format {
-            bits: 8,
-            fraction: 2,
-            bias: 15,
-            largest: 0x7B,
-            infinity: Some(0x7C),
-            nan: Nan::Above(0x7F),
-        },
-        DataType::F4E2M1 => Format {
-            bits: 4,
-            fraction: 1,
-            bias: 1,
-            largest: 0x07,
-            infinity: None,
-            nan: Nan::None,
-        },
-        DataType::F6E2M3 => Format {
-            bits: 6,
-            fraction: 3,
-            bias: 1,
-            largest: 0x1F,
-            infinity: None,
-            nan: Nan::None,
-        },
-        DataType::F6E3M2 => Format {
-            bits: 6,
-            fraction: 2,
-            bias: 3,
-            largest: 0x1F,
-            infinity: None,
-            nan: Nan::None,
-        },
-        DataType::F8E4M3Fnuz => Format {
-            bits: 8,
-            fraction: 3,
-            bias: 8,
-            largest: 0x7F,
-            infinity: None,
-            nan: Nan::NegativeZero,
-        },
-        DataType::F8E5M2Fnuz => Format {
-            bits: 8,
-            fraction: 2,
-            bias: 16,
-            largest: 0x7F,
-            infinity: None,
-            nan: Nan::NegativeZero,
-        },
+    let (bits, fraction, bias, largest, infinity, nan) = match dtype {
+        DataType::F8E4M3 => (8, 3, 7, 0x7E, None, Nan::Above(0x7F)),
+        DataType::F8E5M2 => (8, 2, 15, 0x7B, Some(0x7C), Nan::Above(0x7F)),
+        DataType::F4E2M1 => (4, 1, 1, 0x07, None, Nan::None),
+        DataType::F6E2M3 => (6, 3, 1, 0x1F, None, Nan::None),
+        DataType::F6E3M2 => (6, 2, 3, 0x1F, None, Nan::None),
+        DataType::F8E4M3Fnuz => (8, 3, 8, 0x7F, None, Nan::NegativeZero),
+        DataType::F8E5M2Fnuz => (8, 2, 16, 0x7F, None, Nan::NegativeZero),
         _ => return None,
+    };
+    Some(Format {
+        bits,
+        fraction,
+        bias,
+        largest,
+        infinity,
+        nan,
     })
 }
 
@@ -168,20 +127,16 @@ struct Wide<'c> {
 
 impl<'c> Wide<'c> {
     fn of(at: &Emitter<'c>, dtype: DataType) -> Self {
-        match dtype {
-            DataType::F32 => Wide {
-                bits: at.element_type(DataType::I32),
-                width: 32,
-                fraction: 23,
-                bias: 127,
-            },
-            DataType::F64 => Wide {
-                bits: at.element_type(DataType::I64),
-                width: 64,
-                fraction: 52,
-                bias: 1023,
-            },
+        let (integer, width, fraction, bias) = match dtype {
+            DataType::F32 => (DataType::I32, 32, 23, 127),
+            DataType::F64 => (DataType::I64, 64, 52, 1023),
             _ => unreachable!("a narrow float made of neither f32 nor f64"),
+        };
+        Wide {
+            bits: at.element_type(integer),
+            width,
+            fraction,
+            bias,
         }
     }
 
@@ -206,7 +161,7 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     let bits = Bits { at, ty: wide.bits };
     let code = code.extui(wide.bits);
     let Some(format) = format(dtype) else {
-        let number = bits.shift(Name::ArithShli, code, wide.fraction);
+        let number = bits.with(Name::ArithShli, code, wide.fraction);
         // The least scale is subnormal in f32.
         let is_least = bits.compare(IntegerPredicate::Equal, code, 0);
         let number = is_least.select(bits.constant(1 << (wide.fraction - 1)), number);
@@ -216,7 +171,7 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
     };
     let sign_bit = 1 << (format.bits - 1);
     let magnitude = bits.with(Name::ArithAndi, code, sign_bit - 1);
-    let shifted = bits.shift(Name::ArithShli, magnitude, wide.fraction - format.fraction);
+    let shifted = bits.with(Name::ArithShli, magnitude, wide.fraction - format.fraction);
     let normal = bits.with(Name::ArithAddi, shifted, wide.power(-format.bias));
     // Subnormals are whole multiples of the least number. They are computed from the integer, since
     // f32 arithmetic may flush its own subnormals.
@@ -242,7 +197,7 @@ pub(crate) fn decode<'c>(at: &Emitter<'c>, code: Ssa<'c>, dtype: DataType) -> Ss
         number = is_nan.select(bits.constant(wide.infinity() | 1 << (wide.fraction - 1)), number);
     }
     let sign = bits.with(Name::ArithAndi, code, sign_bit);
-    let sign = bits.shift(Name::ArithShli, sign, wide.width - format.bits);
+    let sign = bits.with(Name::ArithShli, sign, wide.width - format.bits);
     let number = number | sign;
     number.bitcast(float)
 }
@@ -253,11 +208,11 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     let bits = Bits { at, ty: wide.bits };
     let byte = at.element_type(DataType::U8);
     let whole = value.bitcast(wide.bits);
-    let sign = bits.shift(Name::ArithShrui, whole, wide.width - 1);
+    let sign = bits.with(Name::ArithShrui, whole, wide.width - 1);
     let magnitude = bits.with(Name::ArithAndi, whole, i64::MAX >> (64 - wide.width));
     let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity());
     let Some(format) = format(to) else {
-        let exponent = bits.shift(Name::ArithShrui, magnitude, wide.fraction);
+        let exponent = bits.with(Name::ArithShrui, magnitude, wide.fraction);
         let exponent = bits.with(Name::ArithSubi, exponent, wide.bias - 127);
         let exponent = bits.with(Name::ArithMaxsi, exponent, 0);
         let exponent = bits.with(Name::ArithMinsi, exponent, 0xFE);
@@ -269,10 +224,10 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
     // Round to nearest even: add half a unit, less the least bit unless the last kept bit is odd.
     // The sum may carry into the exponent.
     let cut = wide.fraction - format.fraction;
-    let odd = bits.with(Name::ArithAndi, bits.shift(Name::ArithShrui, magnitude, cut), 1);
+    let odd = bits.with(Name::ArithAndi, bits.with(Name::ArithShrui, magnitude, cut), 1);
     let rounded = bits.with(Name::ArithAddi, magnitude, (1 << (cut - 1)) - 1);
     let rounded = rounded + odd;
-    let rounded = bits.shift(Name::ArithShrui, rounded, cut);
+    let rounded = bits.with(Name::ArithShrui, rounded, cut);
     let normal = bits.with(Name::ArithSubi, rounded, (wide.bias - format.bias) << format.fraction);
     // Added to a power of two whose unit in the last place is the least subnormal, a number is
     // rounded to multiples of it.
@@ -289,7 +244,7 @@ pub(crate) fn encode<'c>(at: &Emitter<'c>, value: Ssa<'c>, from: DataType, to: D
         Nan::Above(nan) => is_nan.select(bits.constant(nan), code),
         Nan::None | Nan::NegativeZero => code,
     };
-    let sign_bit = bits.shift(Name::ArithShli, sign, format.bits - 1);
+    let sign_bit = bits.with(Name::ArithShli, sign, format.bits - 1);
     let signed = code | sign_bit;
     let code = match format.nan {
         Nan::Above(_) => signed,
@@ -330,10 +285,6 @@ impl<'c> Bits<'_, 'c> {
 
     pub(crate) fn with(&self, name: Name, value: Ssa<'c>, constant: i64) -> Ssa<'c> {
         self.at.same(name, &[value, self.constant(constant)])
-    }
-
-    pub(crate) fn shift(&self, name: Name, value: Ssa<'c>, bits: i64) -> Ssa<'c> {
-        self.with(name, value, bits)
     }
 
     pub(crate) fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c>, with: i64) -> Ssa<'c> {

@@ -136,15 +136,14 @@ impl Groups {
 /// Returns the reassociation groups that merge the innermost two axes of a tensor of rank `rank +
 /// 1`.
 fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
-    (0..rank)
-        .map(|axis| {
-            if axis + 1 == rank {
-                vec![axis, axis + 1]
-            } else {
-                vec![axis]
-            }
-        })
-        .collect()
+    let pair = |axis| {
+        if axis + 1 == rank {
+            vec![axis, axis + 1]
+        } else {
+            vec![axis]
+        }
+    };
+    (0..rank).map(pair).collect()
 }
 
 /// Expands a flat tensor to these extents.
@@ -202,8 +201,8 @@ fn repack<'c>(
         let mut own = bits.with(Name::ArithAndi, moved, (1 << to) - 1);
         if dtype == DataType::I4 {
             // Sign-extended.
-            own = bits.shift(Name::ArithShli, own, 32 - to);
-            own = bits.shift(Name::ArithShrsi, own, 32 - to);
+            own = bits.with(Name::ArithShli, own, 32 - to);
+            own = bits.with(Name::ArithShrsi, own, 32 - to);
         }
         let own = own.trunci(at.element_type(DataType::U8));
         own | so_far

@@ -50,17 +50,11 @@ impl<'c> Lowering<'_, 'c> {
         let how = self.how(self.has_rows(operands, shape, (reduced, combiner)), rows.is_some());
         if how == How::Kernel {
             let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body);
-            return Open {
-                value,
-                is_spread: false,
-            };
+            return Open::plain(value);
         }
         if let Some(rows) = rows.filter(|_| how == How::Lanes) {
             let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body);
-            return Open {
-                value,
-                is_spread: false,
-            };
+            return Open::plain(value);
         }
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let axes = || shape.order.iter().copied();
@@ -75,10 +69,7 @@ impl<'c> Lowering<'_, 'c> {
         let splits = loses && !merges;
         let Some(&last) = wide.last().filter(|_| splits) else {
             let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body);
-            return Open {
-                value,
-                is_spread: false,
-            };
+            return Open::plain(value);
         };
         let kept: Vec<usize> = axes().filter(|axis| !reduced.contains(axis)).collect();
         let rest: Vec<usize> = axes().filter(|&axis| reduced.contains(&axis) && axis != last).collect();
@@ -114,10 +105,7 @@ impl<'c> Lowering<'_, 'c> {
             |_, elements| only(elements),
         );
         let (ssa, _) = whole.into_tensor();
-        Open {
-            value: reduced_value(ssa, kept, shape, reduced),
-            is_spread: false,
-        }
+        Open::plain(reduced_value(ssa, kept, shape, reduced))
     }
 
     /// Returns true if one of rotini's row kernels can compute a reduction: it must be along the
@@ -323,14 +311,10 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Value<'c> {
         let at = self.emitter();
         let compute = shape.dtype;
-        let is_reduced = |axis: &usize| reduced.contains(axis);
-        let kept: Vec<usize> = shape.order.iter().copied().filter(|axis| !is_reduced(axis)).collect();
+        let axes = shape.order.iter().copied();
+        let (kept, gone): (Vec<usize>, Vec<usize>) = axes.partition(|axis| !reduced.contains(axis));
         // Kept axes come first, as in the compiler's own reductions.
-        let order: Vec<usize> = kept
-            .iter()
-            .copied()
-            .chain(shape.order.iter().copied().filter(is_reduced))
-            .collect();
+        let order = [kept.as_slice(), &gone].concat();
         let loops = kinds(&order, reduced);
         let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
         let written_out = self.written_out(operands, shape.dims, reduced, compute);

@@ -62,6 +62,14 @@ pub(crate) struct Open<'c> {
 }
 
 impl<'c> Open<'c> {
+    /// Makes the result of a reduction that is not spread.
+    pub(crate) fn plain(value: Value<'c>) -> Self {
+        Open {
+            value,
+            is_spread: false,
+        }
+    }
+
     /// Returns the result for any use: behind a barrier if the reduction is spread.
     pub(crate) fn closed(self, at: &Emitter<'c>) -> Value<'c> {
         let Open { mut value, is_spread } = self;
@@ -149,6 +157,16 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_>]) -> Vec<usize> {
             _ => None,
         })
         .unwrap_or_else(|| (0..dims.len()).collect())
+}
+
+/// Returns the axes of a tensor with the extents `whole` that another one, right-aligned, lacks or
+/// has with an extent of 1.
+pub(crate) fn lacking(whole: &[i64], part: &[i64]) -> Vec<usize> {
+    let missing = whole.len().saturating_sub(part.len());
+    let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| part.get(axis)).copied();
+    (0..whole.len())
+        .filter(|&axis| extent(axis).unwrap_or(1) == 1)
+        .collect()
 }
 
 /// Returns the number of elements along these axes.

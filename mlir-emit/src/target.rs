@@ -198,10 +198,11 @@ impl Target {
         name.split_once(CUT).map_or(name, |(name, _)| name)
     }
 
-    /// Returns the target for which a graph is lowered with these choices, if it differs: the one
-    /// [without schedules](Self::unscheduled) if IREE's own code is demanded on a GPU.
-    pub(crate) fn chosen(&self, choices: &Choices) -> Option<Target> {
-        self.unscheduled().filter(|_| choices.is_iree())
+    /// Returns the target for which a graph is lowered with these choices: the one [without
+    /// schedules](Self::unscheduled) if IREE's own code is demanded on a GPU, else this one.
+    pub(crate) fn chosen(&self, choices: &Choices) -> Target {
+        let unscheduled = self.unscheduled().filter(|_| choices.is_iree());
+        unscheduled.unwrap_or_else(|| self.clone())
     }
 
     /// Returns the choices at the end of the target's name, which are tried where they fit: one

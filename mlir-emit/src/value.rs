@@ -49,16 +49,21 @@ impl<'c> Value<'c> {
     }
 
     pub(crate) fn of(ordered: Ordered<'c>) -> Self {
-        let Ordered {
-            ssa,
-            order,
-            dtype,
-            dims,
-        } = ordered;
         Value {
-            data: Data::Tensor { ssa, order },
-            dtype,
-            dims,
+            data: Data::Tensor {
+                ssa: ordered.ssa,
+                order: ordered.order,
+            },
+            dtype: ordered.dtype,
+            dims: ordered.dims,
+        }
+    }
+
+    /// Returns the order of the physical axes; none if all elements equal a constant or scalar.
+    pub(crate) fn order(&self) -> &[usize] {
+        match &self.data {
+            Data::Tensor { order, .. } => order,
+            Data::Constant(_) | Data::Scalar(_) => &[],
         }
     }
 
@@ -151,19 +156,9 @@ impl<'c> Value<'c> {
 
 /// A value as an operand of a structured operation that iterates over another shape.
 pub(crate) struct Operand<'c> {
-    source: Source<'c>,
+    /// The content; the order of a tensor is that of the iteration's logical axes.
+    source: Data<'c>,
     dtype: DataType,
-}
-
-enum Source<'c> {
-    /// A tensor whose physical axis `i` moves with the iteration's logical axis `axes[i]`.
-    Tensor {
-        ssa: Ssa<'c>,
-        axes: Vec<usize>,
-    },
-    Constant(Scalar),
-    /// A value from outside of the operation's body.
-    Scalar(Ssa<'c>),
 }
 
 impl<'c> Operand<'c> {
@@ -171,20 +166,11 @@ impl<'c> Operand<'c> {
     /// a larger extent are dropped, so that the index map stays a projected permutation, which the
     /// compiler fuses best.
     pub(crate) fn new(at: &Emitter<'c>, value: &Value<'c>, dims: &[i64]) -> Self {
-        let (ssa, order) = match &value.data {
-            Data::Constant(scalar) => {
-                return Operand {
-                    source: Source::Constant(*scalar),
-                    dtype: value.dtype,
-                };
-            }
-            Data::Scalar(ssa) => {
-                return Operand {
-                    source: Source::Scalar(*ssa),
-                    dtype: value.dtype,
-                };
-            }
-            Data::Tensor { ssa, order } => (*ssa, order),
+        let Data::Tensor { ssa, order } = &value.data else {
+            return Operand {
+                source: value.data.clone(),
+                dtype: value.dtype,
+            };
         };
         let shift = dims
             .len()
@@ -200,9 +186,9 @@ impl<'c> Operand<'c> {
                 axes.push(outer);
             }
         }
-        let ssa = drop_unit_axes(at, ssa, &extents(&value.dims, order), &keep, value.dtype);
+        let ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order), &keep, value.dtype);
         Operand {
-            source: Source::Tensor { ssa, axes },
+            source: Data::Tensor { ssa, order: axes },
             dtype: value.dtype,
         }
     }
@@ -210,14 +196,10 @@ impl<'c> Operand<'c> {
     /// Returns the operand with its index map, for an iteration whose loops are the logical axes
     /// `order`; `None` for a constant or scalar.
     pub(crate) fn input(&self, order: &[usize]) -> Option<Input<'c>> {
-        let Source::Tensor { ssa, axes } = &self.source else {
+        let Data::Tensor { ssa, order: axes } = &self.source else {
             return None;
         };
-        let results = axes
-            .iter()
-            .map(|axis| order.iter().position(|candidate| candidate == axis))
-            .collect::<Option<Vec<_>>>()
-            .expect("an operand with an axis that its iteration lacks");
+        let results = axes.iter().map(|&axis| position(order, axis));
         Some((*ssa, self.dtype, IndexMap::select(order.len(), results)))
     }
 
@@ -225,25 +207,31 @@ impl<'c> Operand<'c> {
     /// scalar.
     pub(crate) fn element(&self, body: &Emitter<'c>, read: Option<Ssa<'c>>) -> Ssa<'c> {
         match (&self.source, read) {
-            (Source::Tensor { .. }, Some(element)) => element,
-            (Source::Tensor { .. }, None) => unreachable!("an operand that was not read"),
-            (Source::Scalar(ssa), _) => *ssa,
-            (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
+            (Data::Tensor { .. }, Some(element)) => element,
+            (Data::Tensor { .. }, None) => unreachable!("an operand that was not read"),
+            (Data::Scalar(ssa), _) => *ssa,
+            (Data::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
                 body.integer(*value, body.element_type(self.dtype))
             }
-            (Source::Constant(scalar), _) => body.float(scalar.to_f64(), body.element_type(self.dtype)),
+            (Data::Constant(scalar), _) => body.float(scalar.to_f64(), body.element_type(self.dtype)),
         }
     }
 
     /// Returns true if the element comes from a tensor.
     pub(crate) fn is_read(&self) -> bool {
-        matches!(self.source, Source::Tensor { .. })
+        matches!(self.source, Data::Tensor { .. })
     }
 
     /// Returns the type of the element.
     pub(crate) fn dtype(&self) -> DataType {
         self.dtype
     }
+}
+
+/// Returns the place of a logical axis in an order, which must have it.
+pub(crate) fn position(order: &[usize], axis: usize) -> usize {
+    let position = order.iter().position(|&candidate| candidate == axis);
+    position.expect("an axis without a loop")
 }
 
 /// Returns the extent of a logical axis.

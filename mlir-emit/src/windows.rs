@@ -7,7 +7,7 @@ use crate::ir::{Emitter, IndexMap, Input, IntegerPredicate, Loop, MISSING};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
-use crate::value::{Ordered, extent, extents};
+use crate::value::{Ordered, extent, extents, position};
 use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
 
 /// Declines a padding if the padded tensor would have too many elements.
@@ -126,10 +126,7 @@ impl<'c> Places<'c> {
     /// Creates the indices in the body of an operation whose first loops are the logical axes
     /// `order`, without those of a fold.
     pub(crate) fn new(at: Emitter<'c>, order: &[usize]) -> Self {
-        let along = |axis: usize| {
-            let position = order.iter().position(|&candidate| candidate == axis);
-            at.loop_index(position.expect("an axis without a loop"))
-        };
+        let along = |axis| at.loop_index(position(order, axis));
         Places {
             at,
             along: (0..order.len()).map(along).collect(),
@@ -149,14 +146,6 @@ impl<'c> Places<'c> {
         self.folded[spatial]
     }
 
-    pub(crate) fn add(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        x + y
-    }
-
-    pub(crate) fn sub(&self, x: Ssa<'c>, y: Ssa<'c>) -> Scalar<'c> {
-        x - y
-    }
-
     pub(crate) fn scale(&self, x: Ssa<'c>, factor: i64) -> Scalar<'c> {
         x * self.constant(factor)
     }
@@ -170,21 +159,14 @@ impl<'c> Places<'c> {
 
     /// Returns the conjunction of the conditions; `None` if there are none.
     pub(crate) fn all(&self, conditions: &[Ssa<'c>]) -> Option<Ssa<'c>> {
-        let mut all = None;
-        for &condition in conditions {
-            all = Some(match all {
-                None => condition,
-                Some(others) => others & condition,
-            });
-        }
-        all
+        conditions.iter().copied().reduce(|all, condition| all & condition)
     }
 
     /// Returns the row-major position of an element in these extents.
     pub(crate) fn flat(&self, indices: &[Ssa<'c>], extents: &[i64]) -> Scalar<'c> {
         let mut flat = self.constant(0);
         for (&index, &extent) in indices.iter().zip(extents) {
-            flat = self.add(self.scale(flat, extent), index);
+            flat = self.scale(flat, extent) + index;
         }
         flat
     }
@@ -210,17 +192,15 @@ impl<'c> Places<'c> {
     /// Returns the index of a window's first tap along a spatial axis, which may be negative.
     pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c> {
         let start = self.scale(self.along(spatial + 2), axis.stride);
-        self.sub(start, self.constant(axis.pre))
+        start - self.constant(axis.pre)
     }
-}
 
-impl<'c> Places<'c> {
     /// Returns the number of elements of x, along one axis, in the window that begins at `start`.
     pub(crate) fn covered(&self, start: Ssa<'c>, axis: &Axis) -> Scalar<'c> {
-        let end = self.add(start, self.constant(axis.window));
+        let end = start + self.constant(axis.window);
         let end = end.minsi(self.constant(axis.input));
         let start = start.maxsi(self.constant(0));
-        self.sub(end, start).maxsi(self.constant(0))
+        (end - start).maxsi(self.constant(0))
     }
 }
 
@@ -264,9 +244,7 @@ impl<'c> Fold<'_, '_, 'c> {
             inputs.push((at.empty(self.over, dtype), dtype, map(&folded)));
         }
         if let Some(tensor) = beside {
-            let position = |axis: &usize| self.order.iter().position(|other| other == axis);
-            let positions: Option<Vec<_>> = tensor.order.iter().map(position).collect();
-            let positions = positions.expect("orders over different axes");
+            let positions: Vec<_> = tensor.order.iter().map(|&axis| position(self.order, axis)).collect();
             inputs.push((tensor.ssa, tensor.dtype, map(&positions)));
         }
         let shape = extents(self.dims, self.order);

@@ -233,18 +233,18 @@ impl Graph {
     }
 
     /// Returns an error that no version of the rules can allow.
-    pub(crate) fn contradiction(&self, position: usize, what: String) -> GraphError {
+    pub(crate) fn contradiction(&self, position: usize, what: impl Into<String>) -> GraphError {
         GraphError::Contradiction {
             node: self.node_label(position),
-            what,
+            what: what.into(),
         }
     }
 
     /// Returns an error that the current rules do not allow, though others might.
-    pub(crate) fn attribute(&self, position: usize, what: String) -> GraphError {
+    pub(crate) fn attribute(&self, position: usize, what: impl Into<String>) -> GraphError {
         GraphError::Attribute {
             node: self.node_label(position),
-            what,
+            what: what.into(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::mlir::Name;
-use crate::step::{Combiner, Shape, order_of};
+use crate::step::{Combiner, Shape, lacking, order_of};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
 
@@ -109,17 +109,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
     }
     let Some(bias) = op.dbias else { return };
     let dims = &lowering.tensor(bias).dims;
-    let missing = shape.dims.len().saturating_sub(dims.len());
-    let axes: Vec<usize> = (0..shape.dims.len())
-        .filter(|&axis| {
-            let own = axis.checked_sub(missing).and_then(|axis| dims.get(axis));
-            own.copied().unwrap_or(1) == 1
-        })
-        .collect();
     let summed = lowering.reduce(
         &[&Value::of(gradient)],
         &shape,
-        &axes,
+        &lacking(shape.dims, dims),
         (Combiner::Sum, 0.0),
         |_, elements| only(elements),
     );

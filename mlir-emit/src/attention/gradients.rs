@@ -26,10 +26,8 @@ pub(super) fn gradients<'c>(
     if let Some(machine) = lowering.target().machine() {
         return on_gpu(lowering, attention, op, (machine, stored));
     }
-    match lowering.target().registers() {
-        Some(registers) => on_cpu(lowering, attention, op, (registers, stored)),
-        None => None,
-    }
+    let registers = lowering.target().registers()?;
+    on_cpu(lowering, attention, op, (registers, stored))
 }
 
 fn on_gpu<'c>(
@@ -139,12 +137,8 @@ fn sides<'c>(
     d_o: &Ordered<'c>,
     [of_queries, of_keys, of_values]: &[Stored; 3],
 ) -> Option<[Backward; 2]> {
-    let (Some(of), Some(d_o)) = (problem(lowering, attention, of_queries), operand(d_o)) else {
-        return None;
-    };
-    let (Some(keys), Some(values)) = (of_keys.strides(), of_values.strides()) else {
-        return None;
-    };
+    let (of, d_o) = (problem(lowering, attention, of_queries)?, operand(d_o)?);
+    let (keys, values) = (of_keys.strides()?, of_values.strides()?);
     let queries = Backward {
         of,
         d_o,

@@ -162,9 +162,7 @@ impl<'c> Attention<'c> {
         let power = Power {
             operands: [&self.q, &self.k],
             mask: mask.as_ref(),
-            group: extent(&self.q.dims, HEAD)
-                .checked_div(extent(&self.k.dims, HEAD))
-                .expect(MISSING),
+            group: power_group(&self.q, &self.k),
             scale: scale.to_f64() * LOG2_E,
         };
         let keys = extent(&self.dims, KEY);
@@ -262,12 +260,7 @@ pub(super) fn in_sequence<'c>(math: &Math<'c>, element: Ssa<'c>, lengths: &[Ssa<
 
 /// Returns the indices of all four loops.
 fn places<'c>(body: &Emitter<'c>) -> [Ssa<'c>; 4] {
-    [
-        body.loop_index(0),
-        body.loop_index(1),
-        body.loop_index(2),
-        body.loop_index(3),
-    ]
+    [0, 1, 2, 3].map(|axis| body.loop_index(axis))
 }
 
 /// Returns `number`, or the result of `again` if it is NaN.
@@ -310,7 +303,6 @@ impl<'c> Power<'_, 'c> {
         let of_keys = power_head(body, head, self.group);
         let columns = [index(0), index(extent(&q.dims, KEY))];
         let sum = body.fold(columns, body.zero(dtype), |column, sum| {
-            let [batch, head, of_keys, query, key] = [batch, head, of_keys, query, key];
             let q_element = q.element(body, &[batch, head, query, column]);
             let k_element = k.element(body, &[batch, of_keys, key, column]);
             multiply_add(body, &[q_element, k_element, sum], [q.dtype, k.dtype], dtype)

@@ -159,10 +159,8 @@ pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
     let heads = extent(&k.dims, HEAD);
-    let operands = [operand(q), operand(k), operand(v)];
-    let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, out.strides()) else {
-        return None;
-    };
+    let (of_q, of_k, of_v) = (operand(q)?, operand(k)?, operand(v)?);
+    let strides = out.strides()?;
     let lengths = match &attention.lengths {
         None => None,
         Some([queries, keys]) => match (
@@ -175,10 +173,7 @@ pub(super) fn problem<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>
     };
     let mask = match &attention.mask {
         None => None,
-        Some(value) => match mask(lowering, value) {
-            Some(mask) => Some(mask),
-            None => return None,
-        },
+        Some(value) => Some(mask(lowering, value)?),
     };
     Some(Attended {
         q: of_q,

@@ -43,6 +43,7 @@ pub(crate) use forward::lower;
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
+use crate::counts::product;
 use axes::{QUERY, Scores, scores_of};
 use rotini_graph::{DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
 
@@ -176,14 +177,9 @@ fn made(graph: &NormalGraph, [q, k, v]: [TensorId; 3], scores: u64) -> Option<u6
     else {
         return None;
     };
-    let product = |dims: [i64; 2]| {
-        [batch, heads]
-            .into_iter()
-            .chain(dims)
-            .try_fold(1_u64, |product, dim| product.checked_mul(u64::try_from(dim).ok()?))
-    };
-    let scores = product([queries, keys])?.checked_mul(scores)?;
+    let count = |[rows, columns]: [i64; 2]| product(&[batch, heads, rows, columns]);
+    let scores = count([queries, keys])?.checked_mul(scores)?;
     [[keys, d], [keys, columns], [queries, columns]]
         .into_iter()
-        .try_fold(scores, |sum, dims| sum.checked_add(product(dims)?))
+        .try_fold(scores, |sum, dims| sum.checked_add(count(dims)?))
 }

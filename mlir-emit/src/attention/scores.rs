@@ -234,18 +234,15 @@ fn added<'c>(lowering: &Lowering<'_, 'c>, mask: Value<'c>) -> Value<'c> {
     } else {
         DataType::F16
     };
-    let (order, mut dims) = match &mask.data {
-        Data::Constant(scalar) => {
-            let added = if scalar.to_f64() == 0.0 { f64::NEG_INFINITY } else { 0.0 };
-            return Value {
-                data: Data::Constant(Constant::float(added)),
-                dtype,
-                dims: mask.dims,
-            };
-        }
-        Data::Scalar(_) => (Vec::new(), mask.dims.clone()),
-        Data::Tensor { order, .. } => (order.clone(), mask.dims.clone()),
-    };
+    if let Data::Constant(scalar) = &mask.data {
+        let added = if scalar.to_f64() == 0.0 { f64::NEG_INFINITY } else { 0.0 };
+        return Value {
+            data: Data::Constant(Constant::float(added)),
+            dtype,
+            dims: mask.dims,
+        };
+    }
+    let (order, mut dims) = (mask.order().to_vec(), mask.dims.clone());
     let shape = Shape::new(&dims, &order, dtype);
     let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
         let hides = math.compare(F::Equal, only(elements), math.constant(0.0));

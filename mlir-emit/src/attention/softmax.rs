@@ -7,7 +7,7 @@ use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::Shape;
-use crate::value::{Data, Value};
+use crate::value::Value;
 use rotini_graph::{DataType, Sdpa};
 use std::f64::consts::LN_2;
 
@@ -80,10 +80,7 @@ impl Row {
     pub(super) fn new(value: &Value<'_>) -> Self {
         Row {
             dims: value.dims.clone(),
-            order: match &value.data {
-                Data::Tensor { order, .. } => order.clone(),
-                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
-            },
+            order: value.order().to_vec(),
         }
     }
 

@@ -6,8 +6,9 @@
 //! group a contribution is a single product, which is computed where it is summed.
 
 use super::named::{Axis, Tensor, between, sum};
-use super::shape::{Shape, product};
+use super::shape::Shape;
 use crate::convert::convert;
+use crate::counts::product;
 use crate::ir::{Emitter, MISSING};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -70,7 +71,7 @@ pub(super) fn collected<'c>(
         let inner = &places.at;
         let (mut conditions, mut windows, mut taps) = (Vec::new(), Vec::new(), Vec::new());
         for (spatial, step) in steps.iter().enumerate() {
-            let padded = places.add(places.along(spatial + 2), places.constant(step.pre));
+            let padded = places.along(spatial + 2) + places.constant(step.pre);
             let (window, tap, reaches) = step.reached(places, padded, places.folded(spatial));
             conditions.extend(reaches);
             windows.push(window);
@@ -188,12 +189,12 @@ impl Step {
         };
         if self.dilation == 1 {
             let (last, rest) = split(padded);
-            let tap = places.add(rest, places.scale(step, self.stride));
-            let window = places.sub(last, step);
+            let tap = rest + places.scale(step, self.stride);
+            let window = last - step;
             let conditions = vec![places.is_below(tap, self.window), places.is_below(window, self.output)];
             return (window, tap, conditions);
         }
-        let (window, rest) = split(places.sub(padded, places.scale(step, self.dilation)));
+        let (window, rest) = split(padded - places.scale(step, self.dilation));
         let is_first = places.is_below(rest, 1);
         (window, step, vec![is_first, places.is_below(window, self.output)])
     }

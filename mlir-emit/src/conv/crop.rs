@@ -7,6 +7,7 @@
 //! and then padded with zeros.
 
 use crate::Unsupported;
+use crate::counts::product;
 use crate::ir::Emitter;
 use crate::value::{Ordered, extents};
 use rotini_graph::ConvGeometry;
@@ -63,7 +64,7 @@ impl Cropped {
         if self.is_whole() {
             return Some(0);
         }
-        let whole = super::shape::product(x)?;
+        let whole = product(x)?;
         whole.checked_mul(2)
     }
 

@@ -13,9 +13,9 @@
 //! t\] over t. The phases are a batch of products in one kernel: each spatial axis adds an axis to
 //! the batch. No zeros are stuffed between the elements of dy.
 
-use super::kernels::{depthwise, factor, has_depthwise_kernel, has_tiles, per_image};
+use super::kernels::{depthwise, has_depthwise_kernel, has_tiles, per_image};
 use super::shape::{Shape, channels_first, channels_last};
-use crate::contract::{are_halves, strides};
+use crate::contract::{are_halves, factor, strides};
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
 use crate::lowering::Lowering;
@@ -139,13 +139,16 @@ pub(super) fn lower<'c>(
     let rank = dims.len();
     let last = channels_last(rank);
     let image: i64 = shape.input.iter().product();
-    let mut ones = shape.window.iter().chain(&shape.geometry.stride);
-    let is_pointwise = shape.input == shape.output && ones.all(|&extent| extent == 1);
     let whole = |product: Product| {
         let ssa = lowering.kernel(machine, product);
         ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), compute, dims.to_vec()))
     };
-    if shape.groups == 1 && is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
+    if shape.groups == 1
+        && shape.is_pointwise()
+        && image % 4 == 0
+        && dy.lies_in(&channels_first(rank))
+        && !dy.lies_in(&last)
+    {
         return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
     }
     let dy = &lowering.reordered(dy, &last);

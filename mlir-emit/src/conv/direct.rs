@@ -4,7 +4,8 @@
 //! operand whose memory order is neither, or differs from that of the other operand, is copied
 //! first, behind a barrier (see [`Ordered::in_order`]).
 
-use super::shape::{Shape, channels_first, channels_last, product, split_axis};
+use super::shape::{Shape, channels_first, channels_last, split_axis};
+use crate::counts::product;
 use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
 use crate::mlir::{Name, Value as Ssa};
@@ -88,37 +89,20 @@ pub(super) fn lower<'c>(
         .zip(shape.geometry.stride.iter().zip(&shape.geometry.dilation))
         .map(|((&o, &r), (stride, dilation))| Affine::Loop(o) * *stride + Affine::Loop(r) * *dilation)
         .collect();
-    let group = group.map(Affine::Loop);
     let taps: Vec<Affine> = window.iter().copied().map(Affine::Loop).collect();
-    let (x_map, w_map): (Vec<Affine>, Vec<Affine>) = match channel_order {
-        ChannelOrder::First => (
-            [Affine::Loop(n)]
-                .into_iter()
-                .chain(group.clone())
-                .chain([Affine::Loop(channel)])
-                .chain(positions)
-                .collect(),
-            group
-                .into_iter()
-                .chain([Affine::Loop(filter), Affine::Loop(channel)])
-                .chain(taps)
-                .collect(),
-        ),
-        ChannelOrder::Last => (
-            [Affine::Loop(n)]
-                .into_iter()
-                .chain(positions)
-                .chain(group.clone())
-                .chain([Affine::Loop(channel)])
-                .collect(),
-            group
-                .into_iter()
-                .chain([Affine::Loop(filter)])
-                .chain(taps)
-                .chain([Affine::Loop(channel)])
-                .collect(),
-        ),
+    let group: Vec<Affine> = group.map(Affine::Loop).into_iter().collect();
+    let [n, filter, channel] = [n, filter, channel].map(|number| vec![Affine::Loop(number)]);
+    let [x_axes, w_axes] = match channel_order {
+        ChannelOrder::First => [
+            [n, group.clone(), channel.clone(), positions],
+            [group, filter, channel, taps],
+        ],
+        ChannelOrder::Last => [
+            [n, positions, group.clone(), channel.clone()],
+            [group, filter, taps, channel],
+        ],
     };
+    let (x_map, w_map) = (x_axes.concat(), w_axes.concat());
     let rank = loops.len();
     let y_map = IndexMap::select(rank, 0..result_rank);
     let init = at.zeros(&result_shape, compute);

@@ -16,12 +16,13 @@
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
-use super::shape::{Shape, product};
+use super::shape::Shape;
+use crate::counts::product;
 use crate::ir::{Emitter, IntegerPredicate};
 use crate::mlir::Value as Ssa;
 use crate::sums::{self, Summation};
 use crate::target::Target;
-use crate::value::{Ordered, extent, extents};
+use crate::value::{Ordered, extent, extents, position};
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The filter and the geometry with which a gradient with respect to x is a convolution.
@@ -113,10 +114,7 @@ fn exchanged<'c>(at: &Emitter<'c>, w: &Ordered<'c>, shape: &Shape<'_>) -> Ordere
     let ssa = at.tabulate(&extents(&dims, &order), w.dtype, || {
         let index = at.index_type();
         let constant = |value: i64| at.integer(value, index);
-        let at_axis = |axis: usize| {
-            let position = order.iter().position(|&candidate| candidate == axis);
-            at.loop_index(position.expect("a filter without an axis"))
-        };
+        let at_axis = |axis| at.loop_index(position(&order, axis));
         let (filter, channel) = (at_axis(0), at_axis(1));
         let channels = constant(shape.channels);
         let group = filter.divui(channels);

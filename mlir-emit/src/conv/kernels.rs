@@ -13,13 +13,13 @@
 //! quarter of the sums are kept.
 
 use super::shape::{Shape, channels_first, channels_last};
-use crate::contract::{are_halves, strides};
+use crate::contract::{are_halves, factor, strides};
 use crate::counts::ceil_div;
 use crate::ir::MISSING;
-use crate::kernel::{Axis, DEPTHWISE_TERMS, Factor, Product, Strides, Window, parts_of_summed};
+use crate::kernel::{Axis, DEPTHWISE_TERMS, Product, Window, parts_of_summed};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
-use crate::value::{Ordered, extent, extents};
+use crate::value::{Ordered, extent, extents, position};
 use rotini_graph::DataType;
 use rotini_schedule::{Machine, gemm};
 
@@ -46,13 +46,8 @@ pub(super) fn lower<'c>(
     let rank = x.dims.len();
     let last = channels_last(rank);
     let image: i64 = shape.input.iter().product();
-    let is_pointwise = shape
-        .window
-        .iter()
-        .chain(&shape.geometry.stride)
-        .all(|&extent| extent == 1);
     let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
-    if shape.groups == 1 && is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
+    if shape.groups == 1 && shape.is_pointwise() && image % 4 == 0 && is_first {
         return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv")));
     }
     // If windows skip much of an image, its copy takes as long as the sums of few channels.
@@ -169,9 +164,7 @@ impl Image {
         }
         image
     }
-}
 
-impl Image {
     /// Returns the windows outside of which a gradient with respect to the filter reads zeros: its
     /// rows are taps, and its sum is over images and positions.
     fn windows_of_taps(&self) -> Vec<Window> {
@@ -185,29 +178,6 @@ impl Image {
                 batch: (0, 0),
             })
             .collect()
-    }
-}
-
-/// Creates an operand from its first element, its strides along the batch, its own axes and the
-/// sum, and the windows outside of which it is zero.
-pub(super) fn factor(
-    tensor: &Ordered<'_>,
-    first: i64,
-    [batch, own, sum]: [Vec<i64>; 3],
-    windows: Vec<Window>,
-) -> Factor {
-    Factor {
-        tensor: tensor.ssa.id(),
-        elements: tensor.dims.iter().product(),
-        dtype: tensor.dtype,
-        first,
-        strides: Strides {
-            batch,
-            own,
-            other: Vec::new(),
-            sum,
-        },
-        windows,
     }
 }
 
@@ -283,11 +253,6 @@ pub(super) fn wgrad<'c>(
         return sums.map(|sums| own_channels(lowering, &sums, (shape, merged, is_read)));
     }
     let spatial = shape.spatial();
-    let is_pointwise = shape
-        .window
-        .iter()
-        .chain(&shape.geometry.stride)
-        .all(|&extent| extent == 1);
     let last = channels_last(x.dims.len());
     // Where channels are outermost, lanes read contiguous positions.
     let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
@@ -298,7 +263,7 @@ pub(super) fn wgrad<'c>(
             lowering.reordered(tensor, &last)
         }
     };
-    let x = &in_place(is_pointwise && shape.input == shape.output, x);
+    let x = &in_place(shape.is_pointwise(), x);
     let dy = &in_place(true, dy);
     let (from, of_dy) = (strides(x), strides(dy));
     let image = Image::new(x, shape);
@@ -349,8 +314,8 @@ fn own_channels<'c>(
     *dims.get_mut(1).expect(MISSING) = shape.channels;
     let ssa = at.tabulate(&extents(&dims, &sums.order), sums.dtype, || {
         let constant = |number: i64| at.integer(number, at.index_type());
-        let filter = sums.order.iter().position(|&axis| axis == 0).expect(MISSING);
-        let group = at.loop_index(filter).divui(constant(shape.filters));
+        let filter = at.loop_index(position(&sums.order, 0));
+        let group = filter.divui(constant(shape.filters));
         let place = group.remui(constant(merged));
         let first = place * constant(shape.channels);
         let indices: Vec<_> = sums

@@ -106,7 +106,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Con
             }
             let [x, w] = summable(lowering, [x, w], &shape, compute);
             let form = form.unwrap_or(Form::of(&shape));
-            let (ssa, made) = staged::lower_as(lowering, [&x, &w], &shape, (form, compute));
+            let (ssa, made) = staged::lower(lowering, [&x, &w], &shape, (form, compute));
             (stored_apart(lowering, op.y, (ssa, &made), form), made)
         }
     };
@@ -220,7 +220,7 @@ fn on_gpus<'c>(
             vec![direct, choice::Form::new("patches", Form::Patches)]
         };
         let form = lowering.chooser().choose("conv", Form::Direct, forms, |_| None);
-        return staged::lower_as(lowering, [&x, &w], shape, (form, compute));
+        return staged::lower(lowering, [&x, &w], shape, (form, compute));
     }
     direct::lower(&at, &x, &w, shape, compute)
 }
@@ -317,8 +317,9 @@ pub(crate) fn lower_dgrad(lowering: &mut Lowering<'_, '_>, compute: DataType, op
             on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))
         }
         ConvStrategy::Staged => {
-            let (ssa, made) = staged::lower(lowering, &dy, &turned.w, &shape, compute);
-            (stored_apart(lowering, op.dx, (ssa, &made), Form::of(&shape)), made)
+            let form = Form::of(&shape);
+            let (ssa, made) = staged::lower(lowering, [&dy, &turned.w], &shape, (form, compute));
+            (stored_apart(lowering, op.dx, (ssa, &made), form), made)
         }
     };
     let result = Ordered::new(ssa, order, compute, dims.clone());

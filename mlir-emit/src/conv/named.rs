@@ -28,19 +28,11 @@ pub(super) enum Axis {
 /// An axis with its extent.
 pub(super) type Dim = (Axis, i64);
 
-/// Returns a list of axes: `outer`, one axis named by `numbered` for each of `extents`, and
-/// `inner`.
-pub(super) fn between(outer: &[Dim], numbered: fn(usize) -> Axis, extents: &[i64], inner: &[Dim]) -> Vec<Dim> {
-    let numbered = extents
-        .iter()
-        .enumerate()
-        .map(|(index, &extent)| (numbered(index), extent));
-    outer
-        .iter()
-        .copied()
-        .chain(numbered)
-        .chain(inner.iter().copied())
-        .collect()
+/// Returns a list of axes: `outer`, one axis named by `name` for each of `extents`, and `inner`.
+pub(super) fn between(outer: &[Dim], name: fn(usize) -> Axis, extents: &[i64], inner: &[Dim]) -> Vec<Dim> {
+    let numbered = extents.iter().enumerate();
+    let numbered: Vec<Dim> = numbered.map(|(index, &extent)| (name(index), extent)).collect();
+    [outer, &numbered, inner].concat()
 }
 
 fn extents(axes: &[Dim]) -> Vec<i64> {
@@ -195,14 +187,7 @@ impl<'c> Tensor<'c> {
             return self;
         }
         let shape = extents(axes);
-        let mut attributes = slice(at, &vec![0; shape.len()], &shape);
-        attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
-        let ssa = at.one(
-            Name::TensorExtractSlice,
-            &[self.ssa],
-            at.tensor_type(&shape, self.dtype),
-            &attributes,
-        );
+        let ssa = at.slice(self.ssa, &vec![0; shape.len()], &shape, self.dtype);
         Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 

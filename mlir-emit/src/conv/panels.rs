@@ -183,6 +183,41 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
     })
 }
 
+/// Returns a part of a convolution, or of its gradient with respect to x, from its loops: along
+/// images, groups and the result's channels of a group, positions of an image, and terms.
+/// `is_last`: whether channels are innermost in the result.
+fn part_of(
+    shape: &Shape<'_>,
+    is_last: bool,
+    [images, groups, channels]: [Along; 3],
+    first: [i64; 3],
+    [mut positions, terms]: [Vec<Along>; 2],
+) -> Part {
+    if !is_last {
+        return Part {
+            first,
+            batch: vec![images, groups],
+            rows: vec![channels],
+            columns: sorted(positions, 2),
+            terms: sorted(terms, 0),
+        };
+    }
+    positions.insert(0, images);
+    // With one channel and one filter per group, the columns are the groups.
+    let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
+        (Vec::new(), vec![groups])
+    } else {
+        (vec![groups], vec![channels])
+    };
+    Part {
+        first,
+        batch,
+        rows: sorted(positions, 2),
+        columns,
+        terms: sorted(terms, 1),
+    }
+}
+
 /// Returns the convolution's result in this memory order; `None` if there is no kernel. The filter
 /// has been reversed already if the convolution reads it reversed.
 pub(super) fn forward<'c>(
@@ -219,30 +254,7 @@ pub(super) fn forward<'c>(
         positions.push(frame.along(output, [Some((axis + 2, stride)), None, Some((axis + 2, 1))]));
         terms.push(frame.along(window, [Some((axis + 2, dilation)), Some((axis + 2, 1)), None]));
     }
-    let part = if is_last {
-        positions.insert(0, images);
-        // With one channel and one filter per group, the columns are the groups.
-        let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
-            (Vec::new(), vec![groups])
-        } else {
-            (vec![groups], vec![filters])
-        };
-        Part {
-            first: [0; 3],
-            batch,
-            rows: sorted(positions, 2),
-            columns,
-            terms: sorted(terms, 1),
-        }
-    } else {
-        Part {
-            first: [0; 3],
-            batch: vec![images, groups],
-            rows: vec![filters],
-            columns: sorted(positions, 2),
-            terms: sorted(terms, 0),
-        }
-    };
+    let part = part_of(shape, is_last, [images, groups, filters], [0; 3], [positions, terms]);
     let name = format!("conv_{}x{}x{}_f32", shape.pixels(), shape.filters, shape.terms());
     frame.lower(lowering, (name, vec![part]), (dims, order))
 }
@@ -429,30 +441,7 @@ pub(super) fn dgrad<'c>(
             let steps = [Some((axis, -phase.back)), Some((axis, next * phase.next)), None];
             terms.push(frame.along(phase.taps, steps));
         }
-        if is_last {
-            positions.insert(0, images);
-            // With one channel and one filter per group, the columns are the groups.
-            let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
-                (Vec::new(), vec![groups])
-            } else {
-                (vec![groups], vec![channels])
-            };
-            Part {
-                first,
-                batch,
-                rows: sorted(positions, 2),
-                columns,
-                terms: sorted(terms, 1),
-            }
-        } else {
-            Part {
-                first,
-                batch: vec![images, groups],
-                rows: vec![channels],
-                columns: sorted(positions, 2),
-                terms: sorted(terms, 0),
-            }
-        }
+        part_of(shape, is_last, [images, groups, channels], first, [positions, terms])
     };
     let parts = chosen.iter().map(part).collect();
     let positions: i64 = shape.input.iter().product();

@@ -1,18 +1,12 @@
 //! The extents of a convolution, and the memory orders that its tensors may have.
 
 use super::kernels::{WIDTH, has_tiles};
+use crate::counts::product;
 use crate::ir::Emitter;
 use crate::mlir::{Name, Value as Ssa};
 use crate::quirks::Quirks;
 use crate::value::{Ordered, extent, extents, reshape};
 use rotini_graph::{ConvGeometry, ConvMode};
-
-/// Returns the product of extents; `None` if it overflows or an extent is negative.
-pub(crate) fn product(extents: &[i64]) -> Option<u64> {
-    extents.iter().try_fold(1_u64, |product, &extent| {
-        product.checked_mul(u64::try_from(extent).ok()?)
-    })
-}
 
 /// Returns the memory order N C spatial, or K C spatial.
 pub(crate) fn channels_first(rank: usize) -> Vec<usize> {
@@ -87,6 +81,12 @@ impl<'g> Shape<'g> {
         self.output
             .iter()
             .fold(self.batch, |count, &extent| count.saturating_mul(extent))
+    }
+
+    /// Returns whether each window is one element, and these are all elements of x.
+    pub(crate) fn is_pointwise(&self) -> bool {
+        let mut ones = self.window.iter().chain(&self.geometry.stride);
+        self.input == self.output && ones.all(|&extent| extent == 1)
     }
 
     /// Returns whether the convolution is dilated and has several filters per group of one channel.

@@ -5,10 +5,10 @@
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
-use super::shape::{Shape, channels_first, channels_last, product};
-use crate::counts::ceil_div;
+use super::shape::{Shape, channels_first, channels_last};
+use crate::counts::{ceil_div, product};
 use crate::ir::Emitter;
-use crate::kernel::{CpuMatmul, Right};
+use crate::kernel::{CpuKernel, CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
@@ -115,19 +115,8 @@ pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     }
 }
 
-/// Lowers the convolution in its default form.
-pub(super) fn lower<'c>(
-    lowering: &Lowering<'_, 'c>,
-    x: &Ordered<'c>,
-    w: &Ordered<'c>,
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Lowered<'c> {
-    lower_as(lowering, [x, w], shape, (Form::of(shape), compute))
-}
-
 /// Lowers the convolution in the form `form`.
-pub(super) fn lower_as<'c>(
+pub(super) fn lower<'c>(
     lowering: &Lowering<'_, 'c>,
     [x, w]: [&Ordered<'c>; 2],
     shape: &Shape<'_>,
@@ -231,7 +220,7 @@ fn cpu_matmul<'c>(
     let x = x.copied(at, &axes, compute, shape.geometry);
     let x = x.merged(at, &[position, term], &[1 + spatial, spatial + 1]);
     let y = [&[shape.batch], shape.output.as_slice(), &[shape.filters]].concat();
-    let ssa = lowering.cpu_matmul(&product, [x.ssa, w.ssa], &y);
+    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[x.ssa, w.ssa], &y)?;
     Some((ssa, last))
 }
 

@@ -3,7 +3,7 @@
 use super::elements::{UNKNOWN, any_type, constant, element_of, scalar_type, tensor_of, tensor_type, type_of};
 use crate::EmitError;
 use crate::counts::exactly;
-use crate::ir::{Affine, Emitter, IndexMap, Writer, first};
+use crate::ir::{Affine, Emitter, IndexMap, IntegerPredicate, Writer, first};
 use crate::math::Math;
 use crate::mlir::{Context, Name, Type, Value as Ssa, function_text, verified};
 use crate::quirks::Quirks;
@@ -189,9 +189,7 @@ impl<'c> Builder<'_, 'c> {
                 chosen = Some(match chosen {
                     None => read,
                     Some(before) => {
-                        let predicate = at.attribute("5 : i64");
-                        let attributes = [("predicate", predicate)];
-                        let is_here = at.one(Name::ArithCmpi, &[along, constant(start)], at.bool_type(), &attributes);
+                        let is_here = at.compare_integers(IntegerPredicate::GreaterEqual, along, constant(start));
                         is_here.select(read, before)
                     }
                 });

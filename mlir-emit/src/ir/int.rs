@@ -55,6 +55,11 @@ impl<'c> Int<'c> {
         Int::Made(code.compare_integers(IntegerPredicate::Below, a, b))
     }
 
+    /// Returns whether this number [is below](Self::is_below) another, which may be known already.
+    pub(crate) fn is_below_unless(self, is_known: bool, other: impl Into<Self>) -> Self {
+        if is_known { Int::Known(1) } else { self.is_below(other) }
+    }
+
     /// Returns the greater of two numbers, which may be negative.
     pub(crate) fn max(self, other: impl Into<Self>) -> Self {
         self.binary(Name::ArithMaxsi, other.into(), |a, b| Some(a.max(b)))
@@ -180,29 +185,20 @@ impl BitOr for Int<'_> {
     }
 }
 
-impl<'c> Add<Int<'c>> for i64 {
-    type Output = Int<'c>;
+/// Implements operators of a known number, on the left, and an integer.
+macro_rules! from_the_left {
+    ($($operator:ident $method:ident)+) => {
+        $(impl<'c> $operator<Int<'c>> for i64 {
+            type Output = Int<'c>;
 
-    fn add(self, other: Int<'c>) -> Int<'c> {
-        Int::Known(self) + other
-    }
+            fn $method(self, other: Int<'c>) -> Int<'c> {
+                Int::Known(self).$method(other)
+            }
+        })+
+    };
 }
 
-impl<'c> Sub<Int<'c>> for i64 {
-    type Output = Int<'c>;
-
-    fn sub(self, other: Int<'c>) -> Int<'c> {
-        Int::Known(self) - other
-    }
-}
-
-impl<'c> Mul<Int<'c>> for i64 {
-    type Output = Int<'c>;
-
-    fn mul(self, other: Int<'c>) -> Int<'c> {
-        Int::Known(self) * other
-    }
-}
+from_the_left!(Add add Sub sub Mul mul);
 
 #[cfg(test)]
 mod tests {

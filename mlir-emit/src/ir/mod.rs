@@ -67,10 +67,6 @@ impl<'c> Emitter<'c> {
         self.element_type(dtype).tensor(shape)
     }
 
-    pub(crate) fn bool_type(&self) -> Type<'c> {
-        Type::integer(self.context(), 1)
-    }
-
     /// Returns the type of 16 opaque bits.
     pub(crate) fn bits16_type(&self) -> Type<'c> {
         Type::integer(self.context(), 16)

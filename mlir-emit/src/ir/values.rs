@@ -44,11 +44,7 @@ impl<'c> Code<'c> {
     }
 
     fn compare(&self, name: Name, predicate: i64, operands: [Value<'c>; 2]) -> Value<'c> {
-        let truth = Type::integer(self.context(), 1);
-        let truths = match operands[0].r#type().if_vector() {
-            Some((shape, _)) => truth.vector(&shape),
-            None => truth,
-        };
+        let truths = operands[0].r#type().truths();
         let predicate = Attribute::integer(predicate, Type::integer(self.context(), 64));
         self.one(name, &operands, truths, &[("predicate", predicate)])
     }
@@ -228,28 +224,26 @@ impl<'c> Value<'c> {
     }
 }
 
-impl Add for Value<'_> {
-    type Output = Self;
+/// Implements operators by one operation on floats and one on integers.
+macro_rules! operators {
+    ($($operator:ident $method:ident $float:ident $integer:ident,)+) => {
+        $(impl $operator for Value<'_> {
+            type Output = Self;
 
-    fn add(self, other: Self) -> Self {
-        self.arithmetic(Name::ArithAddf, Name::ArithAddi, other)
-    }
+            fn $method(self, other: Self) -> Self {
+                self.arithmetic(Name::$float, Name::$integer, other)
+            }
+        })+
+    };
 }
 
-impl Sub for Value<'_> {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        self.arithmetic(Name::ArithSubf, Name::ArithSubi, other)
-    }
-}
-
-impl Mul for Value<'_> {
-    type Output = Self;
-
-    fn mul(self, other: Self) -> Self {
-        self.arithmetic(Name::ArithMulf, Name::ArithMuli, other)
-    }
+operators! {
+    Add add ArithAddf ArithAddi,
+    Sub sub ArithSubf ArithSubi,
+    Mul mul ArithMulf ArithMuli,
+    BitAnd bitand ArithAndi ArithAndi,
+    BitOr bitor ArithOri ArithOri,
+    BitXor bitxor ArithXori ArithXori,
 }
 
 /// The quotient of floats. Integers need [`divsi`](Value::divsi) or [`divui`](Value::divui).
@@ -267,29 +261,5 @@ impl Neg for Value<'_> {
 
     fn neg(self) -> Self {
         self.same(Name::ArithNegf, &[])
-    }
-}
-
-impl BitAnd for Value<'_> {
-    type Output = Self;
-
-    fn bitand(self, other: Self) -> Self {
-        self.same(Name::ArithAndi, &[other])
-    }
-}
-
-impl BitOr for Value<'_> {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        self.same(Name::ArithOri, &[other])
-    }
-}
-
-impl BitXor for Value<'_> {
-    type Output = Self;
-
-    fn bitxor(self, other: Self) -> Self {
-        self.same(Name::ArithXori, &[other])
     }
 }

@@ -2,6 +2,7 @@
 
 use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::code::Buffer;
+use super::executable::body;
 use super::gemm;
 use super::{Kernels, Whole, WorkgroupSize};
 use crate::counts::exactly;
@@ -39,10 +40,7 @@ impl<'c> Kernels<'c> {
                 lanes: WorkgroupSize::Wave64(prefill.lanes()),
                 read: read_by(context, &prefill.of),
                 stored: stored_by(context, &prefill.of, shapes),
-                body: {
-                    let prefill = prefill.clone();
-                    Box::new(move |code, _| prefill.write(code))
-                },
+                body: body(prefill, Prefill::write),
             },
             Attention::OnCpu(attention) => Whole {
                 kind: "attention",
@@ -50,10 +48,7 @@ impl<'c> Kernels<'c> {
                 lanes: WorkgroupSize::Single,
                 read: read_by(context, attention.problem()),
                 stored: stored_by(context, attention.problem(), shapes),
-                body: {
-                    let attention = attention.clone();
-                    Box::new(move |code, _| attention.write(code))
-                },
+                body: body(attention, OnCpu::write),
             },
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",
@@ -61,21 +56,15 @@ impl<'c> Kernels<'c> {
                 lanes: WorkgroupSize::Wave64(gradients.lanes()),
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
-                body: {
-                    let gradients = gradients.clone();
-                    Box::new(move |code, _| gradients.write(code))
-                },
+                body: body(gradients, Gradients::write),
             },
             Attention::GradientsOnCpu(gradients) => Whole {
                 kind: "gradients",
-                name: gradients.name(),
+                name: gradients.problem.name(),
                 lanes: WorkgroupSize::Single,
                 read: read_by_gradients(context, &gradients.problem),
                 stored: stored_by_gradients(context, &gradients.problem, shapes),
-                body: {
-                    let gradients = gradients.clone();
-                    Box::new(move |code, _| gradients.write(code))
-                },
+                body: body(gradients, GradientsOnCpu::write),
             },
         };
         self.append_whole(context, kernel)
@@ -96,10 +85,7 @@ impl<'c> Kernels<'c> {
             lanes,
             read: read_by(context, &decode.of),
             stored,
-            body: {
-                let decode = decode.clone();
-                Box::new(move |code, _| decode.write_parts(code))
-            },
+            body: body(decode, Decode::write_parts),
         };
         let parts = self.append_whole(context, parts);
         let numbers = parts.iter().map(|value| value.id());
@@ -109,10 +95,7 @@ impl<'c> Kernels<'c> {
             lanes,
             read: numbers.zip(between).collect(),
             stored: stored_by(context, &decode.of, shapes),
-            body: {
-                let decode = decode.clone();
-                Box::new(move |code, _| decode.write_sum(code))
-            },
+            body: body(decode, Decode::write_sum),
         }
     }
 }

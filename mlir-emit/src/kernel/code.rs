@@ -86,10 +86,7 @@ impl<'c> Code<'c> {
     pub(super) fn word(&self, number: Int<'c>) -> Ssa<'c> {
         let word = Type::integer(self.context(), 32);
         match number {
-            Int::Known(value) => {
-                let attribute = Attribute::integer(value, word);
-                self.literal(attribute, word)
-            }
+            Int::Known(value) => self.integer(value, word),
             Int::Made(value) => value.index_cast(word),
         }
     }

@@ -79,9 +79,7 @@ impl FewRows {
                 let mut sums = sums.iter();
                 let mut next = Vec::new();
                 for row in 0..self.rows {
-                    let place = code.index(term + row * self.terms);
-                    let number = code.read(a, place);
-                    let number = number.broadcast(vector);
+                    let number = code.read(a, term + row * self.terms).broadcast(vector);
                     for (&elements, &sum) in loaded.iter().zip(&mut sums) {
                         next.push(number.vector_fma(elements, sum));
                     }

@@ -16,7 +16,7 @@
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
 use crate::counts::ceil_div;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Float, Type};
 
 /// Terms per vector.
 const LANES: i64 = 16;
@@ -179,8 +179,7 @@ impl CpuMatmul {
         for down in 0..down {
             let line = (row + down) * self.columns + column;
             for (across, sum) in (0..across).zip(&mut sums) {
-                let place = code.index(line + across);
-                code.write(sum, out, place);
+                code.write(sum, out, line + across);
             }
         }
     }
@@ -201,8 +200,7 @@ impl<'c> Tile<'_, 'c> {
     fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Vec<Ssa<'c>> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
-            let place = code.index(*start + term);
-            let vector = code.read_vector(buffer, place, self.vector);
+            let vector = code.read_vector(buffer, *start + term, self.vector);
             if new == LANES {
                 return vector;
             }
@@ -227,14 +225,6 @@ impl<'c> Tile<'_, 'c> {
 
     /// Adds the lanes of each sum.
     fn added(&self, sums: &[Ssa<'c>]) -> Vec<Ssa<'c>> {
-        // Reassociation is allowed; otherwise the lanes would be added one after the other.
-        let added = [
-            ("kind", Attribute::text("#vector.kind<add>")),
-            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
-        ];
-        let float = Type::float(self.code.context(), Float::F32);
-        sums.iter()
-            .map(|&sum| self.code.one(Name::VectorReduction, &[sum], float, &added))
-            .collect()
+        sums.iter().map(|&sum| self.code.sum_of_lanes(sum)).collect()
     }
 }

@@ -239,11 +239,7 @@ pub(super) fn write<'c>(
     let workgroups = ceil_div(count, LANES);
     let workgroup = xcd_remap(code.workgroup(), workgroups);
     let number = workgroup * LANES + code.lane();
-    let is_block = if count % LANES == 0 {
-        Int::Known(1)
-    } else {
-        number.is_below(count)
-    };
+    let is_block = number.is_below_unless(count % LANES == 0, count);
     let firsts = coordinates(number, &counts)
         .into_iter()
         .zip(&blocks.sides)
@@ -286,11 +282,7 @@ pub(super) fn write<'c>(
     let along = matches!(blocks.run, Axis::Column(_));
     let is_below = |index: Int<'c>, axis: Axis| {
         let extent = product.extent(axis);
-        if extent % blocks.step(axis) == 0 {
-            Int::Known(1)
-        } else {
-            index.is_below(extent)
-        }
+        index.is_below_unless(extent % blocks.step(axis) == 0, extent)
     };
     for (line, &sum) in (0..lines).zip(&sums) {
         let mut rows: Vec<Int<'c>> = (0..product.rows.len()).map(|index| place(Axis::Row(index))).collect();

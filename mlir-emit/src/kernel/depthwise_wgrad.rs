@@ -230,8 +230,7 @@ pub(super) fn write<'c>(
         let place = (block * taps + tap) * width + next;
         let mut total: Option<Ssa<'c>> = None;
         for subgroup in 0..subgroups {
-            let place = code.index(place + subgroup * of_subgroup);
-            let read = code.read(memory, place);
+            let read = code.read(memory, place + subgroup * of_subgroup);
             total = Some(match total {
                 Some(total) => total + read,
                 None => read,

@@ -9,6 +9,12 @@ use std::fmt::{self, Write as _};
 /// number of workgroups. The lane and the workgroup are the kernel's other arguments.
 pub(super) type Body<'c> = Box<dyn FnOnce(&Code<'c>, &[Ssa<'c>]) -> i64 + 'c>;
 
+/// Returns a body that `write` writes, of a kernel into which no operation is fused.
+pub(super) fn body<'c, K: Clone + 'c>(kernel: &K, write: fn(&K, &Code<'c>) -> i64) -> Body<'c> {
+    let kernel = kernel.clone();
+    Box::new(move |code, _| write(&kernel, code))
+}
+
 /// A kernel as an IREE executable. The text is written only when a module needs it: plans,
 /// workspace bounds and lists of candidates do not.
 pub(crate) struct Executable<'c>(Box<dyn FnOnce() -> Result<String, EmitError> + 'c>);

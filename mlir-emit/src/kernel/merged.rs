@@ -35,33 +35,23 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
     spreads.extend(epilogue.stored.iter_mut().map(|(_, tensor)| &mut tensor.spread));
     fold(
         &mut axes.rows,
-        &mut first
-            .windows
-            .iter_mut()
-            .map(|window| &mut window.own.0)
-            .collect::<Vec<_>>(),
-        &mut [&mut first.strides.own]
+        first.windows.iter_mut().map(|window| &mut window.own.0),
+        [&mut first.strides.own]
             .into_iter()
-            .chain(spreads.iter_mut().map(|spread| &mut spread.rows))
-            .collect::<Vec<_>>(),
+            .chain(spreads.iter_mut().map(|spread| &mut spread.rows)),
     );
     fold(
         &mut axes.columns,
-        &mut second
-            .windows
-            .iter_mut()
-            .map(|window| &mut window.own.0)
-            .collect::<Vec<_>>(),
-        &mut [&mut second.strides.own]
+        second.windows.iter_mut().map(|window| &mut window.own.0),
+        [&mut second.strides.own]
             .into_iter()
-            .chain(spreads.iter_mut().map(|spread| &mut spread.columns))
-            .collect::<Vec<_>>(),
+            .chain(spreads.iter_mut().map(|spread| &mut spread.columns)),
     );
     let windows = first.windows.iter_mut().chain(&mut second.windows);
     fold(
         &mut axes.sum,
-        &mut windows.map(|window| &mut window.sum.0).collect::<Vec<_>>(),
-        &mut [&mut first.strides.sum, &mut second.strides.sum],
+        windows.map(|window| &mut window.sum.0),
+        [&mut first.strides.sum, &mut second.strides.sum],
     );
     (axes, factors)
 }
@@ -71,22 +61,25 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
 pub(super) fn along_the_sum(factor: &Factor, sum: &[i64]) -> (Factor, Vec<i64>) {
     let (mut factor, mut extents) = (factor.clone(), sum.to_vec());
     let Factor { windows, strides, .. } = &mut factor;
-    fold(
-        &mut extents,
-        &mut windows.iter_mut().map(|window| &mut window.sum.0).collect::<Vec<_>>(),
-        &mut [&mut strides.sum],
-    );
+    let windows = windows.iter_mut().map(|window| &mut window.sum.0);
+    fold(&mut extents, windows, [&mut strides.sum]);
     (factor, extents)
 }
 
 /// Merges neighbouring axes along which no window moves and which have a common stride in each list
 /// of `strides`. An axis of extent 1 is merged with its neighbour, whatever its stride is.
-pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: &mut [&mut Vec<i64>]) {
+pub(super) fn fold<'a>(
+    extents: &mut Vec<i64>,
+    windows: impl IntoIterator<Item = &'a mut usize>,
+    strides: impl IntoIterator<Item = &'a mut Vec<i64>>,
+) {
+    let mut windows: Vec<_> = windows.into_iter().collect();
+    let mut strides: Vec<_> = strides.into_iter().collect();
     let mut axis = 1;
     while axis < extents.len() {
         let outer = axis - 1;
         let extent = extents[axis];
-        let is_one = extents.get(outer) == Some(&1) || extent == 1;
+        let is_one = extents[outer] == 1 || extent == 1;
         let is_free = windows.iter().all(|window| **window != axis && **window != outer);
         let is_joint = strides
             .iter()
@@ -101,18 +94,13 @@ pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: 
         // The stride of an axis with one element does not matter: the stride of the other axis is
         // kept.
         let stays = if extent == 1 { outer } else { axis };
-        for strides in strides.iter_mut() {
-            let stride = strides.get(stays).copied();
+        for strides in &mut strides {
+            strides[outer] = strides[stays];
             strides.remove(axis);
-            if let (Some(slot), Some(stride)) = (strides.get_mut(outer), stride) {
-                *slot = stride;
-            }
         }
-        if let Some(slot) = extents.get_mut(outer) {
-            *slot = slot.saturating_mul(extent);
-        }
+        extents[outer] = extents[outer].saturating_mul(extent);
         extents.remove(axis);
-        for window in windows.iter_mut() {
+        for window in &mut windows {
             if **window > outer {
                 **window -= 1;
             }

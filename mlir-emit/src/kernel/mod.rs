@@ -49,6 +49,7 @@ mod split_k;
 mod taps;
 mod taps_last;
 mod transpose;
+mod vectors;
 
 pub(crate) use attended::Attention;
 pub(crate) use attention::{
@@ -75,7 +76,7 @@ use crate::mlir::{Attribute, Block, Callee, Context, Float, Name, Operation, Rol
 use crate::target::Target;
 use code::{Buffer, Code, DISPATCH, Ssa};
 use epilogue::{Epilogue, Source, Tensor};
-use executable::{Body, Executable, Fusable, WorkgroupSize, dispatched, executable};
+use executable::{Body, Executable, Fusable, WorkgroupSize, body, dispatched, executable};
 use fusion::Fused;
 use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
@@ -117,10 +118,7 @@ impl<'c> Kernels<'c> {
             lanes: WorkgroupSize::Wave64(transpose::LANES.unsigned_abs()),
             read: vec![(transpose.tensor, read)],
             stored: vec![(written, element.tensor(shape))],
-            body: {
-                let transpose = *transpose;
-                Box::new(move |code, _| transpose.write(code))
-            },
+            body: body(transpose, Transpose::write),
         };
         first(self.append_whole(context, kernel))
     }
@@ -144,35 +142,9 @@ impl<'c> Kernels<'c> {
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
-            body: {
-                let scatter = scatter.clone();
-                Box::new(move |code, _| scatter.write(code))
-            },
+            body: body(scatter, Scatter::write),
         };
         first(self.append_updating(context, kernel, Some(span.id())))
-    }
-
-    /// Appends a matrix product on a CPU of two values to a block. The result has the shape
-    /// `shape`.
-    pub(crate) fn cpu_matmul(
-        &self,
-        context: &'c Context,
-        (matmul, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
-    ) -> Value<'c> {
-        let element = Type::float(context, Float::F32);
-        let [a, b, out] = matmul.elements().map(|count| Buffer { count, element });
-        let kernel = Whole {
-            kind: "matmul",
-            name: matmul.name(),
-            lanes: WorkgroupSize::Single,
-            read: values.into_iter().zip([a, b]).collect(),
-            stored: vec![(out, element.tensor(shape))],
-            body: {
-                let matmul = *matmul;
-                Box::new(move |code, _| matmul.write(code))
-            },
-        };
-        first(self.append_whole(context, kernel))
     }
 
     /// Appends a kernel for CPUs that reads `values`. The result has the shape `shape`.
@@ -183,6 +155,7 @@ impl<'c> Kernels<'c> {
     ) -> Value<'c> {
         let element = Type::float(context, Float::F32);
         let (kind, name, counts) = match kernel {
+            CpuKernel::Matmul(matmul) => ("matmul", matmul.name(), matmul.elements().to_vec()),
             CpuKernel::Panels(panels) => ("panels", panels.name.clone(), panels.elements.to_vec()),
             CpuKernel::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec()),
             CpuKernel::Taps(taps) => ("depthwise_wgrad", taps.name(), taps.elements().to_vec()),
@@ -195,10 +168,7 @@ impl<'c> Kernels<'c> {
             lanes: WorkgroupSize::Single,
             read: values.iter().copied().zip(buffers).collect(),
             stored: vec![(out, element.tensor(shape))],
-            body: {
-                let kernel = kernel.clone();
-                Box::new(move |code, _| kernel.write(code))
-            },
+            body: body(kernel, CpuKernel::write),
         };
         first(self.append_whole(context, kernel))
     }
@@ -245,9 +215,10 @@ impl<'c> Kernels<'c> {
     }
 }
 
-/// A kernel for CPUs in f32 that reads its operands by strides.
+/// A kernel for CPUs in f32.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CpuKernel {
+    Matmul(CpuMatmul),
     Panels(Panels),
     Pool(Pool),
     Taps(Taps),
@@ -257,6 +228,7 @@ impl CpuKernel {
     /// Returns whether there is a kernel for these sizes.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
+            CpuKernel::Matmul(matmul) => matmul.is_possible(),
             CpuKernel::Panels(panels) => panels.is_possible(),
             CpuKernel::Pool(pool) => pool.is_possible(),
             CpuKernel::Taps(taps) => taps.is_possible(),
@@ -265,6 +237,7 @@ impl CpuKernel {
 
     fn write(&self, code: &Code<'_>) -> i64 {
         match self {
+            CpuKernel::Matmul(matmul) => matmul.write(code),
             CpuKernel::Panels(panels) => panels.write(code),
             CpuKernel::Pool(pool) => pool.write(code),
             CpuKernel::Taps(taps) => taps.write(code),

@@ -67,18 +67,11 @@ impl Side<'_> {
     /// always below the count.
     pub(super) fn place<'c>(&self, number: Int<'c>, is_whole: bool) -> Place<'c> {
         let indices = coordinates(number, self.extents);
-        let along = self.windows.iter().map(|&(axis, step)| {
-            let index = indices[axis];
-            index * step
-        });
+        let along = self.windows.iter().map(|&(axis, step)| indices[axis] * step);
         Place {
             offset: offset(&indices, self.strides),
             along: along.collect(),
-            exists: if is_whole {
-                Int::Known(1)
-            } else {
-                number.is_below(self.count())
-            },
+            exists: number.is_below_unless(is_whole, self.count()),
         }
     }
 

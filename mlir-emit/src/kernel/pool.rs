@@ -9,7 +9,7 @@ use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
 use crate::counts::ceil_div;
 use crate::ir::FloatPredicate;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Float, Type};
 
 /// Maximum number of elements of a window: each is an instruction.
 const MOST: i64 = 64;
@@ -134,33 +134,19 @@ impl<'c> Writer<'_, 'c> {
         greatest.expect("a window without elements")
     }
 
-    fn mask(&self, count: i64) -> Ssa<'c> {
-        let truths = Type::integer(self.code.context(), 1).vector(&[self.of.registers.lanes]);
-        let lanes: Vec<&str> = (0..self.of.registers.lanes)
-            .map(|lane| if lane < count { "true" } else { "false" })
-            .collect();
-        let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
-        self.code.literal(value, truths)
+    /// Returns a mask of the first `count` lanes; `None` if these are all.
+    fn mask(&self, count: i64) -> Option<Ssa<'c>> {
+        let lanes = self.of.registers.lanes;
+        (count < lanes).then(|| self.code.first_lanes(count, lanes))
     }
 
     /// Loads `count` elements from `place` on; at most one vector.
     fn load(&self, place: Int<'c>, count: i64) -> Ssa<'c> {
-        let place = self.code.index(place);
-        if count >= self.of.registers.lanes {
-            return self.code.read_vector(self.x, place, self.vector);
-        }
-        let operands = [self.x, place, self.mask(count), self.code.zeros(self.vector)];
-        self.code.one(Name::VectorMaskedload, &operands, self.vector, &[])
+        self.code.read_masked(self.x, place, self.mask(count), self.vector)
     }
 
     fn store(&self, value: Ssa<'c>, place: Int<'c>, count: i64) {
-        let place = self.code.index(place);
-        let (name, operands) = if count >= self.of.registers.lanes {
-            (Name::VectorStore, vec![value, self.y, place])
-        } else {
-            (Name::VectorMaskedstore, vec![self.y, place, self.mask(count), value])
-        };
-        self.code.op(name, &operands, &[], &[], Vec::new());
+        self.code.write_masked(value, self.y, place, self.mask(count))
     }
 
     /// Loads `count` elements whose distance is the windows' stride along the innermost axis; at
@@ -184,18 +170,8 @@ impl<'c> Writer<'_, 'c> {
                 code.shuffle([first, second], &evens)
             }
             _ => {
-                let words = Type::integer(code.context(), 32).vector(&[lanes]);
-                let places: Vec<String> = (0..lanes).map(|lane| (lane * stride).to_string()).collect();
-                let value = Attribute::text(&format!("dense<[{}]> : {words}", places.join(", ")));
-                let places = code.literal(value, words);
-                let operands = [
-                    self.x,
-                    code.index(place),
-                    places,
-                    self.mask(count),
-                    code.zeros(self.vector),
-                ];
-                code.one(Name::VectorGather, &operands, self.vector, &[])
+                let lanes = [code.multiples(stride, lanes), code.first_lanes(count, lanes)];
+                code.gather(self.x, place, lanes, self.vector)
             }
         }
     }
@@ -227,12 +203,8 @@ impl<'c> Writer<'_, 'c> {
                     let places = rows
                         .iter()
                         .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-                    let greatest = self.greatest(places.map(|(row, column)| {
-                        let place = code.index(row + column);
-                        code.read(self.x, place)
-                    }));
-                    let place = code.index(to + column);
-                    code.write(greatest, self.y, place);
+                    let greatest = self.greatest(places.map(|(row, column)| code.read(self.x, row + column)));
+                    code.write(greatest, self.y, to + column);
                 });
             }
             let inside = |column: Int<'c>, count: i64| {

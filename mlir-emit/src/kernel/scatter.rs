@@ -7,7 +7,7 @@
 
 use super::code::{Code, Int, Ssa};
 use crate::counts::ceil_div;
-use crate::mlir::{Context, Name, Type};
+use crate::mlir::{Context, Type};
 
 /// Lanes per workgroup on GPUs.
 pub(super) const LANES: i64 = 256;
@@ -87,15 +87,11 @@ impl Scatter {
 
     /// Copies an element, or a vector of contiguous elements.
     fn copy<'c>(code: &Code<'c>, value: Type<'c>, [source, target]: [Ssa<'c>; 2], [from, to]: [Int<'c>; 2]) {
-        let is_vector = value.if_vector().is_some();
-        let [load, store] = if is_vector {
-            [Name::VectorLoad, Name::VectorStore]
+        if value.if_vector().is_some() {
+            code.write_vector(code.read_vector(source, from, value), target, to)
         } else {
-            [Name::MemrefLoad, Name::MemrefStore]
-        };
-        let loaded = code.one(load, &[source, code.index(from)], value, &[]);
-        let operands = [loaded, target, code.index(to)];
-        code.op(store, &operands, &[], &[], Vec::new());
+            code.write(code.read(source, from), target, to)
+        }
     }
 
     fn by_lanes<'c>(&self, code: &Code<'c>) -> i64 {

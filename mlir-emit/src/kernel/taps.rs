@@ -16,7 +16,7 @@ use super::code::{Code, Int, Ssa};
 use super::panels::Registers;
 use crate::counts::ceil_div;
 use crate::ir::IntegerPredicate;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Attribute, Float, Type};
 
 /// Maximum number of taps per row of the filter: each has a register.
 const MOST: i64 = 16;
@@ -117,15 +117,9 @@ impl Taps {
             code.when(is_whole, || writer.plane(plane, Loads::Whole, totals));
             code.when(is_partial, || writer.plane(plane, Loads::Masked, totals));
         });
-        // Reassociation is allowed; otherwise the lanes would be added one after the other.
-        let added = [
-            ("kind", Attribute::text("#vector.kind<add>")),
-            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
-        ];
         code.each(taps, |tap| {
-            let total = code.read_vector(totals, tap * lanes, vector);
-            let sum = code.one(Name::VectorReduction, &[total], wide, &added);
-            let place = code.index(channel * (down * across) + tap);
+            let sum = code.sum_of_lanes(code.read_vector(totals, tap * lanes, vector));
+            let place = channel * (down * across) + tap;
             code.write(sum.truncf(float), out, place);
         });
         self.channels
@@ -195,10 +189,7 @@ impl<'c> Writer<'_, 'c> {
     /// Returns a mask of the lanes for which `first + lane · step` is at least 0 and below `end`.
     fn below(&self, first: Int<'c>, step: i64, end: i64) -> Ssa<'c> {
         let (code, words) = (self.code, self.words());
-        let numbers: Vec<String> = (0..self.of.registers.lanes)
-            .map(|lane| (lane * step).to_string())
-            .collect();
-        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), words);
+        let numbers = code.multiples(step, self.of.registers.lanes);
         let first = code.word(first).broadcast(words);
         let numbers = first + numbers;
         let end = self.constant(&end.to_string(), words);
@@ -206,13 +197,13 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn masked(&self, loads: Loads, buffer: Ssa<'c>, place: Int<'c>, mask: Ssa<'c>) -> Ssa<'c> {
-        let (code, zeros) = (self.code, self.code.zeros(self.vector));
+        let code = self.code;
         match loads {
-            Loads::Masked => {
-                let operands = [buffer, code.index(place), mask, zeros];
-                code.one(Name::VectorMaskedload, &operands, self.vector, &[])
+            Loads::Masked => code.read_masked(buffer, place, Some(mask), self.vector),
+            Loads::Whole => {
+                let zeros = code.zeros(self.vector);
+                mask.select(code.read_vector(buffer, place, self.vector), zeros)
             }
-            Loads::Whole => mask.select(code.read_vector(buffer, place, self.vector), zeros),
         }
     }
 
@@ -257,21 +248,12 @@ impl<'c> Writer<'_, 'c> {
                 if of.output[1] % count == 0 {
                     return elements;
                 }
-                let operands = [lanes.mask, elements, code.zeros(self.vector)];
-                code.one(Name::ArithSelect, &operands, self.vector, &[])
+                lanes.mask.select(elements, code.zeros(self.vector))
             }
             [mask] if of.stride[1] == 1 => self.masked(loads, self.buffers[0], place, mask),
             [mask] => {
-                let places: Vec<String> = (0..count).map(|lane| (lane * of.stride[1]).to_string()).collect();
-                let places = self.constant(&format!("[{}]", places.join(", ")), self.words());
-                let operands = [
-                    self.buffers[0],
-                    code.index(place),
-                    places,
-                    mask,
-                    code.zeros(self.vector),
-                ];
-                code.one(Name::VectorGather, &operands, self.vector, &[])
+                let lanes = [code.multiples(of.stride[1], count), mask];
+                code.gather(self.buffers[0], place, lanes, self.vector)
             }
             _ => unreachable!("a tap without lanes"),
         }

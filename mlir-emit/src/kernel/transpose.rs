@@ -125,10 +125,7 @@ impl Transpose {
             let first = chunk * WIDEST;
             let place = first * self.inner + position;
             let elements: Vec<Ssa<'c>> = (0..WIDEST)
-                .map(|next| {
-                    let place = code.index(place + next * self.inner);
-                    code.read(memory, place)
-                })
+                .map(|next| code.read(memory, place + next * self.inner))
                 .collect();
             let column = row + first;
             let to = outer * (self.inner * self.moved) + position * self.moved + column;
@@ -163,11 +160,7 @@ impl Transpose {
         let from = outer * (self.moved * self.inner) + row * self.inner + inner;
         let to = position * self.padded + row;
         let is_inside = position.is_below(positions);
-        let exists = if self.padded % tall == 0 {
-            is_inside
-        } else {
-            is_inside & row.is_below(self.padded)
-        };
+        let exists = is_inside & row.is_below_unless(self.padded % tall == 0, self.padded);
         let (source, target) = (code.buffer(0), code.buffer(1));
         let (from, to) = (code.masked(exists, from, source), code.masked(exists, to, target));
         let vector = if width == 1 { float } else { float.vector(&[width]) };

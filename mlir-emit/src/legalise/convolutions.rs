@@ -1,6 +1,7 @@
 //! Convolutions in forms that the compiler gets right.
 
-use crate::conv::shape::{Shape, product};
+use crate::conv::shape::Shape;
+use crate::counts::product;
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::DataType;
 

@@ -178,12 +178,12 @@ impl<'c> Type<'c> {
         }
     }
 
-    /// Returns true if this is the result type of a comparison of values of the type `compared`.
-    pub(super) fn is_truth_of(self, compared: Self) -> bool {
+    /// Returns the type of the result of a comparison of values of this type.
+    pub(crate) fn truths(self) -> Self {
         let truth = Self::integer(self.context, 1);
-        match compared.if_vector() {
-            Some((shape, _)) => self == truth.vector(&shape),
-            None => self == truth,
+        match self.if_vector() {
+            Some((shape, _)) => truth.vector(&shape),
+            None => truth,
         }
     }
 

@@ -100,9 +100,9 @@ impl<'c> Verifier<'c> {
 fn fits(operation: &Operation, operands: &[Type<'_>], results: &[Type<'_>]) -> bool {
     match (operation.name(), operands, results) {
         (Name::ArithConstant, [], [_]) => true,
-        (Name::ArithCmpi | Name::ArithCmpf, [a, b], [truth]) => a == b && truth.is_truth_of(*a),
+        (Name::ArithCmpi | Name::ArithCmpf, [a, b], [truth]) => a == b && *truth == a.truths(),
         (Name::ArithSelect, [condition, a, b], [result]) => {
-            a == b && a == result && (condition.bits() == Some(1) || condition.is_truth_of(*a))
+            a == b && a == result && (condition.bits() == Some(1) || *condition == a.truths())
         }
         (name, [operand], [result]) if CONVERSIONS.contains(&name) => operand.shape() == result.shape(),
         (name, [first, others @ ..], [result]) if is_elementwise(name) => {

@@ -19,10 +19,10 @@ mod tiles;
 use crate::Unsupported;
 use crate::convert::{checked_compute_type, compute_type};
 use crate::ir::IntegerPredicate as I;
-use crate::ir::{IndexMap, Loop, MISSING};
+use crate::ir::{IndexMap, Loop};
 use crate::lowering::Lowering;
 use crate::quirks::Quirks;
-use crate::value::{Ordered, Value, extent, extents};
+use crate::value::{Ordered, Value, extent, extents, position};
 use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
 use sizes::Sizes;
 use tiles::{Body, Tiles, list, tiles_of};
@@ -106,8 +106,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     let order = lowering
         .stored_order(op.output)
         .unwrap_or_else(|| (0..out.len()).collect());
-    let position = |axis: usize| order.iter().position(|&other| other == axis).expect(MISSING);
-    let (row, column) = (position(1), position(2));
+    let (row, column) = (position(&order, 1), position(&order, 2));
     let dtype = lowering.carried_type(op.output, compute);
     let input = (tiles.slots(taken), DataType::I32, IndexMap::select(3, [row]));
     let init = (at.empty(&extents(out, &order), compute), compute, IndexMap::identity(3));
@@ -154,10 +153,7 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
     let product = product.apart(&at);
     let ssa = at.tabulate(&extents(dims, &order), compute, || {
         let body = Body(at);
-        let along = |axis: usize| {
-            let position = order.iter().position(|&other| other == axis);
-            at.loop_index(position.expect(MISSING))
-        };
+        let along = |axis| at.loop_index(position(&order, axis));
         let group = along(0);
         let from = body.entry(tiles.tiles, group);
         // The list has no entry for the end of the last group's tiles, so they are counted.

@@ -127,15 +127,11 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
 
     /// Returns the end of a group's rows, exclusive.
     pub(super) fn end(&self, body: &Body<'c>, group: Ssa<'c>) -> Scalar<'c> {
-        self.next(body, self.starts, group, body.number(self.sizes.rows))
-    }
-
-    /// Returns the next group's entry of a list, or `last` after the last group.
-    pub(super) fn next(&self, body: &Body<'c>, list: Ssa<'c>, group: Ssa<'c>, last: Ssa<'c>) -> Scalar<'c> {
+        let last = body.number(self.sizes.rows);
         let last_group = body.index(self.sizes.groups - 1);
         let is_last = body.0.compare_integers(IntegerPredicate::AtMost, last_group, group);
         let next = group + body.index(1);
-        let entry = body.entry(list, next.minui(last_group));
+        let entry = body.entry(self.starts, next.minui(last_group));
         is_last.select(last, entry)
     }
 

@@ -5,15 +5,9 @@ use crate::counts::exactly;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
+use crate::step::lacking;
 use crate::value::Value;
 use rotini_graph::{DataType, TensorId};
-
-/// The outputs of a backward pass.
-pub(super) struct Gradients {
-    pub(super) dx: TensorId,
-    pub(super) dscale: TensorId,
-    pub(super) dbias: Option<TensorId>,
-}
 
 /// The operands of the gradients, at one position.
 pub(super) struct Parts<'c> {
@@ -38,10 +32,10 @@ impl<'c> Parts<'c> {
     }
 }
 
-/// Appends the gradients; `axes` are those of the statistics.
+/// Defines the gradients dx, dscale and dbias, if there is one; `axes` are those of the statistics.
 pub(super) fn differentiate<'c>(
     lowering: &mut Lowering<'_, 'c>,
-    gradients: &Gradients,
+    (dx, dscale, dbias): (TensorId, TensorId, Option<TensorId>),
     [dy, x, scale]: [&Value<'c>; 3],
     statistics: &Statistics<'c>,
     axes: &[usize],
@@ -51,11 +45,11 @@ pub(super) fn differentiate<'c>(
     operands.extend(&statistics.mean);
 
     let lacking = lacking(&x.dims, &scale.dims);
-    let dscale = sum(lowering, &operands, &lacking, compute, |_math, elements| {
+    let scales = sum(lowering, &operands, &lacking, compute, |_math, elements| {
         let parts = Parts::new(elements);
         parts.dy * parts.normal
     });
-    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements));
+    let biases = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements));
 
     let slope = average(lowering, &operands, axes, compute, |_math, elements| {
         let parts = Parts::new(elements);
@@ -75,7 +69,7 @@ pub(super) fn differentiate<'c>(
     let count = operands.len();
     operands.push(&slope);
     operands.extend(&level);
-    lowering.finish(gradients.dx, &operands, compute, |_math, elements| {
+    lowering.finish(dx, &operands, compute, |_math, elements| {
         let (elements, rest) = elements.split_at(count);
         let parts = Parts::new(elements);
         let centred = match rest.get(1) {
@@ -84,13 +78,6 @@ pub(super) fn differentiate<'c>(
         };
         parts.inverse * (centred - parts.normal * only(rest))
     });
-    save_sums(lowering, Some(gradients.dscale), &dscale, compute);
-    save_sums(lowering, gradients.dbias, &dbias, compute)
-}
-
-/// Returns the axes of x that scale lacks, which may differ from those of the statistics.
-pub(super) fn lacking(x: &[i64], scale: &[i64]) -> Vec<usize> {
-    let missing = x.len().saturating_sub(scale.len());
-    let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| scale.get(axis)).copied();
-    (0..x.len()).filter(|&axis| extent(axis).unwrap_or(1) == 1).collect()
+    save_sums(lowering, Some(dscale), &scales, compute);
+    save_sums(lowering, dbias, &biases, compute)
 }

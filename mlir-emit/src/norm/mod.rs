@@ -22,7 +22,7 @@ use crate::counts::exactly;
 use crate::ir::only;
 use crate::lowering::Lowering;
 use crate::step::{Open, count};
-use gradient::{Gradients, differentiate};
+use gradient::differentiate;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, DataType, Layernorm,
     LayernormBackward, NormalGraph, RmsNorm, RmsNormBackward, TensorId,
@@ -157,12 +157,8 @@ pub(crate) fn batchnorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataT
     let [scale] = channels(lowering, &x, [op.scale]);
     let axes = all_but_channels(&x.dims);
     let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, None, &axes, compute);
-    let gradients = Gradients {
-        dx: op.dx,
-        dscale: op.dscale,
-        dbias: Some(op.dbias),
-    };
-    differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
+    let gradients = (op.dx, op.dscale, Some(op.dbias));
+    differentiate(lowering, gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
 pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &LayernormBackward) {
@@ -170,12 +166,8 @@ pub(crate) fn layernorm_backward(lowering: &mut Lowering<'_, '_>, compute: DataT
     let [dy, x, scale] = values(lowering, [op.dy, op.x, op.scale]);
     let axes = trailing(&x.dims, op.normalized_dim_count);
     let statistics = given_or_found(lowering, &x, op.mean, op.inv_variance, op.epsilon, &axes, compute);
-    let gradients = Gradients {
-        dx: op.dx,
-        dscale: op.dscale,
-        dbias: Some(op.dbias),
-    };
-    differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
+    let gradients = (op.dx, op.dscale, Some(op.dbias));
+    differentiate(lowering, gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }
 
 pub(crate) fn rms_norm_backward(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNormBackward) {
@@ -186,10 +178,6 @@ pub(crate) fn rms_norm_backward(lowering: &mut Lowering<'_, '_>, compute: DataTy
         mean: None,
         inverse: statistic(lowering, &x, op.inv_rms, &axes),
     };
-    let gradients = Gradients {
-        dx: op.dx,
-        dscale: op.dscale,
-        dbias: op.dbias,
-    };
-    differentiate(lowering, &gradients, [&dy, &x, &scale], &statistics, &axes, compute)
+    let gradients = (op.dx, op.dscale, op.dbias);
+    differentiate(lowering, gradients, [&dy, &x, &scale], &statistics, &axes, compute)
 }

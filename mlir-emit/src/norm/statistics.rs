@@ -6,6 +6,7 @@ use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
+use crate::reduce::one_along;
 use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
@@ -73,12 +74,7 @@ pub(super) fn single<'c>(lowering: &Lowering<'_, 'c>, id: TensorId) -> Value<'c>
 
 /// Returns a statistic of x along axes, reshaped to the rank of x; its tensor may lack those axes.
 pub(super) fn statistic<'c>(lowering: &Lowering<'_, 'c>, x: &Value<'c>, id: TensorId, axes: &[usize]) -> Value<'c> {
-    let dims: Vec<i64> = x
-        .dims
-        .iter()
-        .enumerate()
-        .map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent })
-        .collect();
+    let dims = one_along(&x.dims, axes);
     lowering.value(id).clone().with_dims(&lowering.emitter(), &dims)
 }
 
@@ -138,12 +134,9 @@ pub(super) fn sum<'c>(
     compute: DataType,
     body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
 ) -> Open<'c> {
-    let dims = operands[0].dims.clone();
-    let shape = Shape {
-        dims: &dims,
-        order: &order_of(&dims, operands),
-        dtype: compute,
-    };
+    let dims = &operands[0].dims;
+    let order = order_of(dims, operands);
+    let shape = Shape::new(dims, &order, compute);
     lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
@@ -155,15 +148,7 @@ pub(super) fn elementwise<'c>(
     body: impl Fn(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
 ) -> Value<'c> {
     let first = &operands[0];
-    let order = match &first.data {
-        Data::Tensor { order, .. } => order.clone(),
-        Data::Constant(_) | Data::Scalar(_) => Vec::new(),
-    };
-    let shape = Shape {
-        dims: &first.dims.clone(),
-        order: &order,
-        dtype: compute,
-    };
+    let shape = Shape::new(&first.dims, first.order(), compute);
     Value::of(lowering.map(operands, &shape, compute, body))
 }
 

@@ -44,19 +44,19 @@ pub(crate) fn lower_backward(lowering: &mut Lowering<'_, '_>, compute: DataType,
         for (spatial, axis) in axes.iter().enumerate() {
             let (place, step) = (places.along(spatial + 2), places.folded(spatial));
             // The position in the padded x.
-            let padded = places.add(place, places.constant(axis.pre));
+            let padded = place + places.constant(axis.pre);
             let window = if axis.reaching() == axis.output {
                 step
             } else {
                 let last = padded.divui(places.constant(axis.stride));
-                places.sub(last, step)
+                last - step
             };
             let is_window = places.is_below(window, axis.output);
             let window = is_window.select(window, places.constant(0));
             let start = places.scale(window, axis.stride);
             conditions.push(is_window);
-            conditions.push(places.is_below(places.sub(padded, start), axis.window));
-            starts.push(places.sub(start, places.constant(axis.pre)));
+            conditions.push(places.is_below(padded - start, axis.window));
+            starts.push(start - places.constant(axis.pre));
             here.push(place);
             indices.push(window);
         }

@@ -15,14 +15,14 @@ pub(crate) use gradient::{check_backward, lower_backward};
 
 use crate::Unsupported;
 use crate::convert::{check_compute, checked_compute_type, convert, least_finite};
-use crate::counts::exactly;
+use crate::counts::{exactly, product};
 use crate::ir::{Affine, IndexMap, IntegerPredicate, MISSING};
 use crate::ir::{FloatPredicate as F, IntegerPredicate as I};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::Shape;
-use crate::value::{Ordered, Value, extents};
+use crate::value::{Ordered, Value, extents, position};
 use crate::windows::{Axis, Fold, Places, Windows, check_padded, divisor};
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 
@@ -54,10 +54,6 @@ fn check_window(window: &[i64]) -> Result<(), Unsupported> {
 /// Returns the number of elements of intermediate tensors: the padded x, and taps.
 pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     let (x, y) = (&graph.tensor(op.x)?.dims, &graph.tensor(op.y)?.dims);
-    let product = |dims: &[i64]| {
-        dims.iter()
-            .try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))
-    };
     let mut padded = x.clone();
     let paddings = op.pre_padding.iter().zip(&op.post_padding);
     for (dim, (&pre, &post)) in padded.iter_mut().skip(2).zip(paddings) {
@@ -170,8 +166,7 @@ impl<'c> Pooling<'_, '_, 'c> {
     fn window_map(&self, x: &Ordered<'c>) -> IndexMap {
         let mut results = Vec::new();
         for &axis in &x.order {
-            let position = self.order.iter().position(|&candidate| candidate == axis);
-            let position = position.expect("orders over different axes");
+            let position = position(&self.order, axis);
             results.push(match axis.checked_sub(2) {
                 None => Affine::Loop(position),
                 Some(spatial) => {
@@ -192,7 +187,7 @@ impl<'c> Pooling<'_, '_, 'c> {
         let mut indices = vec![places.along(0), places.along(1)];
         for (spatial, axis) in self.windows.axes().iter().enumerate() {
             let (start, tap) = (places.start(spatial, axis), places.folded(spatial));
-            let place = places.add(start, tap);
+            let place = start + tap;
             if axis.is_padded() {
                 let is_inside = places.is_below(place, axis.input);
                 inside.push(is_inside);
@@ -201,7 +196,7 @@ impl<'c> Pooling<'_, '_, 'c> {
                 indices.push(place);
             }
             let foremost = if self.skips_padding && axis.is_padded() {
-                places.sub(zero, start).maxsi(zero)
+                (zero - start).maxsi(zero)
             } else {
                 zero
             };
@@ -328,7 +323,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             let taps = places.split(tap, self.windows.window);
             let (mut conditions, mut position) = (Vec::new(), Vec::new());
             for ((spatial, axis), along) in axes.iter().enumerate().zip(taps) {
-                let place = places.add(places.start(spatial, axis), along);
+                let place = places.start(spatial, axis) + along;
                 if axis.is_padded() {
                     conditions.push(places.is_below(place, axis.input));
                 }

@@ -82,10 +82,7 @@ impl Graph {
         };
         let Extents { b, h, sq, dv, .. } = extents;
         if op.generate_stats == Some(true) && op.stats.is_none() {
-            return Err(self.attribute(
-                position,
-                "generate_stats is set, but there is no stats tensor".to_owned(),
-            ));
+            return Err(self.attribute(position, "generate_stats is set, but there is no stats tensor"));
         }
         for id in [op.stats, op.max, op.sum_exp].into_iter().flatten() {
             self.check_attention_statistics(position, id, &extents)?;
@@ -126,10 +123,7 @@ impl Graph {
         }
         self.check_attention_statistics(position, op.stats, &extents)?;
         if op.dbias.is_some() && op.attn_mask.is_none() {
-            return Err(self.attribute(
-                position,
-                "dbias is the gradient of an attn_mask that is not given".to_owned(),
-            ));
+            return Err(self.attribute(position, "dbias is the gradient of an attn_mask that is not given"));
         }
         let gradients = [
             (Some(op.q), Some(op.dq)),
@@ -190,7 +184,7 @@ impl Graph {
         if let Some(scale) = op.scale {
             if op.attn_scale_value.is_some() {
                 let what = "attn_scale_value and a scale tensor exclude each other";
-                return Err(self.contradiction(position, what.to_owned()));
+                return Err(self.contradiction(position, what));
             }
             self.check_single(position, scale)?;
         }
@@ -209,7 +203,7 @@ impl Graph {
     fn check_padding(&self, position: usize, op: &Padding, batch: i64) -> Result<(), GraphError> {
         if op.asked && (op.seq_len_q.is_none() || op.seq_len_kv.is_none()) {
             let what = "a padding mask needs seq_len_q and seq_len_kv";
-            return Err(self.attribute(position, what.to_owned()));
+            return Err(self.attribute(position, what));
         }
         for id in [op.seq_len_q, op.seq_len_kv].into_iter().flatten() {
             self.check_exactly(position, id, &[batch, 1, 1, 1])?;
@@ -238,7 +232,7 @@ impl Graph {
         } else {
             return Ok(());
         };
-        Err(self.contradiction(position, contradiction.to_owned()))
+        Err(self.contradiction(position, contradiction))
     }
 
     /// Checks a statistic with one value per row of scores. The trailing 1 may be missing, as in

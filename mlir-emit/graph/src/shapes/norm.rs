@@ -36,7 +36,7 @@ impl Graph {
         ];
         if running.iter().any(Option::is_some) && (running.contains(&None) || op.momentum.is_none()) {
             let what = "running statistics need the previous and the next mean and variance, and the momentum";
-            return Err(self.attribute(position, what.to_owned()));
+            return Err(self.attribute(position, what));
         }
         let inputs: Vec<TensorId> = [
             Some(op.scale),
@@ -102,10 +102,10 @@ impl Graph {
     pub(crate) fn check_rms_norm(&self, position: usize, op: &RmsNorm) -> Result<(), GraphError> {
         match (op.phase, op.inv_rms) {
             (NormPhase::Training, None) => {
-                return Err(self.attribute(position, "inv_rms is missing in the training phase".to_owned()));
+                return Err(self.attribute(position, "inv_rms is missing in the training phase"));
             }
             (NormPhase::Inference, Some(_)) => {
-                return Err(self.attribute(position, "inv_rms is not saved in the inference phase".to_owned()));
+                return Err(self.attribute(position, "inv_rms is not saved in the inference phase"));
             }
             _ => {}
         }
@@ -264,10 +264,7 @@ impl Graph {
         if mean.is_some() == inv_variance.is_some() {
             return Ok(());
         }
-        Err(self.attribute(
-            position,
-            "mean and inv_variance must both be given, or neither".to_owned(),
-        ))
+        Err(self.attribute(position, "mean and inv_variance must both be given, or neither"))
     }
 
     /// Checks that a tensor has one element.

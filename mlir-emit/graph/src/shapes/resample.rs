@@ -35,15 +35,12 @@ impl Graph {
         // hipDNN's GPU reference requires a mode in any case, and its CPU reference treats an
         // absent mode as zero. The mode matters only for padded MAXPOOL.
         if is_max && is_padded && op.padding_mode == PaddingMode::NotSet {
-            return Err(self.attribute(position, "MAXPOOL with padding needs a padding mode".to_owned()));
+            return Err(self.attribute(position, "MAXPOOL with padding needs a padding mode"));
         }
         let Some(index) = op.index.and_then(|index| self.tensor(index)) else {
             // hipDNN's front end ignores `generate_index` for averages.
             return if is_max && op.generate_index {
-                Err(self.attribute(
-                    position,
-                    "an index is asked for, but there is no tensor for it".to_owned(),
-                ))
+                Err(self.attribute(position, "an index is asked for, but there is no tensor for it"))
             } else {
                 Ok(())
             };
@@ -75,7 +72,7 @@ impl Graph {
         let index = op.index.and_then(|index| self.tensor(index));
         match (op.resample_mode, index) {
             (ResampleMode::Maxpool, None) => {
-                Err(self.attribute(position, "MAXPOOL needs the index of the forward operation".to_owned()))
+                Err(self.attribute(position, "MAXPOOL needs the index of the forward operation"))
             }
             (ResampleMode::Maxpool, Some(index)) => {
                 self.check_index(position, index, dx)?;

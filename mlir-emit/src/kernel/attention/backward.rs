@@ -56,7 +56,7 @@ impl Backward {
     }
 
     /// Returns a name for the kernel, for people.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::kernel) fn name(&self) -> String {
         let of = &self.of;
         let [of_key, of_value] = of.columns;
         let side = match self.side {

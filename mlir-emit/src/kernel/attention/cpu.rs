@@ -189,10 +189,6 @@ pub(super) struct Tile<'a, 'c> {
 }
 
 impl<'c> Tile<'_, 'c> {
-    pub(super) fn buffer(&self, number: usize) -> Ssa<'c> {
-        self.buffers[number]
-    }
-
     pub(super) fn read(&self, memory: usize, row: Int<'c>, vector: i64) -> Ssa<'c> {
         let memory = self.memory[memory];
         self.lanes.read(memory, row, vector)
@@ -208,7 +204,7 @@ impl<'c> Tile<'_, 'c> {
         let code = self.lanes.code;
         let [batch, head, _] = self.places;
         let [of_query, of_value] = self.of.columns;
-        let q = (self.buffer(0), self.of.q.strides);
+        let q = (self.buffers[0], self.of.q.strides);
         self.lanes.copy(q, [batch, head], (of_query, self.memory[0]));
         let zeros = code.zeros(self.lanes.vector);
         code.each([0.into(), of_value.into(), 1.into()], |column| {

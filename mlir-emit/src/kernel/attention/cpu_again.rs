@@ -8,7 +8,8 @@ use super::cpu::Tile;
 use crate::counts::exactly;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa};
-use crate::mlir::{Attribute, Name, Type};
+use crate::kernel::places::offset;
+use crate::mlir::{Name, Type};
 
 impl<'c> Tile<'_, 'c> {
     /// Recomputes the sums of values of each query that has NaN among them, unless its sum of
@@ -45,21 +46,17 @@ impl<'c> Tile<'_, 'c> {
     }
 
     /// Returns the offset of a query's element in a row of a matrix on the stack.
-    fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Ssa<'c> {
-        let code = self.lanes.code;
-        let row = row * (self.lanes.vectors * self.lanes.count);
-        code.index(row + Int::Known(vector * self.lanes.count) + lane)
+    fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Int<'c> {
+        self.lanes.place(row, vector) + lane
     }
 
     fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Ssa<'c> {
-        let memory = self.memory[memory];
-        let place = self.place_of(row, query);
-        self.lanes.code.read(memory, place)
+        self.lanes.code.read(self.memory[memory], self.place_of(row, query))
     }
 
     fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) {
-        let operands = [number, self.memory[2], self.place_of(row, query)];
-        self.lanes.code.run(Name::MemrefStore, &operands);
+        let place = self.place_of(row, query);
+        self.lanes.code.write(number, self.memory[2], place)
     }
 
     /// Sums the values that are visible to one query.
@@ -84,9 +81,8 @@ impl<'c> Tile<'_, 'c> {
         if let &[queries, keys] = ends {
             end = number.is_below(queries).select(end.min(keys), 0);
         }
-        let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer), place);
-        let scale = Attribute::float(of.scale, self.lanes.float);
-        let scale = code.literal(scale, self.lanes.float);
+        let load = |buffer: usize, place: Int<'c>| code.read(self.buffers[buffer], place);
+        let scale = code.float(of.scale, self.lanes.float);
         let greatest = self.number(1, 1.into(), query);
         code.each([from, end, 1.into()], |key| {
             let k = of.k.strides.place([batch, head_of_keys, key]);
@@ -100,9 +96,7 @@ impl<'c> Tile<'_, 'c> {
             let mut score = sum * scale;
             if let Some(mask) = of.mask {
                 let [of_batch, of_head, _, of_key] = mask.strides;
-                let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                let parts = parts.map(|(number, stride)| number * stride);
-                let place = Int::sum(parts);
+                let place = offset(&[batch, head, key], &[of_batch, of_head, of_key]);
                 score = score + load(3, place);
             }
             let weight = (score - greatest).exp();

@@ -62,11 +62,6 @@ impl GradientsOnCpu {
         self.registers.tiling(self.problem.of.columns, blocks * BLOCK, rows)
     }
 
-    /// Returns the kernel's name, for people.
-    pub(in crate::kernel) fn name(&self) -> String {
-        self.problem.name()
-    }
-
     /// Writes the body, and returns the number of workgroups. The buffers are q, k, v, dO, two
     /// statistics per query, the sequence lengths if given, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, code: &Code<'c>) -> i64 {
@@ -96,8 +91,6 @@ impl GradientsOnCpu {
             Side::Keys(_) => (of_keys, of_queries),
         };
         let memory = of.columns.map(|columns| lanes.memory(columns));
-        let [of_scores, of_gradients] = memory;
-        let memory = [of_scores, of_gradients];
         for ((tensor, columns), memory) in own.into_iter().zip(of.columns).zip(memory) {
             lanes.copy(tensor, [batch, head], (columns, memory));
         }
@@ -199,13 +192,11 @@ impl<'c> Tile<'_, 'c> {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let head = self.head(*extents, self.places);
         let vector = |vector: i64| {
-            let both = buffers.map(|buffer| {
-                let number = |lane| lanes.element(buffer, head + lanes.row(vector, lane));
+            buffers.map(|buffer| {
+                let number = |lane| code.read(buffer, head + lanes.row(vector, lane));
                 let numbers = (0..lanes.count).map(number).collect::<Vec<_>>();
                 code.vector(&numbers, lanes.vector)
-            });
-            let [statistic, level] = both;
-            [statistic, level]
+            })
         };
         Numbers::Own((0..lanes.vectors).map(vector).collect())
     }
@@ -289,8 +280,7 @@ impl<'c> Tile<'_, 'c> {
                 Numbers::Own(_) => None,
                 Numbers::Streamed { buffers, extents } => {
                     let place = Int::sum([self.head(*extents, [batch, head]), row, next.into()]);
-                    let [statistic, level] = buffers.map(|buffer| lanes.broadcast(buffer, place));
-                    Some([statistic, level])
+                    Some(buffers.map(|buffer| lanes.broadcast(buffer, place)))
                 }
             };
             for vector in 0..lanes.vectors {

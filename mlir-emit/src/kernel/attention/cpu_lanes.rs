@@ -98,21 +98,12 @@ impl<'a, 'c> Lanes<'a, 'c> {
 
     /// Returns the scale of the scores in all lanes.
     pub(super) fn scale(&self, scale: f64) -> Ssa<'c> {
-        let scale = Attribute::float(scale, self.float);
-        let scale = self.code.literal(scale, self.float);
-        scale.broadcast(self.vector)
-    }
-
-    /// Loads an element of a buffer.
-    pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
-        let place = self.code.index(place);
-        self.code.read(buffer, place)
+        self.code.float(scale, self.float).broadcast(self.vector)
     }
 
     /// Loads an element of a buffer into all lanes.
     pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Ssa<'c> {
-        let number = self.element(buffer, place);
-        number.broadcast(self.vector)
+        self.code.read(buffer, place).broadcast(self.vector)
     }
 
     /// Returns the row of a lane; for a lane after the head's last row, the last row.

@@ -6,26 +6,19 @@ use super::{HIDDEN, MISSING};
 use crate::counts::{signed, unsigned};
 use crate::ir::{FloatPredicate, IntegerPredicate};
 use crate::kernel::code::{Int, Ssa};
-use crate::mlir::{Attribute, Name, Type};
-
-/// The keys that are visible to each query, if they are not the same for all queries.
-struct Bounds<'c> {
-    /// For each vector, the first visible key and the number of visible keys of each query.
-    own: Vec<[Ssa<'c>; 2]>,
-}
+use crate::kernel::places::offset;
+use crate::mlir::{Name, Type};
 
 impl<'c> Tile<'_, 'c> {
-    /// Returns the keys that are visible to each query; `None` if they are the same for all
-    /// queries.
-    fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Option<Bounds<'c>> {
+    /// Returns for each vector the first visible key and the number of visible keys of each query;
+    /// `None` if they are the same for all queries.
+    fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Option<Vec<[Ssa<'c>; 2]>> {
         let (code, visible) = (self.lanes.code, &self.of.visible);
         if visible.is_same_for_all() {
             return None;
         }
         let words = Type::integer(code.context(), 32).vector(&[self.lanes.count]);
-        let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
-        let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
-        let lanes = code.literal(numbers, words);
+        let lanes = code.multiples(1, self.lanes.count);
         let all = |number: Int<'c>| code.word(number).broadcast(words);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
@@ -50,7 +43,7 @@ impl<'c> Tile<'_, 'c> {
             let count = to - from;
             own.push([from, count.maxsi(all(0.into()))]);
         }
-        Some(Bounds { own })
+        Some(own)
     }
 
     /// Goes over the keys, and sums the weighted values. Returns for each vector the greatest
@@ -77,7 +70,7 @@ impl<'c> Tile<'_, 'c> {
             let rest = end - key;
             let count = rest.min(BLOCK);
             let (so_far, totals) = so_far.split_at(vectors);
-            let greatest = self.scores(key, count, so_far, bounds.as_ref());
+            let greatest = self.scores(key, count, so_far, bounds.as_deref());
             self.weigh(key, count, [so_far, &greatest, totals])
         });
         let (greatest, totals) = found.split_at(vectors);
@@ -85,7 +78,13 @@ impl<'c> Tile<'_, 'c> {
     }
 
     /// Computes the scores of a block; returns the greatest scores so far.
-    fn scores(&self, key: Int<'c>, count: Int<'c>, greatest: &[Ssa<'c>], bounds: Option<&Bounds<'c>>) -> Vec<Ssa<'c>> {
+    fn scores(
+        &self,
+        key: Int<'c>,
+        count: Int<'c>,
+        greatest: &[Ssa<'c>],
+        bounds: Option<&[[Ssa<'c>; 2]]>,
+    ) -> Vec<Ssa<'c>> {
         let code = self.lanes.code;
         let each = self.accumulators / self.lanes.vectors;
         let whole = count - count % each;
@@ -103,7 +102,7 @@ impl<'c> Tile<'_, 'c> {
         keys: i64,
         [key, number]: [Int<'c>; 2],
         greatest: &[Ssa<'c>],
-        bounds: Option<&Bounds<'c>>,
+        bounds: Option<&[[Ssa<'c>; 2]]>,
     ) -> Vec<Ssa<'c>> {
         let of = self.of;
         let [batch, head, head_of_keys] = self.places;
@@ -111,7 +110,7 @@ impl<'c> Tile<'_, 'c> {
         let place = of.k.strides.place([batch, head_of_keys, key]);
         let sums = self.lanes.summed(
             (self.memory[0], of.columns[0].into()),
-            (self.buffer(1), place, [1, of.k.strides.row]),
+            (self.buffers[1], place, [1, of.k.strides.row]),
             keys,
         );
         let scale = self.lanes.scale(of.scale);
@@ -121,9 +120,8 @@ impl<'c> Tile<'_, 'c> {
             let key = key + next;
             let added = of.mask.map(|mask| {
                 let [of_batch, of_head, _, of_key] = mask.strides;
-                let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
-                let place = Int::sum(parts.map(|(number, stride)| number * stride));
-                self.lanes.broadcast(self.buffer(3), place)
+                let place = offset(&[batch, head, key], &[of_batch, of_head, of_key]);
+                self.lanes.broadcast(self.buffers[3], place)
             });
             for (vector, greatest) in (0..).zip(&mut greatest) {
                 let sum = sums.next().expect(MISSING);
@@ -132,7 +130,7 @@ impl<'c> Tile<'_, 'c> {
                     score = score + added;
                 }
                 if let Some(bounds) = bounds {
-                    score = self.seen(score, key, &bounds.own[vector]);
+                    score = self.seen(score, key, &bounds[vector]);
                 }
                 *greatest = (*greatest).maxnumf(score);
                 let vector = signed(vector);
@@ -184,7 +182,7 @@ impl<'c> Tile<'_, 'c> {
             let place = first + column;
             let sums = self
                 .lanes
-                .summed((self.memory[1], count), (self.buffer(2), place, [v.row, 1]), each);
+                .summed((self.memory[1], count), (self.buffers[2], place, [v.row, 1]), each);
             let mut sums = sums.into_iter();
             for next in 0..each {
                 let column = column + next;

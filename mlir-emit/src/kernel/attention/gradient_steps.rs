@@ -7,7 +7,7 @@ use super::{GREATEST, MISSING, SIXTEEN, product};
 use crate::counts::unsigned;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::mlir::{Attribute, Name};
+use crate::mlir::Name;
 use std::f64::consts::LOG2_E;
 
 /// The state of the lanes of a workgroup.
@@ -50,9 +50,7 @@ impl<'c> Numbers<'c> {
             let query = tile.row(block);
             let place = code.masked(tile.exists(query), first + query, buffers[0]);
             let [statistic, other] = buffers.map(|buffer| code.load(buffer, place, tile.float));
-            let both = [subtracted(tile, statistic), other];
-            let [statistic, other] = both.map(|number| number.broadcast(run));
-            [statistic, other]
+            [subtracted(tile, statistic), other].map(|number| number.broadcast(run))
         };
         let numbers = (0..tile.own.blocks()).map(block);
         Numbers::Own(numbers.collect())
@@ -109,7 +107,6 @@ impl<'c> Lanes<'_, 'c> {
             let both = block.concat();
             all.extend(again.mended(&both, tile.exists(row), || {
                 let [own_scores, own_gradients] = self.own.map(|own| own.row([batch, own_head, row]));
-                let (own_scores, own_gradients) = (own_scores, own_gradients);
                 let mut none = Vec::new();
                 for copied in self.summed() {
                     none.extend(again.none(copied.columns));
@@ -118,7 +115,6 @@ impl<'c> Lanes<'_, 'c> {
                 code.repeat(heads, &none, |head, sums| {
                     code.repeat([from, end, Int::Known(1)], sums, |other, sums| {
                         let [scores, gradients] = streamed.map(|matrix| matrix.row([batch, head, other]));
-                        let (scores, gradients) = (scores, gradients);
                         let score = again.dot([own_scores, scores], streamed[0].columns);
                         let reached = again.dot([own_gradients, gradients], streamed[1].columns);
                         let [statistic, level] = self.numbers_of([batch, head, other], number);
@@ -144,20 +140,12 @@ impl<'c> Lanes<'_, 'c> {
     fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> [Ssa<'c>; 2] {
         let (code, tile) = (self.tile.code, self.tile);
         match &self.numbers {
-            Numbers::Own(numbers) => {
-                let block = unsigned(block);
-                let &[statistic, level] = &numbers[block];
-                [
-                    code.extract(statistic, 0, tile.float),
-                    code.extract(level, 0, tile.float),
-                ]
-            }
+            Numbers::Own(numbers) => numbers[unsigned(block)].map(|number| code.extract(number, 0, tile.float)),
             &Numbers::Streamed {
                 buffers,
                 extents: [heads, count],
             } => {
-                let place = (batch * heads + head) * count;
-                let place = place + row;
+                let place = (batch * heads + head) * count + row;
                 let [statistic, level] = buffers.map(|buffer| code.load(buffer, place, tile.float));
                 [subtracted(tile, statistic), level]
             }
@@ -182,8 +170,7 @@ impl<'c> Lanes<'_, 'c> {
             return Vec::new();
         };
         let (code, tile) = (self.tile.code, self.tile);
-        let shared = (batch * heads + head) * count;
-        let shared = shared + first;
+        let shared = (batch * heads + head) * count + first;
         let row = tile.column / RUN * SIXTEEN;
         let mut row = Int::sum([row, tile.quarter * RUN, tile.column % RUN]);
         if !tile.own.is_plain() {
@@ -203,12 +190,8 @@ impl<'c> Lanes<'_, 'c> {
                 for (at, column) in (0..copied.width()).enumerate() {
                     let own = gathered(code, &rows, copied.width(), column);
                     for (factors, sums) in factors.iter().zip(&mut sums) {
-                        let factor = factors.get(tensor).and_then(|factors| factors.get(number));
-                        let sum = sums.get_mut(tensor).and_then(|sums| sums.get_mut(at));
-                        let (Some(&factor), Some(sum)) = (factor, sum) else {
-                            unreachable!("{MISSING}");
-                        };
-                        *sum = code.mfma([own, factor], *sum);
+                        let sum = &mut sums[tensor][at];
+                        *sum = code.mfma([own, factors[tensor][number]], *sum);
                     }
                 }
             }
@@ -222,9 +205,7 @@ impl<'c> Lanes<'_, 'c> {
         let (code, tile) = (self.tile.code, self.tile);
         let run = tile.float.vector(&[RUN]);
         let zeros = code.zeros(run);
-        let scale = Attribute::float(self.scale * LOG2_E, tile.float);
-        let scale = code.literal(scale, tile.float);
-        let scale = scale.broadcast(run);
+        let scale = code.float(self.scale * LOG2_E, tile.float).broadcast(run);
         let mut numbers = vec![[Vec::new(), Vec::new()]; self.factors[0].len()];
         for block in 0..BLOCKS {
             let [of_scores, of_gradients] = &self.streamed.copied;
@@ -234,14 +215,8 @@ impl<'c> Lanes<'_, 'c> {
                 _ => None,
             };
             for (at, made) in numbers.iter_mut().enumerate() {
-                let [score, gradient] = [0, 1].map(|side: usize| {
-                    let own = self
-                        .factors
-                        .get(side)
-                        .and_then(|factors| factors.get(at))
-                        .expect(MISSING);
-                    product(code, [&rows[side], own], zeros)
-                });
+                let [score, gradient] =
+                    [0, 1].map(|side: usize| product(code, [&rows[side], &self.factors[side][at]], zeros));
                 let own = match &self.numbers {
                     Numbers::Own(numbers) => numbers.get(at).copied(),
                     Numbers::Streamed { .. } => streamed,

@@ -27,7 +27,7 @@ use super::tile::{Own, Tile};
 use super::{SIXTEEN, is_within, lengths_of};
 use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::element;
-use crate::mlir::{Attribute, Float, Type};
+use crate::mlir::{Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
 
@@ -170,8 +170,7 @@ impl Gradients {
             };
             lanes.mended(&sums, [batch, own_head], streamed_heads)
         };
-        let scale = Attribute::float(of.scale, float);
-        let scale = code.literal(scale, float);
+        let scale = code.float(of.scale, float);
         for (number, (dtype, strides, _)) in self.problem.stored().into_iter().enumerate() {
             let to = code.buffer(stored + number);
             for (block, sums) in (0..).zip(lanes.apart(&sums)) {

@@ -3,12 +3,12 @@
 
 use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
-use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
+use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, lengths_of, of_query, product};
 use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
-use crate::mlir::{Attribute, Float, Name, Type};
+use crate::mlir::{Float, Name, Type};
 use std::f64::consts::LOG2_E;
 
 /// Keys per iteration of the loop, in blocks of one matrix instruction.
@@ -21,7 +21,6 @@ impl Decode {
         let context = code.context();
         let half = element(context, self.of.dtype);
         let float = Type::float(context, Float::F32);
-        let (index, word) = (Type::index(context), Type::integer(context, 32));
         let count = self.of.visible.lengths.map_or(0, |lengths| lengths.len());
         let (lane, workgroup) = (code.lane(), code.workgroup());
         let part = workgroup % self.parts;
@@ -29,13 +28,7 @@ impl Decode {
         let batch = of_keys / self.of.heads;
         let column = lane % SIXTEEN;
         let [_, _, query] = self.query(of_keys, column);
-        let lengths: Vec<_> = (0..count)
-            .map(|number| {
-                let loaded = code.load(code.buffer(3 + number), batch, word);
-                let length = loaded.index_cast(index);
-                Int::Made(length.maxsi(code.index(Int::Known(0))))
-            })
-            .collect();
+        let lengths = lengths_of(code, 3, count, batch);
         let [first, last] = self.of.visible.keys;
         let start = part * self.each + first;
         let mut end = if self.of.visible.count() % self.each == 0 {
@@ -52,14 +45,10 @@ impl Decode {
         let mut own = [start, end];
         if let Some(from) = self.of.visible.from {
             // The sum may be negative, and comparisons of `Int` are unsigned: clamp it as signed.
-            let from = query + from;
-            let from = code.index(from).maxsi(code.index(start));
-            own[0] = Int::Made(from);
+            own[0] = Int::Made(code.index(query + from)).max(start);
         }
         if let Some(to) = self.of.visible.to {
-            let to = code.index(query + (to + 1));
-            let to = to.maxsi(code.index(Int::Known(0)));
-            own[1] = least(end, Int::Made(to));
+            own[1] = least(end, Int::Made(code.index(query + (to + 1))).max(0));
         }
         if let Some(&queries) = lengths.first() {
             own[1] = query.is_below(queries).select(own[1], 0);
@@ -162,13 +151,7 @@ impl<'c> Lanes<'_, 'c> {
         let [keys, values] = self.buffers;
         // The shared part of the address must stay inside the buffer, even where no lane reads.
         let inside = first.is_below(self.end).select(first, 0);
-        let shared = |strides: Strides| {
-            Int::sum([
-                self.batch * strides.batch,
-                self.head * strides.head,
-                inside * strides.row,
-            ])
-        };
+        let shared = |strides: Strides| strides.place([self.batch, self.head, inside]);
         let (of_key, of_value) = (self.decode.of.k.strides, self.decode.of.v.strides);
         let (shared_key, shared_value) = (shared(of_key), shared(of_value));
         let mut loaded = Loaded {
@@ -284,17 +267,9 @@ impl<'c> Lanes<'_, 'c> {
     fn scores(&self, q: &[Ssa<'c>], keys: &[Ssa<'c>], (block, key): (i64, Int<'c>)) -> Ssa<'c> {
         let code = self.code;
         let run = self.float.vector(&[RUN]);
-        let mut sum = code.zeros(run);
-        for (&keys, &q) in keys.iter().zip(q) {
-            for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
-                let factors = [code.shuffle([keys, keys], &half), code.shuffle([q, q], &half)];
-                sum = code.mfma(factors, sum);
-            }
-        }
-        let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float);
-        let scale = code.literal(scale, self.float);
-        let scale = scale.broadcast(run);
-        let scores = sum * scale;
+        let sum = product(code, [keys, q], code.zeros(run));
+        let scale = code.float(self.decode.of.scale * LOG2_E, self.float);
+        let scores = sum * scale.broadcast(run);
         let visible = &self.decode.of.visible;
         if visible.is_same_for_all() && visible.count() % STEP == 0 {
             return scores;

@@ -11,7 +11,8 @@ use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::gemm::element;
-use crate::mlir::{Attribute, Name};
+use crate::kernel::places::offset;
+use crate::mlir::Name;
 use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
@@ -179,8 +180,7 @@ impl<'c> Lanes<'_, 'c> {
         let [keys, _] = &self.streamed.copied;
         let run = self.tile.float.vector(&[RUN]);
         let zeros = code.zeros(run);
-        let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float);
-        let scale = code.literal(scale, self.tile.float);
+        let scale = code.float(self.prefill.of.scale * LOG2_E, self.tile.float);
         let scale = scale.broadcast(run);
         let blocks = unsigned(BLOCKS);
         let mut scores = vec![Vec::new(); q.len()];
@@ -256,10 +256,7 @@ impl<'c> Lanes<'_, 'c> {
                 let score = again.dot([q, k], keys.columns);
                 let mut power = score * scale;
                 if let Some((mask, buffer)) = &self.mask {
-                    let [of_batch, of_head, of_query, of_key] = mask.strides;
-                    let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
-                    let parts = parts.map(|(number, stride)| number * stride);
-                    let place = Int::sum(parts);
+                    let place = offset(&[batch, head, query, key], &mask.strides);
                     let element = element(code.context(), mask.dtype);
                     let added = code.load(*buffer, place, element);
                     let added = added.broadcast(element.vector(&[RUN]));

@@ -22,11 +22,7 @@ impl Decode {
         let lanes_of_row = of_value / RUN;
         let rows_at_once = LANES / lanes_of_row;
         let row = workgroup * rows_at_once + lane / lanes_of_row;
-        let exists = if rows % rows_at_once == 0 {
-            Int::Known(1)
-        } else {
-            row.is_below(rows)
-        };
+        let exists = row.is_below_unless(rows % rows_at_once == 0, rows);
         let first = lane % lanes_of_row * RUN;
         let width = self.columns_of_group();
         let (of_keys, column) = (row / width, row % width);

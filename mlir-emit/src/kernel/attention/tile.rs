@@ -163,11 +163,7 @@ impl<'a, 'c> Tile<'a, 'c> {
 
     /// Returns whether the own row with this number exists.
     pub(super) fn exists(&self, row: Int<'c>) -> Int<'c> {
-        if self.own.count % self.own.tall() == 0 {
-            Int::Known(1)
-        } else {
-            row.is_below(self.own.count)
-        }
+        row.is_below_unless(self.own.count % self.own.tall() == 0, self.own.count)
     }
 
     /// Loads the lane's own rows of a tensor with `columns` columns: for each block, eight of every

@@ -239,13 +239,7 @@ impl<'c> Kernel<'_, 'c> {
         let [tall, wide] = self.instructions();
         let [down, across] = [rows.iter().product::<i64>(), columns.iter().product()];
         let [tile_rows, tile_columns] = self.schedule.tile.map(u64::cast_signed);
-        let is_below = |number: Int<'c>, all: i64, tile: i64| {
-            if all % tile == 0 {
-                Int::Known(1)
-            } else {
-                number.is_below(all)
-            }
-        };
+        let is_below = |number: Int<'c>, all: i64, tile: i64| number.is_below_unless(all % tile == 0, all);
         let pairs = (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j)));
         for ((i, j), &sum) in pairs.zip(sums) {
             let (row, column) = (first[0] + i * sixteen, first[1] + j * sixteen);

@@ -158,13 +158,10 @@ impl<'c> Steps<'_, 'c> {
         };
         let bounds = [first + 3 * step, single.unwrap_or(last), Int::Known(2 * step)];
         let (own, copies) = (zeros.len(), odd.len());
-        let apart = |carried: &[Ssa<'c>]| match (
-            carried.get(..own),
-            carried.get(own..own + copies),
-            carried.get(own + copies..),
-        ) {
-            (Some(sums), Some(odd), Some(even)) => [sums.to_vec(), odd.to_vec(), even.to_vec()],
-            _ => unreachable!("lost copies"),
+        let apart = |carried: &[Ssa<'c>]| {
+            let (sums, loaded) = carried.split_at(own);
+            let (odd, even) = loaded.split_at(copies);
+            [sums, odd, even].map(<[_]>::to_vec)
         };
         let carried = code.repeat(bounds, &[zeros, odd, even].concat(), |place, carried| {
             let [sums, odd, even] = apart(carried);
@@ -234,11 +231,9 @@ impl<'c> Steps<'_, 'c> {
         let chunk = 16 / bytes(dtype);
         let vector = element.vector(&[chunk]);
         let read = |side: usize, half: usize| {
-            const MISSING: &str = "a side that a kernel lacks";
-            let places = self.places.get(side).and_then(|halves| halves.get(half));
             let memory = self.memories[side];
             let start = buffer * self.readers[side].size();
-            let chunks = places.expect(MISSING).iter();
+            let chunks = self.places[side][half].iter();
             let chunks = chunks.map(|&place| code.read_vector(memory, place + start, vector));
             chunks.collect::<Vec<_>>()
         };

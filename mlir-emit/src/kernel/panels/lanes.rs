@@ -68,8 +68,7 @@ impl<'c> Lanes<'_, 'c> {
 
     /// Returns a vector of `first` and the numbers after it, one in each lane.
     fn from(&self, first: Int<'c>) -> Ssa<'c> {
-        let numbers: Vec<String> = (0..self.count).map(|lane| lane.to_string()).collect();
-        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words());
+        let numbers = self.code.multiples(1, self.count);
         let first = self.code.word(first);
         let first = first.broadcast(self.words());
         first + numbers
@@ -201,16 +200,7 @@ impl<'c> Lanes<'_, 'c> {
         let code = self.code;
         let vector = self.vector();
         let first = from + place.first;
-        let beside = |first: Int<'c>, mask: Option<Ssa<'c>>| {
-            let first = code.index(first);
-            match mask {
-                None => code.read_vector(buffer, first, vector),
-                Some(mask) => {
-                    let operands = [buffer, first, mask, code.zeros(vector)];
-                    code.one(Name::VectorMaskedload, &operands, vector, &[])
-                }
-            }
-        };
+        let beside = |first: Int<'c>, mask| code.read_masked(buffer, first, mask, vector);
         match (place.step, mask) {
             (Step::One, mask) => beside(first, mask),
             (Step::Two(masks), _) => {
@@ -233,14 +223,15 @@ impl<'c> Lanes<'_, 'c> {
     /// Stores a vector to the result at offset `from`.
     pub(super) fn store(&self, value: Ssa<'c>, (buffer, from): (Ssa<'c>, Int<'c>), column: &Column<'c>) {
         let code = self.code;
-        let first = code.index(from + column.out.first);
-        let (name, operands) = match (column.out.step, column.mask) {
-            (Step::One, None) => (Name::VectorStore, vec![value, buffer, first]),
-            (Step::One, Some(mask)) => (Name::VectorMaskedstore, vec![buffer, first, mask, value]),
-            (Step::Two(_), _) => unreachable!("a store to every other element"),
-            (Step::Any(lanes), mask) => (Name::VectorScatter, vec![buffer, first, lanes, self.mask(mask), value]),
-        };
-        code.op(name, &operands, &[], &[], Vec::new());
+        let first = from + column.out.first;
+        match column.out.step {
+            Step::One => code.write_masked(value, buffer, first, column.mask),
+            Step::Two(_) => unreachable!("a store to every other element"),
+            Step::Any(lanes) => {
+                let operands = [buffer, code.index(first), lanes, self.mask(column.mask), value];
+                code.run(Name::VectorScatter, &operands);
+            }
+        }
     }
 
     fn mask(&self, mask: Option<Ssa<'c>>) -> Ssa<'c> {

@@ -30,11 +30,7 @@ impl Panels {
         for (part, tiling) in parts.iter().zip(&tilings) {
             let count = tiling.workgroups().expect(OVERFLOW);
             let own = workgroup - first;
-            let is_own = if parts.len() == 1 {
-                Int::Known(1)
-            } else {
-                own.is_below(count)
-            };
+            let is_own = own.is_below_unless(parts.len() == 1, count);
             let writer = Writer {
                 code,
                 part,
@@ -296,8 +292,7 @@ impl<'c> Writer<'_, 'c> {
         match (single(&self.part.terms, LEFT), self.table) {
             (Some(stride), _) => (first + term) * stride,
             (None, Some(table)) => {
-                let place = code.index(term);
-                let place = code.read(table, place);
+                let place = code.read(table, term);
                 Int::Made(place.index_cast(code.index_type()))
             }
             (None, None) => unreachable!("terms without a table"),

@@ -126,7 +126,7 @@ impl<'c> Writer<'_, 'c> {
             let made = match &step.kind {
                 Kind::Element => continue,
                 Kind::Row => {
-                    let known = arguments(step, |source| row.made[&source]);
+                    let known = step.known(|source| row.made[&source]);
                     written(code, &step.body, known, None)
                 }
                 Kind::Reduction(start) => self.reduce(&mut row, step, start),
@@ -259,16 +259,7 @@ impl<'c> Writer<'_, 'c> {
         let mut place = turns * of_turn;
         while place < length {
             let there = length - place;
-            let mask = if there >= self.lanes {
-                None
-            } else {
-                let lanes: Vec<&str> = (0..self.lanes)
-                    .map(|lane| if lane < there { "true" } else { "false" })
-                    .collect();
-                let truths = Type::integer(code.context(), 1).vector(&[self.lanes]);
-                let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
-                Some(code.literal(value, truths))
-            };
+            let mask = (there < self.lanes).then(|| code.first_lanes(there, self.lanes));
             rest.push(Spot {
                 place: place.into(),
                 mask,
@@ -303,7 +294,7 @@ impl<'c> Writer<'_, 'c> {
                     } else {
                         let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
                         let step = step.expect(MISSING);
-                        let known = arguments(step, |source| self.element(row, source, spot, made));
+                        let known = step.known(|source| self.element(row, source, spot, made));
                         written(code, &step.body, known, Some(self.lanes))
                     }
                 }
@@ -316,29 +307,15 @@ impl<'c> Writer<'_, 'c> {
 
     /// Reads a vector of a tensor; lanes without an element are zero.
     fn read(&self, row: &Row<'c>, (number, tensor): (usize, &Tensor<'c>), spot: Spot<'c>) -> Ssa<'c> {
-        let code = &self.code;
         let vector = tensor.element.vector(&[self.lanes]);
         let (buffer, first) = self.place(row, number);
-        let place = code.index(first + spot.place);
-        match spot.mask {
-            None => code.read_vector(buffer, place, vector),
-            Some(mask) => {
-                let operands = [buffer, place, mask, code.zeros(vector)];
-                code.one(Name::VectorMaskedload, &operands, vector, &[])
-            }
-        }
+        self.code.read_masked(buffer, first + spot.place, spot.mask, vector)
     }
 
     /// Writes a vector to a tensor.
     fn write(&self, row: &Row<'c>, number: usize, spot: Spot<'c>, value: Ssa<'c>) {
-        let code = &self.code;
         let (buffer, first) = self.place(row, number);
-        let place = code.index(first + spot.place);
-        let (name, operands) = match spot.mask {
-            None => (Name::VectorStore, vec![value, buffer, place]),
-            Some(mask) => (Name::VectorMaskedstore, vec![buffer, place, mask, value]),
-        };
-        code.op(name, &operands, &[], &[], Vec::new());
+        self.code.write_masked(value, buffer, first + spot.place, spot.mask)
     }
 
     /// Stores the elements of the row, and the values with one element per row.
@@ -378,11 +355,4 @@ impl<'c> Writer<'_, 'c> {
             code.write(value, buffer, place);
         }
     }
-}
-
-/// Returns the values of the arguments of a step's body.
-fn arguments<'c>(step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
-    let read = step.arguments.iter().zip(&step.sources);
-    let read = read.filter(|(_, source)| **source != Source::Unused);
-    read.map(|(&argument, &source)| (argument, find(source))).collect()
 }

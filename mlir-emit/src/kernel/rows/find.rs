@@ -390,13 +390,7 @@ impl<'c> Scan<'_, 'c> {
             strides[position] = stride;
             stride *= extent;
         }
-        let part = |reduced: bool| {
-            let loops = strides.iter().zip(&self.space.is_reduced);
-            loops
-                .filter(|(_, is)| **is == reduced)
-                .map(|(&stride, _)| stride)
-                .collect()
-        };
+        let part = |is_reduced| self.space.part(strides.iter().copied(), is_reduced);
         Spread {
             batch: Vec::new(),
             rows: part(false),
@@ -430,16 +424,9 @@ impl<'c> Scan<'_, 'c> {
                 },
             ));
         }
-        let loops = |reduced: bool| {
-            let loops = self.space.extents.iter().zip(&self.space.is_reduced);
-            loops
-                .filter(|(_, is)| **is == reduced)
-                .map(|(&extent, _)| extent)
-                .collect()
-        };
         let mut rows = Rows {
-            rows: loops(false),
-            columns: loops(true),
+            rows: self.space.rows(),
+            columns: self.space.part(self.space.extents.iter().copied(), true),
             operands: self.operands.clone(),
             steps: self.steps.clone(),
             stored,

@@ -1,9 +1,11 @@
 //! The description of a fused row reduction.
 
+use crate::kernel::code::Ssa;
 use crate::kernel::epilogue::{Source, Tensor, names};
 use crate::kernel::merged::fold;
 use crate::mlir::{Attribute, Operation};
 use rotini_schedule::rows::Problem;
+use std::collections::HashMap;
 
 /// The kind of value that a step of a kernel computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,15 @@ pub(super) struct Step {
     /// The ids of the body's arguments.
     pub(super) arguments: Vec<usize>,
     pub(super) body: Vec<Operation>,
+}
+
+impl Step {
+    /// Returns the values of the body's arguments, given that of each source.
+    pub(super) fn known<'c>(&self, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
+        let read = self.arguments.iter().zip(&self.sources);
+        let read = read.filter(|(_, source)| **source != Source::Unused);
+        read.map(|(&argument, &source)| (argument, find(source))).collect()
+    }
 }
 
 /// A fused row reduction.
@@ -78,10 +89,10 @@ impl<'c> Rows<'c> {
     pub(super) fn merge(&mut self) {
         let stored = self.stored.iter_mut().map(|(_, tensor)| tensor);
         let tensors = self.operands.iter_mut().chain(stored);
-        let (mut rows, mut columns): (Vec<_>, Vec<_>) = tensors
+        let (rows, columns): (Vec<_>, Vec<_>) = tensors
             .map(|tensor| (&mut tensor.spread.rows, &mut tensor.spread.columns))
             .unzip();
-        fold(&mut self.rows, &mut [], &mut rows);
-        fold(&mut self.columns, &mut [], &mut columns);
+        fold(&mut self.rows, [], rows);
+        fold(&mut self.columns, [], columns);
     }
 }

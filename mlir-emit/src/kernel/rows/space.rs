@@ -13,20 +13,21 @@ pub(super) struct Space {
 }
 
 impl Space {
+    /// Returns the values, one for each loop, of the loops along a row or over rows.
+    pub(super) fn part<T>(&self, values: impl IntoIterator<Item = T>, is_reduced: bool) -> Vec<T> {
+        let values = values.into_iter().zip(&self.is_reduced);
+        let part = values.filter(|(_, reduced)| **reduced == is_reduced);
+        part.map(|(value, _)| value).collect()
+    }
+
     /// Returns the extents of the loops over rows.
     pub(super) fn rows(&self) -> Vec<i64> {
-        let loops = self.extents.iter().zip(&self.is_reduced);
-        loops
-            .filter(|(_, reduced)| !**reduced)
-            .map(|(&extent, _)| extent)
-            .collect()
+        self.part(self.extents.iter().copied(), false)
     }
 
     /// Returns the indices of the loops over rows.
     pub(super) fn row_loops(&self) -> Vec<usize> {
-        (0..self.extents.len())
-            .filter(|&position| self.is_reduced.get(position) == Some(&false))
-            .collect()
+        self.part(0..self.extents.len(), false)
     }
 }
 

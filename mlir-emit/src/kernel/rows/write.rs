@@ -102,12 +102,7 @@ pub(super) fn write<'c>(
     let place = |turn: i64| {
         let group = workgroup * each + turn;
         let number = group * together + lane / lanes;
-        let exists = if count % (together * each) == 0 {
-            Int::Known(1)
-        } else {
-            number.is_below(count)
-        };
-        (number, exists)
+        (number, number.is_below_unless(count % (together * each) == 0, count))
     };
     let first = place(0);
     let within = lane % lanes;
@@ -235,7 +230,7 @@ impl<'c> Writer<'_, 'c> {
                 _ if self.cut.left.contains(&number) => continue,
                 Kind::Element => continue,
                 Kind::Row => {
-                    let known = self.arguments(step, |source| self.row.made[&source]);
+                    let known = step.known(|source| self.row.made[&source]);
                     written(&self.code, &step.body, known, None)
                 }
                 Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step),

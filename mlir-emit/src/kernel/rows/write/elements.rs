@@ -6,10 +6,9 @@ use crate::kernel::epilogue::{RUN, Source, Spot, load, written_with};
 use crate::kernel::places::coordinates;
 use crate::kernel::rows::pairs;
 use crate::kernel::rows::parts::Cut;
-use crate::kernel::rows::problem::{Kind, Step};
+use crate::kernel::rows::problem::Kind;
 use crate::kernel::rows::quotient::products;
 use crate::mlir::Type;
-use std::collections::HashMap;
 
 impl<'c> Writer<'_, 'c> {
     /// Returns one of the lane's runs, by its index.
@@ -40,7 +39,7 @@ impl<'c> Writer<'_, 'c> {
                 Int::Known(number) => (number + 1) * lanes * RUN <= rest,
                 Int::Made(_) => false,
             };
-            let is_in_row = if is_whole { Int::Known(1) } else { element.is_below(end) };
+            let is_in_row = element.is_below_unless(is_whole, end);
             let place = element + first_of_part;
             // The first pair may begin before the row.
             let may_be_before = next == 0 && !matches!(number, Int::Known(1..));
@@ -80,7 +79,7 @@ impl<'c> Writer<'_, 'c> {
                 Source::Step(number) => {
                     let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
                     let step = step.expect(MISSING);
-                    let known = self.arguments(step, |source| self.element(source, run));
+                    let known = step.known(|source| self.element(source, run));
                     let division = self.divisions.get(&number);
                     let division = division.and_then(|one| Some((one.result, *self.row.made.get(&one.divisor)?)));
                     written_with(code, &step.body, known, Some(RUN), |result, operands| {
@@ -93,13 +92,6 @@ impl<'c> Writer<'_, 'c> {
         };
         run.made.insert(source, made);
         made
-    }
-
-    /// Returns the values of the arguments of a step's body.
-    pub(super) fn arguments(&self, step: &Step, mut find: impl FnMut(Source) -> Ssa<'c>) -> HashMap<usize, Ssa<'c>> {
-        let read = step.arguments.iter().zip(&step.sources);
-        let read = read.filter(|(_, source)| **source != Source::Unused);
-        read.map(|(&argument, &source)| (argument, find(source))).collect()
     }
 
     /// Replaces the elements outside the row by those of `otherwise`.
