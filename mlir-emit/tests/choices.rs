@@ -70,13 +70,7 @@ fn gradients() -> [NormalGraph; 2] {
 fn sums() -> NormalGraph {
     let mut b = GraphBuilder::new("sums");
     let (x, y) = (b.buffer("x", F32, &[64, 256]), b.buffer("y", F32, &[64, 1]));
-    let op = Reduction {
-        input: x,
-        output: y,
-        mode: ReductionMode::Add,
-        is_deterministic: false,
-    };
-    b.node("sum", F32, op);
+    b.node("sum", F32, Reduction::new(ReductionMode::Add, x, y));
     normal(b.build())
 }
 

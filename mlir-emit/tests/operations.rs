@@ -65,13 +65,7 @@ fn reductions() {
         let mut b = GraphBuilder::new("reduction");
         let input = b.buffer("input", F16, &[3, 4, 5]);
         let output = b.buffer("output", F16, &[3, 1, 5]);
-        let reduction = Reduction {
-            input,
-            output,
-            mode,
-            is_deterministic: false,
-        };
-        b.node("reduction", F32, reduction);
+        b.node("reduction", F32, Reduction::new(mode, input, output));
         insta::assert_snapshot!(format!("reduction_{name}"), lowered(b.build(), "cpu"));
     }
 }

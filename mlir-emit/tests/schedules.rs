@@ -4,8 +4,8 @@
 
 use rotini_emit::{Emitted, Target, emit};
 use rotini_graph::{
-    ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, NormPhase, PointwiseMode, Reduction,
-    ReductionMode, RmsNorm, Scalar, SdpaBackward, TensorId, TensorKind,
+    ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode,
+    RmsNorm, Scalar, SdpaBackward, TensorId, TensorKind,
 };
 
 const F16: DataType = DataType::F16;
@@ -134,16 +134,7 @@ fn kernels(graph: Graph) -> (Vec<String>, usize) {
 
 fn rms_norm(b: &mut GraphBuilder, [x, scale, y]: [TensorId; 3]) {
     let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
-    let op = RmsNorm {
-        x,
-        scale,
-        epsilon,
-        bias: None,
-        y,
-        inv_rms: None,
-        phase: NormPhase::Inference,
-    };
-    b.node("rms_norm", DataType::F32, op);
+    b.node("rms_norm", DataType::F32, RmsNorm::new([x, scale, epsilon], y));
 }
 
 #[test]
@@ -157,16 +148,10 @@ fn a_softmax_of_odd_rows_is_one_kernel() {
     );
     let [moved, powers] = ["moved", "exp"].map(|name| b.virtual_tensor(name, DataType::F32, &[4096, 1023]));
     let y = b.buffer("y", F16, &[4096, 1023]);
-    let reduction = |input, output, mode| Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("max", DataType::F32, reduction(x, most, ReductionMode::Max));
+    b.node("max", DataType::F32, Reduction::new(ReductionMode::Max, x, most));
     b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, most], moved);
     b.pointwise(DataType::F32, PointwiseMode::Exp, &[moved], powers);
-    b.node("sum", DataType::F32, reduction(powers, sum, ReductionMode::Add));
+    b.node("sum", DataType::F32, Reduction::new(ReductionMode::Add, powers, sum));
     b.pointwise(DataType::F32, PointwiseMode::Div, &[powers, sum], y);
     let expected = vec!["rows_4096x1023_l64_w64_r4_0".to_owned()];
     assert_eq!(kernels(b.build()), (expected, 0));
@@ -236,12 +221,7 @@ fn many_reductions_of_a_row_share_memory() {
         let mut x = b.buffer("x", F16, &[4, length]);
         for number in 0..17 {
             let mean = b.virtual_tensor(&format!("mean{number}"), DataType::F32, &[4, 1]);
-            let op = Reduction {
-                input: x,
-                output: mean,
-                mode: ReductionMode::Avg,
-                is_deterministic: false,
-            };
+            let op = Reduction::new(ReductionMode::Avg, x, mean);
             b.node(&format!("avg{number}"), DataType::F32, op);
             let centred = b.virtual_tensor(&format!("centred{number}"), DataType::F32, &[4, length]);
             b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, mean], centred);
@@ -264,13 +244,7 @@ fn reductions_that_need_no_other_are_found_together() {
     let mut bounds = Vec::new();
     for (name, mode) in [("most", ReductionMode::Max), ("least", ReductionMode::Min)] {
         let bound = b.virtual_tensor(name, DataType::F32, &[4, 1]);
-        let op = Reduction {
-            input: x,
-            output: bound,
-            mode,
-            is_deterministic: false,
-        };
-        b.node(name, DataType::F32, op);
+        b.node(name, DataType::F32, Reduction::new(mode, x, bound));
         bounds.push(bound);
     }
     let range = b.virtual_tensor("range", DataType::F32, &[4, 1]);

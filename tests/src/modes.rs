@@ -145,7 +145,7 @@ impl Alone {
         for (&id, elements) in self.operands.iter().zip(operands) {
             buffers.insert(uid(id)?, elements.as_ref().iter().flat_map(bytes).collect());
         }
-        let size = operands[0].as_ref().len() * size_of::<f64>();
+        let size = size_of_val(operands[0].as_ref());
         buffers.insert(uid(self.result)?, vec![0; size]);
         execute(&self.graph, &mut buffers).ok()?;
         let results = buffers.remove(&uid(self.result)?)?;

@@ -229,13 +229,7 @@ fn sums(dims: &[i64]) -> Graph {
     let x = b.buffer("x", F32, dims);
     let sum = b.virtual_tensor("sum", F32, &[dims[0], 1]);
     let y = b.buffer("y", F32, dims);
-    let op = Reduction {
-        input: x,
-        output: sum,
-        mode: ReductionMode::Add,
-        is_deterministic: false,
-    };
-    b.node("sum", F32, op);
+    b.node("sum", F32, Reduction::new(ReductionMode::Add, x, sum));
     b.pointwise(F32, PointwiseMode::Sub, &[x, sum], y);
     b.build()
 }

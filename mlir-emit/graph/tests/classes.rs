@@ -178,14 +178,7 @@ fn of_products() {
 
 #[test]
 fn of_reductions_and_pooling() {
-    let reduction = |from: &[i64], to: &[i64]| {
-        one(&[from, to], |t| Reduction {
-            input: t[0],
-            output: t[1],
-            mode: ReductionMode::Add,
-            is_deterministic: false,
-        })
-    };
+    let reduction = |from: &[i64], to: &[i64]| one(&[from, to], |t| Reduction::new(ReductionMode::Add, t[0], t[1]));
     check("ranks", reduction(&[2, 3], &[2]), DECLINED);
     check("a part of an axis", reduction(&[2, 4], &[2, 2]), DECLINED);
 

@@ -138,13 +138,7 @@ fn extents_that_nothing_says_are_refused() {
     let mut geometry = ConvGeometry::same(2, 1);
     geometry.stride = vec![2, 2];
     b.node("dgrad", F32, ConvDgrad { dy, w, dx, geometry });
-    let mean = Reduction {
-        input: dx,
-        output: y,
-        mode: ReductionMode::Avg,
-        is_deterministic: false,
-    };
-    b.node("mean", F32, mean);
+    b.node("mean", F32, Reduction::new(ReductionMode::Avg, dx, y));
     let graph = declared(b);
     let unknown = with(&graph, &[(dy, &[2, 1, 3, 4])]).unwrap_err();
     assert!(matches!(unknown, OverrideError::Ambiguous { .. }), "{unknown}");

@@ -1,19 +1,9 @@
 //! Judges executions: every output must be within the tolerance, and every input unchanged.
 
+use crate::results::Error;
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_reference::{Buffers, Mismatch, ReferenceError, Report};
 use std::collections::HashSet;
-
-/// How far an output is from the reference.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputError {
-    /// The tensor.
-    pub tensor: String,
-    /// The largest difference.
-    pub max_absolute: f64,
-    /// The largest difference divided by the tolerance; above 1 is wrong.
-    pub ratio: f64,
-}
 
 /// The judgement of an execution.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,10 +62,7 @@ impl<'a> Reference<'a> {
     /// # Errors
     ///
     /// If the reference fails for another reason than a missing operation.
-    pub fn judge<'b>(
-        &self,
-        got: impl Fn(i64) -> Option<&'b [u8]>,
-    ) -> Result<(Judgement, Vec<OutputError>), ReferenceError> {
+    pub fn judge<'b>(&self, got: impl Fn(i64) -> Option<&'b [u8]>) -> Result<(Judgement, Vec<Error>), ReferenceError> {
         let mut errors = Vec::new();
         let mut wrongs = Vec::new();
         for (id, tensor) in (0..).map(TensorId).zip(&self.graph.tensors) {
@@ -97,10 +84,10 @@ impl<'a> Reference<'a> {
             let allowed = rotini_reference::tolerance(self.graph, id)?;
             let compared = rotini_reference::compare(tensor, got, want, allowed);
             match compared.or_else(|mismatch| self.in_bounds(id, got).ok_or(mismatch)) {
-                Ok(report) => errors.push(OutputError::new(tensor.to_string(), &report)),
+                Ok(report) => errors.push(Error::new(tensor.to_string(), &report)),
                 Err(mismatch) => {
                     if let Mismatch::Values { tensor, report } = &mismatch {
-                        errors.push(OutputError::new(tensor.clone(), report));
+                        errors.push(Error::new(tensor.clone(), report));
                     }
                     wrongs.push(mismatch.to_string());
                 }
@@ -179,9 +166,9 @@ fn outputs(graph: &Graph) -> HashSet<TensorId> {
     outputs
 }
 
-impl OutputError {
+impl Error {
     fn new(tensor: String, report: &Report) -> Self {
-        OutputError {
+        Error {
             tensor,
             max_absolute: report.max_absolute,
             ratio: report.ratio,

@@ -51,7 +51,7 @@ mod visit;
 
 pub use buffer::{Buffer, Place, pack};
 pub use client::{EngineSpec, Launch, LaunchError};
-pub use judge::{Judgement, OutputError, Reference, judge_sharply};
+pub use judge::{Judgement, Reference, judge_sharply};
 pub use plan::{Observer, Plan, RunError};
 pub use protocol::{Device, Values, Way, split as buffers};
 pub use run::run;

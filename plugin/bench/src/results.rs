@@ -194,7 +194,7 @@ pub struct Measurement {
     /// enough.
     #[serde(default)]
     pub load: Option<Load>,
-    /// How far the results are from the reference.
+    /// The error of the output that is furthest from the reference.
     pub error: Option<Error>,
 }
 
@@ -241,10 +241,10 @@ pub struct Times {
     pub samples: Vec<f64>,
 }
 
-/// How far results are from the reference.
+/// How far an output is from the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Error {
-    /// The output that is furthest.
+    /// The output.
     pub tensor: String,
     /// The largest difference.
     pub max_absolute: f64,

@@ -1,7 +1,7 @@
 //! One visit of one graph: contexts, turns, and what is judged.
 
 use crate::job::Job;
-use crate::judge::{Judgement, OutputError, Reference};
+use crate::judge::{Judgement, Reference};
 use crate::plan::{Plan, RunError};
 use crate::protocol::{Answer, Request, Way, split};
 use crate::results::{Error, Measurement, Outcome};
@@ -275,14 +275,9 @@ fn outcome(judgement: Judgement, peer: Option<usize>, index: usize, engines: &[R
     }
 }
 
-fn set(measurements: &mut [Measurement], index: usize, outcome: Outcome, errors: &[OutputError]) {
+fn set(measurements: &mut [Measurement], index: usize, outcome: Outcome, errors: &[Error]) {
     if let Some(measurement) = measurements.get_mut(index) {
         measurement.outcome = outcome;
-        let worst = errors.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        measurement.error = worst.map(|worst| Error {
-            tensor: worst.tensor.clone(),
-            max_absolute: worst.max_absolute,
-            ratio: worst.ratio,
-        });
+        measurement.error = errors.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)).cloned();
     }
 }

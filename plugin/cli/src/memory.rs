@@ -1,7 +1,8 @@
 //! The memory of one graph's executions, and the judgement of its contents.
 
-use crate::outcome::{OutputError, Verdict};
+use crate::outcome::Verdict;
 use anyhow::Result;
+use rotini_bench::results::Error;
 use rotini_bench::{Buffer, Judgement, Place, Reference, pack};
 use rotini_graph::Graph;
 use rotini_host::Context;
@@ -55,7 +56,7 @@ impl<'a> Memory<'a> {
         &self,
         graph: &Graph,
         inputs: &Buffers,
-        errors: &mut Vec<OutputError>,
+        errors: &mut Vec<Error>,
     ) -> Result<Option<(Verdict, String)>> {
         let wrong = |reason: String| Ok(Some((Verdict::Wrong, reason)));
         if !self.workspace.is_intact() {
@@ -74,7 +75,7 @@ impl<'a> Memory<'a> {
             found.map(|(_, buffer)| buffer.bytes())
         };
         let (judgement, found) = reference.judge(got)?;
-        errors.extend(found.into_iter().map(OutputError::from));
+        errors.extend(found);
         match judgement {
             Judgement::Right => Ok(None),
             Judgement::Wrong(reason) => wrong(reason),

@@ -1,14 +1,16 @@
 //! The result of one graph's execution.
 
 use crate::failure::chain;
+use rotini_bench::results::Error;
 use serde::Serialize;
 use std::time::Duration;
 
 /// The verdict on a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// Executed, and every output is within its tolerance.
+    #[default]
     Right,
     /// Executed, and some output or other memory is wrong.
     Wrong,
@@ -35,7 +37,7 @@ pub(crate) enum Origin {
 
 /// The result of one graph's execution. Times are in microseconds, sizes in bytes; steps that were
 /// not reached are absent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Outcome {
     /// The verdict.
     pub(crate) verdict: Verdict,
@@ -80,34 +82,14 @@ pub(crate) struct Outcome {
     pub(crate) execute: Option<Duration>,
     /// The error of each output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) outputs: Vec<OutputError>,
-}
-
-/// The error of an output against the reference.
-#[derive(Debug, Serialize)]
-pub(crate) struct OutputError {
-    /// The tensor.
-    pub(crate) tensor: String,
-    /// The largest absolute difference.
-    pub(crate) max_absolute: f64,
-    /// The largest difference as a share of the tolerance; above 1 the output is wrong.
-    pub(crate) ratio: f64,
+    pub(crate) outputs: Vec<Error>,
 }
 
 impl Outcome {
     pub(crate) fn new(verdict: Verdict) -> Self {
         Outcome {
             verdict,
-            reason: None,
-            engine: None,
-            applicable: None,
-            workspace_estimate: None,
-            origin: None,
-            create: None,
-            dispatches: None,
-            workspace: None,
-            execute: None,
-            outputs: Vec::new(),
+            ..Outcome::default()
         }
     }
 
@@ -128,18 +110,8 @@ impl Outcome {
     }
 
     /// Returns the output with the largest error relative to its tolerance.
-    pub(crate) fn worst(&self) -> Option<&OutputError> {
+    pub(crate) fn worst(&self) -> Option<&Error> {
         self.outputs.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
-    }
-}
-
-impl From<rotini_bench::OutputError> for OutputError {
-    fn from(error: rotini_bench::OutputError) -> Self {
-        OutputError {
-            tensor: error.tensor,
-            max_absolute: error.max_absolute,
-            ratio: error.ratio,
-        }
     }
 }
 

@@ -5,8 +5,8 @@
 
 use rotini_graph::{
     BatchnormInference, ConvDgrad, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph, GraphBuilder, Layernorm, Matmul,
-    NormPhase, PaddingMode, Pointwise, PointwiseMode, Reduction, ReductionMode, ResampleFwd, ResampleMode, RmsNorm,
-    Scalar, Sdpa, TensorId, TensorKind, conv_output_extent,
+    PaddingMode, Pointwise, PointwiseMode, Reduction, ReductionMode, ResampleFwd, ResampleMode, RmsNorm, Scalar, Sdpa,
+    TensorId, TensorKind, conv_output_extent,
 };
 
 const F32: DataType = DataType::F32;
@@ -19,6 +19,14 @@ pub enum Layout {
     First,
     /// NHWC and KRSC.
     Last,
+}
+
+/// Adds a tensor in a buffer, in a layout.
+pub(crate) fn buffer(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64], layout: Layout) -> TensorId {
+    match layout {
+        Layout::First => b.buffer(name, dtype, dims),
+        Layout::Last => b.buffer_channels_last(name, dtype, dims),
+    }
 }
 
 /// One of the three convolutions of a layer.
@@ -173,10 +181,7 @@ impl Convolution {
     }
 
     fn buffer(&self, b: &mut GraphBuilder, name: &str, dims: &[i64]) -> TensorId {
-        match self.layout {
-            Layout::First => b.buffer(name, self.dtype, dims),
-            Layout::Last => b.buffer_channels_last(name, self.dtype, dims),
-        }
+        buffer(b, name, self.dtype, dims, self.layout)
     }
 }
 
@@ -263,18 +268,7 @@ pub fn layernorm(name: &str, [rows, columns]: [i64; 2], residual: bool, dtype: D
     let [scale, bias] = ["scale", "bias"].map(|name| b.buffer(name, dtype, &[1, columns]));
     let epsilon = epsilon(&mut b, 2);
     let y = b.buffer("y", dtype, &dims);
-    let op = Layernorm {
-        x,
-        scale,
-        bias,
-        epsilon,
-        y,
-        mean: None,
-        inv_variance: None,
-        normalized_dim_count: 1,
-        phase: NormPhase::Inference,
-    };
-    b.node("layernorm", F32, op);
+    b.node("layernorm", F32, Layernorm::new([x, scale, bias, epsilon], y, 1));
     b.build()
 }
 
@@ -286,16 +280,7 @@ pub fn rms_norm(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph
     let scale = b.buffer("scale", dtype, &[1, columns]);
     let epsilon = epsilon(&mut b, 2);
     let y = b.buffer("y", dtype, &[rows, columns]);
-    let op = RmsNorm {
-        x,
-        scale,
-        epsilon,
-        bias: None,
-        y,
-        inv_rms: None,
-        phase: NormPhase::Inference,
-    };
-    b.node("rms_norm", F32, op);
+    b.node("rms_norm", F32, RmsNorm::new([x, scale, epsilon], y));
     b.build()
 }
 
@@ -340,13 +325,7 @@ impl Powers {
 
 /// Appends a reduction over the axes that have extent 1 in the output.
 pub(crate) fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mode: ReductionMode) {
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduction", F32, op);
+    b.node("reduction", F32, Reduction::new(mode, input, output));
 }
 
 /// Returns the graph of a reduction over the last axis.
@@ -364,11 +343,7 @@ pub fn reduction(name: &str, [rows, columns]: [i64; 2], mode: ReductionMode, dty
 pub fn batchnorm_inference(name: &str, [n, c, h, w]: [i64; 4], layout: Layout, dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
     let dims = [n, c, h, w];
-    let buffer = |b: &mut GraphBuilder, name: &str| match layout {
-        Layout::First => b.buffer(name, dtype, &dims),
-        Layout::Last => b.buffer_channels_last(name, dtype, &dims),
-    };
-    let x = buffer(&mut b, "x");
+    let x = buffer(&mut b, "x", dtype, &dims, layout);
     let parameters = ["mean", "inv_variance", "scale", "bias"];
     let [mean, inv_variance, scale, bias] = parameters.map(|name| b.buffer(name, F32, &[1, c, 1, 1]));
     let normal = b.virtual_tensor("normal", F32, &dims);
@@ -381,7 +356,7 @@ pub fn batchnorm_inference(name: &str, [n, c, h, w]: [i64; 4], layout: Layout, d
         y: normal,
     };
     b.node("batchnorm", F32, op);
-    let y = buffer(&mut b, "y");
+    let y = buffer(&mut b, "y", dtype, &dims, layout);
     b.pointwise(F32, PointwiseMode::ReluFwd, &[normal], y);
     b.build()
 }
@@ -421,12 +396,8 @@ pub fn pooling(
 ) -> Option<Graph> {
     let out = conv_output_extent(extent, window, padding, padding, stride, 1)?;
     let mut b = GraphBuilder::new(name);
-    let buffer = |b: &mut GraphBuilder, name: &str, extent: i64| match layout {
-        Layout::First => b.buffer(name, dtype, &[n, c, extent, extent]),
-        Layout::Last => b.buffer_channels_last(name, dtype, &[n, c, extent, extent]),
-    };
-    let x = buffer(&mut b, "x", extent);
-    let y = buffer(&mut b, "y", out);
+    let x = buffer(&mut b, "x", dtype, &[n, c, extent, extent], layout);
+    let y = buffer(&mut b, "y", dtype, &[n, c, out, out], layout);
     let op = ResampleFwd {
         x,
         y,

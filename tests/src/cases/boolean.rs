@@ -255,16 +255,7 @@ fn reductions(cases: &mut Cases) {
         let mut b = GraphBuilder::new("reduce");
         let input = b.buffer("x", from, dims);
         let output = b.buffer("y", to, out);
-        b.node(
-            "reduce",
-            compute,
-            Reduction {
-                mode,
-                input,
-                output,
-                is_deterministic: false,
-            },
-        );
+        b.node("reduce", compute, Reduction::new(mode, input, output));
         cases.add(name, b.build());
     };
     for mode in [Add, Avg, Max, Min, Amax, Norm1, Norm2, Mul, MulNoZeros] {

@@ -345,18 +345,7 @@ fn mixed_halves(cases: &mut Cases) {
     let scale = b.buffer("scale", DataType::Bf16, &last);
     let dx = b.buffer("dx", DataType::F16, &dims);
     let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, DataType::F16, &last));
-    let op = LayernormBackward {
-        dy,
-        x,
-        scale,
-        mean: None,
-        inv_variance: None,
-        epsilon: None,
-        dx,
-        dscale,
-        dbias,
-        normalized_dim_count: 1,
-    };
+    let op = LayernormBackward::new([dy, x, scale], [dx, dscale, dbias], 1);
     b.node("norm", DataType::F32, op);
     cases.add("layernorm_backward_f16_by_bf16", b.build());
 }

@@ -3,9 +3,7 @@
 use super::case::{Case, Cases, FLOATS, Order};
 use super::convolution::Conv;
 use super::matmul::Product;
-use rotini_graph::{
-    BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm, NormPhase, PointwiseMode, Scalar,
-};
+use rotini_graph::{BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm, PointwiseMode, Scalar};
 
 const F32: DataType = DataType::F32;
 const EPSILON: f64 = 1e-5;
@@ -56,18 +54,7 @@ fn residual_layernorm(rows: i64, columns: i64, dtype: DataType, stored: bool) ->
     };
     let y = b.buffer("y", dtype, &dims);
     b.pointwise(F32, PointwiseMode::Add, &[x, residual], sum);
-    let layernorm = Layernorm {
-        x: sum,
-        scale,
-        bias,
-        epsilon,
-        y,
-        mean: None,
-        inv_variance: None,
-        normalized_dim_count: 1,
-        phase: NormPhase::Inference,
-    };
-    b.node("layernorm", F32, layernorm);
+    b.node("layernorm", F32, Layernorm::new([sum, scale, bias, epsilon], y, 1));
     b.build()
 }
 

@@ -77,13 +77,7 @@ pub(super) fn strided(cases: &mut Cases) {
             let mut b = GraphBuilder::new("strided reduction");
             let input = b.tensor("x", DataType::F32, &[33, 3], &[6, 1], TensorKind::Buffer);
             let output = b.buffer("y", DataType::F32, &dims);
-            let op = Reduction {
-                input,
-                output,
-                mode,
-                is_deterministic: false,
-            };
-            b.node("reduce", DataType::F32, op);
+            b.node("reduce", DataType::F32, Reduction::new(mode, input, output));
             cases.add(format!("reduce_strided_{mode:?}_{name}"), b.build());
         }
     }

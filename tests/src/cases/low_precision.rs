@@ -6,9 +6,7 @@ use super::convolution::Conv;
 use super::matmul::Product;
 use super::pointwise::packed;
 use anyhow::{Context as _, Result};
-use rotini_graph::{
-    DataType, GraphBuilder, Layernorm, NormPhase, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
-};
+use rotini_graph::{DataType, GraphBuilder, Layernorm, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind};
 
 const F32: DataType = DataType::F32;
 const F16: DataType = DataType::F16;
@@ -199,13 +197,7 @@ pub(super) fn operations(cases: &mut Cases) {
             let mut b = GraphBuilder::new("reduction");
             let input = b.buffer("x", narrow, &[4, 6, 10]);
             let output = b.buffer("y", F32, &[4, 1, 10]);
-            let op = Reduction {
-                input,
-                output,
-                mode,
-                is_deterministic: false,
-            };
-            b.node("sum", F32, op);
+            b.node("sum", F32, Reduction::new(mode, input, output));
             cases.add(format!("lp_{narrow}_{mode:?}"), b.build());
         }
     }
@@ -256,18 +248,11 @@ pub(super) fn layers(cases: &mut Cases) {
         cases.add(format!("lp_{narrow}_sdpa"), attention.forward(false));
 
         let mut b = GraphBuilder::new("layernorm");
-        let op = Layernorm {
-            x: b.buffer("x", narrow, &[6, 32]),
-            scale: b.buffer("scale", F16, &[1, 32]),
-            bias: b.buffer("bias", F16, &[1, 32]),
-            epsilon: b.constant("epsilon", F32, &[1, 1], Scalar::float(1e-5)),
-            y: b.buffer("y", narrow, &[6, 32]),
-            mean: None,
-            inv_variance: None,
-            normalized_dim_count: 1,
-            phase: NormPhase::Inference,
-        };
-        b.node("norm", F32, op);
+        let x = b.buffer("x", narrow, &[6, 32]);
+        let [scale, bias] = ["scale", "bias"].map(|name| b.buffer(name, F16, &[1, 32]));
+        let epsilon = b.constant("epsilon", F32, &[1, 1], Scalar::float(1e-5));
+        let y = b.buffer("y", narrow, &[6, 32]);
+        b.node("norm", F32, Layernorm::new([x, scale, bias, epsilon], y, 1));
         cases.add(format!("lp_{narrow}_layernorm"), b.build());
     }
 }

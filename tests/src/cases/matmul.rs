@@ -400,12 +400,7 @@ pub(super) fn fused(cases: &mut Cases) {
     let largest = b.virtual_tensor("largest", DataType::F32, &[2, 9, 1]);
     let product = b.virtual_tensor("product", DataType::F32, &[2, 9, 8]);
     let y = b.buffer("y", DataType::F32, &[2, 9, 8]);
-    let reduction = Reduction {
-        input: x,
-        output: largest,
-        mode: ReductionMode::Amax,
-        is_deterministic: false,
-    };
+    let reduction = Reduction::new(ReductionMode::Amax, x, largest);
     b.node("largest", DataType::F32, reduction);
     b.node("matmul", DataType::F32, Matmul { a: x, b: w, c: product });
     b.pointwise(DataType::F32, PointwiseMode::Div, &[product, largest], y);

@@ -129,16 +129,8 @@ fn backward_of_rows(cases: &mut Cases) {
                 let [scale, dscale, dbias] = ["scale", "dscale", "dbias"].map(|name| b.buffer(name, dtype, &[1, 1, 8]));
                 let epsilon = b.constant("epsilon", F32, &[1; 3], Scalar::float(1e-3));
                 let op = LayernormBackward {
-                    dy,
-                    x: dweight,
-                    scale,
-                    mean: None,
-                    inv_variance: None,
                     epsilon: Some(epsilon),
-                    dx,
-                    dscale,
-                    dbias,
-                    normalized_dim_count: 1,
+                    ..LayernormBackward::new([dy, dweight, scale], [dx, dscale, dbias], 1)
                 };
                 b.node("norm", F32, op);
                 cases.add(format!("layernorm_backward_of_moe_{dtype}"), b.build());

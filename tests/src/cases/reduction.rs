@@ -20,13 +20,7 @@ pub(super) fn name_of(mode: ReductionMode) -> String {
 }
 
 pub(super) fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMode, input: TensorId, output: TensorId) {
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduce", compute, op);
+    b.node("reduce", compute, Reduction::new(mode, input, output));
 }
 
 /// Builds one reduction; `types` are those of the input, the output and the computation.

@@ -4,8 +4,8 @@ use super::attention::Attention;
 use super::case::{Cases, Order};
 use super::convolution::Conv;
 use rotini_graph::{
-    BatchnormInferenceVariance, DataType, GraphBuilder, Layernorm, Matmul, NormPhase, PointwiseMode, Reduction,
-    ReductionMode, TensorId, TensorKind,
+    BatchnormInferenceVariance, DataType, GraphBuilder, Layernorm, Matmul, PointwiseMode, Reduction, ReductionMode,
+    TensorId, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
@@ -150,18 +150,7 @@ fn operations(cases: &mut Cases) {
     let [scale, bias] = ["scale", "bias"].map(|name| b.buffer(name, F32, &[1, 24]));
     let epsilon = scalar(&mut b, "epsilon", F32, 2);
     let y = b.buffer("y", F32, &[6, 24]);
-    let op = Layernorm {
-        x,
-        scale,
-        bias,
-        epsilon,
-        y,
-        mean: None,
-        inv_variance: None,
-        normalized_dim_count: 1,
-        phase: NormPhase::Inference,
-    };
-    b.node("norm", F32, op);
+    b.node("norm", F32, Layernorm::new([x, scale, bias, epsilon], y, 1));
     cases.add("scalar_layernorm", b.build());
     let mut b = GraphBuilder::new("batchnorm");
     let x = b.buffer("x", F32, &[2, 6, 3, 5]);
@@ -186,12 +175,6 @@ fn operations(cases: &mut Cases) {
     let t = b.virtual_tensor("t", F32, &[7, 19]);
     let y = b.buffer("y", F32, &[7, 1]);
     b.pointwise(F32, PointwiseMode::Mul, &[x, s], t);
-    let op = Reduction {
-        input: t,
-        output: y,
-        mode: ReductionMode::Add,
-        is_deterministic: false,
-    };
-    b.node("sum", F32, op);
+    b.node("sum", F32, Reduction::new(ReductionMode::Add, t, y));
     cases.add("scalar_sum", b.build());
 }

@@ -106,18 +106,7 @@ fn summed_row(cases: &mut Cases) {
     let doutput = b.buffer("doutput", F32, &[1; 3]);
     let first_token_offset = b.buffer("offset", I32, &[1; 3]);
     let dweight = b.buffer("dweight", F32, &[1, 7, 1]);
-    let norm = LayernormBackward {
-        dy: x,
-        x,
-        scale,
-        mean: None,
-        inv_variance: None,
-        epsilon: None,
-        dx,
-        dscale,
-        dbias: token,
-        normalized_dim_count: 1,
-    };
+    let norm = LayernormBackward::new([x, x, scale], [dx, dscale, token], 1);
     b.node("norm", F32, norm);
     let op = MoeGroupedMatmulBwd {
         doutput,

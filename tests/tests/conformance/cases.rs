@@ -8,7 +8,6 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{Level, Target, emit};
-use rotini_graph::Graph;
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -170,10 +169,8 @@ fn products_have_kernels_of_their_own() {
     ] {
         let mut count = 0;
         for case in cases::all().into_iter().filter(|case| case.name.starts_with(start)) {
-            let mut graph = case.graph.clone();
-            graph.validate().expect("the graph is valid");
-            let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
-            count += usize::from(emitted.mlir.contains(kernel));
+            let text = text(&case, &target).expect("the graph is supported");
+            count += usize::from(text.contains(kernel));
         }
         assert!(count >= least, "{start}: {count} cases");
     }
@@ -241,10 +238,9 @@ fn long_rows_are_in_parts() {
         ("softmax_3x50257_f16", 3),
         ("layernorm-training_5x12289_f32", 1),
     ] {
-        let mut graph = cases::named(&format!("rows_{name}")).expect("the case is there").graph;
-        graph.validate().expect("the graph is valid");
-        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
-        assert_eq!(emitted.mlir.matches("func.func @rows_").count(), kernels, "{name}");
+        let case = cases::named(&format!("rows_{name}")).expect("the case is there");
+        let text = text(&case, &target).expect("the graph is supported");
+        assert_eq!(text.matches("func.func @rows_").count(), kernels, "{name}");
     }
 }
 
@@ -253,22 +249,21 @@ fn long_rows_are_in_parts() {
 #[test]
 fn rounded_quotients_are_products() {
     let target = Target::parse("mi300x").expect("it is known");
-    let divisions = |mut graph: Graph| {
-        graph.validate().expect("the graph is valid");
-        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
-        assert!(emitted.mlir.contains("func.func @rows_"), "{}", graph.name);
+    let divisions = |case: &Case| {
+        let text = text(case, &target).expect("the graph is supported");
+        assert!(text.contains("func.func @rows_"), "{}", case.name);
         let is_of_elements = |line: &&str| line.contains("\"arith.divf\"") && line.contains("vector<4x");
-        emitted.mlir.lines().filter(is_of_elements).count()
+        text.lines().filter(is_of_elements).count()
     };
     for data in cases::quotients().expect("the reference fills them") {
         let name = &data.case.name;
         let is_rounded = ["f16", "bf16"].iter().any(|dtype| name.ends_with(dtype));
-        assert_eq!(divisions(data.case.graph) == 0, is_rounded, "{}", data.case.name);
+        assert_eq!(divisions(&data.case) == 0, is_rounded, "{name}");
     }
     // A short row, one of odd length, and one that is split into parts.
     for name in ["softmax_100x64_f16", "softmax_9x129_bf16", "softmax_3x50257_f16"] {
-        let graph = cases::named(&format!("rows_{name}")).expect("the case is there").graph;
-        assert_eq!(divisions(graph), 0, "{name}");
+        let case = cases::named(&format!("rows_{name}")).expect("the case is there");
+        assert_eq!(divisions(&case), 0, "{name}");
     }
 }
 
@@ -295,9 +290,7 @@ fn attentions_have_the_kernels_that_they_are_named_for() {
                 None => continue,
             },
         };
-        let mut graph = case.graph.clone();
-        graph.validate().expect("the graph is valid");
-        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
+        let text = text(&case, &target).expect("the graph is supported");
         let [is_of_few, is_of_many] = ["decode_", "prefill_"].map(|kind| name.starts_with(kind));
         let found = [
             "func.func @decode_",
@@ -305,7 +298,7 @@ fn attentions_have_the_kernels_that_they_are_named_for() {
             "func.func @gradients_of_queries_",
             "func.func @gradients_of_keys_",
         ]
-        .map(|part| emitted.mlir.contains(part));
+        .map(|part| text.contains(part));
         let wanted = if is_backward {
             let has_kernels = !IN_MEMORY.contains(&name);
             [false, false, has_kernels, has_kernels]

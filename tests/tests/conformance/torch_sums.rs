@@ -42,13 +42,7 @@ fn reduction(mode: ReductionMode, terms: usize) -> Graph {
     let mut b = GraphBuilder::new("sum");
     let input = b.buffer("x", DataType::F32, &[1, terms as i64]);
     let output = b.buffer("y", DataType::F32, &[1, 1]);
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduce", DataType::F32, op);
+    b.node("reduce", DataType::F32, Reduction::new(mode, input, output));
     b.build()
 }
 

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+use crate::{contents, filled};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rotini_emit::Target;
@@ -117,15 +118,10 @@ struct Lane {
 
 impl Lane {
     fn new(gpu: &Gpu, inputs: &Buffers, workspace: usize) -> Self {
-        let filled = |bytes: &[u8]| {
-            let memory = gpu.allocate(bytes.len()).unwrap();
-            memory.write(0, bytes).unwrap();
-            memory
-        };
         let lane = Lane {
             stream: gpu.stream().unwrap(),
-            memory: inputs.iter().map(|(&uid, bytes)| (uid, filled(bytes))).collect(),
-            workspace: (workspace > 0).then(|| filled(&vec![UNTOUCHED; workspace])),
+            memory: inputs.iter().map(|(&uid, bytes)| (uid, filled(gpu, bytes))).collect(),
+            workspace: (workspace > 0).then(|| filled(gpu, &vec![UNTOUCHED; workspace])),
         };
         gpu.synchronize().unwrap();
         lane
@@ -158,12 +154,7 @@ impl Lane {
     /// Waits for the work, and returns the outputs.
     fn results(&self, outputs: &[i64]) -> Vec<Vec<u8>> {
         self.stream.synchronize().unwrap();
-        let read = |uid: &i64| {
-            let mut bytes = vec![0; self.memory[uid].bytes()];
-            self.memory[uid].read(0, &mut bytes).unwrap();
-            bytes
-        };
-        outputs.iter().map(read).collect()
+        outputs.iter().map(|uid| contents(&self.memory[uid])).collect()
     }
 }
 

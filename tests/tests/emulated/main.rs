@@ -31,3 +31,21 @@ mod random_graphs;
 mod rows;
 mod schedules;
 mod workspace;
+
+use rotini_host::gpu::{Allocation, Gpu};
+
+/// Returns memory of a GPU that holds these bytes.
+#[expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+fn filled(gpu: &Gpu, bytes: &[u8]) -> Allocation {
+    let memory = gpu.allocate(bytes.len()).unwrap();
+    memory.write(0, bytes).unwrap();
+    memory
+}
+
+/// Returns all that memory of a GPU holds.
+#[expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+fn contents(memory: &Allocation) -> Vec<u8> {
+    let mut bytes = vec![0; memory.bytes()];
+    memory.read(0, &mut bytes).unwrap();
+    bytes
+}

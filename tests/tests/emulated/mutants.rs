@@ -19,10 +19,9 @@ use rotini_host::{Context, DeviceBuffer, HostError, ShapeOverride, engine_config
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::{self, Runner, Subject};
 use rotini_tests::plugin;
-use rotini_tests::process::{command, part, run};
+use rotini_tests::process::{command, part, run, wait_until};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 /// A context, and the function that is executed instead.
 struct Mutant<F> {
@@ -138,15 +137,8 @@ fn an_output_that_is_read_first_is_seen() {
     });
 }
 
-/// Timeout that no correct run reaches on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 fn wait_for(flag: &AtomicBool) {
-    let started = Instant::now();
-    while !flag.load(Ordering::Acquire) {
-        assert!(started.elapsed() < PATIENCE, "waited in vain");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the other execution", || flag.load(Ordering::Acquire)).expect("the other execution comes");
 }
 
 /// The execution that faults has failed, though alone it would not; the one beside it has not.

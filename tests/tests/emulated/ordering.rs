@@ -15,6 +15,7 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+use crate::contents;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rotini_graph::{Graph, TensorId};
@@ -138,11 +139,7 @@ struct Lane<'a> {
 impl<'a> Lane<'a> {
     fn new(bench: &'a Bench, subject: &'a Subject, handle: Handle, has_workspace: bool) -> Self {
         let gpu = &bench.gpu;
-        let filled = |bytes: &[u8]| {
-            let allocation = gpu.allocate(bytes.len()).unwrap();
-            allocation.write(0, bytes).unwrap();
-            allocation
-        };
+        let filled = |bytes: &[u8]| crate::filled(gpu, bytes);
         let (first, _) = &subject.fillings[0];
         let outputs = || subject.outputs.iter().map(|(uid, _)| filled(&first[uid])).collect();
         let context = handle.context(&engine_config(bench.engine), &subject.bytes).unwrap();
@@ -264,10 +261,8 @@ impl<'a> Lane<'a> {
     fn verdict(&self) -> Result<(), String> {
         for (round, (&filling, results)) in self.chosen.iter().zip(&self.results).enumerate() {
             for (&output, result) in self.subject.outputs.iter().zip(results) {
-                let mut bytes = vec![0; result.bytes()];
-                result.read(0, &mut bytes).unwrap();
                 self.subject
-                    .judge(filling, output, &bytes)
+                    .judge(filling, output, &contents(result))
                     .map_err(|error| format!("round {round}: {error}"))?;
             }
         }
@@ -432,8 +427,6 @@ fn the_null_stream_is_the_default() {
     unsafe { lane.execute() };
     // Reading waits for the null stream.
     for (&output, memory) in subject.outputs.iter().zip(&lane.outputs) {
-        let mut bytes = vec![0; memory.bytes()];
-        memory.read(0, &mut bytes).unwrap();
-        subject.judge(1, output, &bytes).unwrap();
+        subject.judge(1, output, &contents(memory)).unwrap();
     }
 }

@@ -11,6 +11,7 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+use crate::contents;
 use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Gpu, GpuError};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
@@ -83,8 +84,7 @@ impl Subject {
             .collect();
         for &(output, input, at) in &over {
             // The memory holds the input first, and arbitrary bytes behind it.
-            let mut all = vec![0; memory[&input].bytes()];
-            memory[&input].read(0, &mut all).unwrap();
+            let all = contents(&memory[&input]);
             let bytes = initial[&output].len();
             initial.insert(output, all[at..at + bytes].to_vec());
         }

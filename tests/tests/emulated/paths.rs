@@ -7,6 +7,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+use crate::{contents, filled};
 use rotini_cache::{CompiledFor, Key, KeyInputs};
 use rotini_emit::{Signature, Target, emit, signature};
 use rotini_graph::{DataType, PointwiseMode, SlotRole};
@@ -83,14 +84,7 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
     });
     // SAFETY: the compiler made it just now, for this device.
     let code = unsafe { device.load(&key, &way.vmfb, signature, Work { operations: 0 }) }.expect(way.name);
-    let memory: Vec<_> = inputs
-        .iter()
-        .map(|bytes| {
-            let memory = gpu.allocate(bytes.len()).expect("there is memory");
-            memory.write(0, bytes).expect("it can be written");
-            memory
-        })
-        .collect();
+    let memory: Vec<_> = inputs.iter().map(|bytes| filled(gpu, bytes)).collect();
     let workspace = usize::try_from(code.workspace_bytes()).expect("it fits");
     let workspace = gpu.allocate(workspace).expect("there is memory");
     let pointers: Vec<_> = memory.iter().map(|memory| memory.pointer()).collect();
@@ -112,9 +106,7 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
         .iter()
         .position(|argument| argument.role == SlotRole::Output)
         .expect("there is an output");
-    let mut bytes = vec![0; inputs[output].len()];
-    memory[output].read(0, &mut bytes).expect("it can be read");
-    bytes
+    contents(&memory[output])
 }
 
 /// Returns small integers of both signs as f16.

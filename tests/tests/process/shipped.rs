@@ -8,14 +8,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Fills a directory, and then runs its graphs in a process that has it in `ROTINI_CACHE_PATH`.
-fn ship(prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
+fn ship(prepare: impl FnOnce(&Path)) -> Result<String, anyhow::Error> {
     let directory = tempfile::tempdir().unwrap();
     let (image, own) = (directory.path().join("image"), directory.path().join("own"));
     run(&mut command("fill", &image).unwrap()).unwrap();
     prepare(&image);
     let mut command = command("use", &own).unwrap();
     command.env("ROTINI_CACHE_PATH", format!("/nonexistent:{}", image.display()));
-    run(without_compiler(&mut command).envs(environment.iter().copied()))
+    run(without_compiler(&mut command))
 }
 
 fn fill_or_use(part: &str) {
@@ -38,7 +38,7 @@ fn fill_or_use(part: &str) {
 fn a_directory_serves_machines_without_a_compiler() {
     match part() {
         Some(part) => fill_or_use(&part),
-        None => drop(ship(|_| (), &[]).unwrap()),
+        None => drop(ship(|_| ()).unwrap()),
     }
 }
 
@@ -53,7 +53,7 @@ fn a_directory_that_nobody_can_write_serves_too() {
                 }
                 fs::set_permissions(image, fs::Permissions::from_mode(0o555)).unwrap();
             };
-            drop(ship(freeze, &[]).unwrap());
+            drop(ship(freeze).unwrap());
         }
     }
 }
@@ -65,7 +65,7 @@ fn a_directory_that_others_can_write_is_not_used() {
         Some(part) => fill_or_use(&part),
         None => {
             let open = |image: &Path| fs::set_permissions(image, fs::Permissions::from_mode(0o777)).unwrap();
-            let error = ship(open, &[]).unwrap_err().to_string();
+            let error = ship(open).unwrap_err().to_string();
             assert!(error.contains("no compiler"), "{error}");
         }
     }

@@ -1,5 +1,6 @@
 //! Closes the library, in each way of compiling.
 
+use crate::workers::descendants;
 use crate::{expect_right, small};
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -47,15 +48,6 @@ fn settled(before: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns the processes that this one has started, alive or not yet reaped.
-fn children() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap();
-    tasks
-        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok())
-        .flat_map(|children| children.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .collect()
-}
-
 /// Returns a convolution that is large enough for the thread pool.
 fn large() -> Case {
     let half = cases::resnet50(1).into_iter().find(|case| case.name.ends_with("_f32"));
@@ -98,7 +90,7 @@ fn nothing_of_the_library_is_left() {
         drop(runner);
         println!("{mode}: {running} threads while it was open");
         assert_eq!(mappings(), 0, "the library is still mapped");
-        assert_eq!(children(), [""; 0], "a process is left");
+        assert_eq!(descendants(std::process::id()), [0; 0], "a process is left");
         // The compiler's library has its own threads, and stays once it was loaded into the
         // process.
         if mode != "in-process" {

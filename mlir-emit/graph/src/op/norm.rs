@@ -66,6 +66,22 @@ operation! {
     }
 }
 
+impl RmsNorm {
+    /// Returns an RMSNorm without a bias, whose statistics are not saved.
+    #[must_use]
+    pub const fn new([x, scale, epsilon]: [TensorId; 3], y: TensorId) -> Self {
+        RmsNorm {
+            x,
+            scale,
+            epsilon,
+            bias: None,
+            y,
+            inv_rms: None,
+            phase: NormPhase::Inference,
+        }
+    }
+}
+
 operation! {
     /// The gradients of RMSNorm.
     RmsNormBackward
@@ -87,6 +103,24 @@ operation! {
     }
 }
 
+impl Layernorm {
+    /// Returns a layernorm over the last `count` dimensions, whose statistics are not saved.
+    #[must_use]
+    pub const fn new([x, scale, bias, epsilon]: [TensorId; 4], y: TensorId, count: i64) -> Self {
+        Layernorm {
+            x,
+            scale,
+            bias,
+            epsilon,
+            y,
+            mean: None,
+            inv_variance: None,
+            normalized_dim_count: count,
+            phase: NormPhase::Inference,
+        }
+    }
+}
+
 operation! {
     /// The gradients of layernorm.
     LayernormBackward
@@ -98,5 +132,25 @@ operation! {
     attributes {
         /// Number of trailing dimensions that are normalized over.
         normalized_dim_count: i64,
+    }
+}
+
+impl LayernormBackward {
+    /// Returns the gradients of a layernorm over the last `count` dimensions, without saved
+    /// statistics.
+    #[must_use]
+    pub const fn new([dy, x, scale]: [TensorId; 3], [dx, dscale, dbias]: [TensorId; 3], count: i64) -> Self {
+        LayernormBackward {
+            dy,
+            x,
+            scale,
+            mean: None,
+            inv_variance: None,
+            epsilon: None,
+            dx,
+            dscale,
+            dbias,
+            normalized_dim_count: count,
+        }
     }
 }

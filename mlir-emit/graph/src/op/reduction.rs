@@ -31,3 +31,16 @@ operation! {
         is_deterministic: bool,
     }
 }
+
+impl Reduction {
+    /// Returns a reduction that may combine elements in any order.
+    #[must_use]
+    pub const fn new(mode: ReductionMode, input: TensorId, output: TensorId) -> Self {
+        Reduction {
+            input,
+            output,
+            mode,
+            is_deterministic: false,
+        }
+    }
+}

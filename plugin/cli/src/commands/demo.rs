@@ -48,7 +48,7 @@ pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
 
 fn write_samples(directory: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    let write = |(name, bytes): (&str, Vec<u8>)| {
+    let write = |(name, bytes): (String, Vec<u8>)| {
         let path = directory.join(name).with_extension("fb");
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)

@@ -3,7 +3,8 @@
 //! Executing graphs needs the compiler and the plugin's library. If one of them is missing, a test
 //! reports that on stderr and ends, unless `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
 
-use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
+use rotini_graph::{CustomOp, DataType, GraphBuilder, PointwiseMode};
+use rotini_workloads::blocks::{Convolution, Direction, Epilogue, Layout};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) const ENVIRONMENT: i32 = 3;
 
 /// A directory with graphs and a separate cache.
 pub(crate) struct Bench {
-    pub(crate) directory: TempDir,
+    directory: TempDir,
 }
 
 impl Bench {
@@ -41,11 +42,12 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// Returns the command, set to the CPU and to this directory's cache.
+    /// Returns the command in this directory, set to the CPU and to the directory's cache.
     pub(crate) fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rotini"));
         command
             .args(arguments)
+            .current_dir(self.directory.path())
             .env("ROTINI_DEVICE", "cpu")
             .env("ROTINI_CACHE_DIR", self.path("cache"));
         // Cargo builds programs of other packages only on demand.
@@ -56,12 +58,7 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
-        Finished::new(
-            self.command(arguments)
-                .current_dir(self.directory.path())
-                .output()
-                .unwrap(),
-        )
+        Finished::new(self.command(arguments).output().unwrap())
     }
 }
 
@@ -91,19 +88,17 @@ impl Finished {
     }
 }
 
+/// Returns a text field of each item of a list.
+pub(crate) fn each<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    let items = list.as_array().unwrap();
+    items.iter().map(|item| item[field].as_str().unwrap()).collect()
+}
+
 /// Returns a convolution of 8 channels of 6x6 to 16 channels of the same size, with bias and ReLU.
 fn conv_bias_relu() -> rotini_graph::Graph {
-    let mut graph = GraphBuilder::new("good");
-    let x = graph.buffer("x", DataType::F32, &[1, 8, 6, 6]);
-    let w = graph.buffer("w", DataType::F32, &[16, 8, 3, 3]);
-    let bias = graph.buffer("bias", DataType::F32, &[1, 16, 1, 1]);
-    let conv = graph.virtual_tensor("conv", DataType::F32, &[1, 16, 6, 6]);
-    let biased = graph.virtual_tensor("biased", DataType::F32, &[1, 16, 6, 6]);
-    let y = graph.buffer("y", DataType::F32, &[1, 16, 6, 6]);
-    graph.conv_fprop(DataType::F32, x, w, conv, ConvGeometry::same(2, 1));
-    graph.pointwise(DataType::F32, PointwiseMode::Add, &[conv, bias], biased);
-    graph.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[biased], y);
-    graph.build()
+    let conv = Convolution::square(1, 8, 16, 6, 3, 1, Layout::First, DataType::F32);
+    let relu = Epilogue::Activation(PointwiseMode::ReluFwd);
+    conv.graph("good", Direction::Forward, relu).unwrap()
 }
 
 /// Returns a well-formed graph with a custom operation of another plugin.

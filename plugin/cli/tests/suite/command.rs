@@ -1,7 +1,7 @@
 //! The command as scripts use it: exit codes and JSON, for graphs that are right, declined and
 //! malformed.
 
-use crate::bench::{Bench, ENVIRONMENT, Finished, OK, USAGE, WRONG, has_compiler, plugin};
+use crate::bench::{Bench, ENVIRONMENT, Finished, OK, USAGE, WRONG, each, has_compiler, plugin};
 use std::ffi::OsStr;
 
 #[test]
@@ -18,12 +18,7 @@ fn check_tells_graphs_apart_and_names_the_node() {
             "nowhere.fb",
         ])
         .json(WRONG);
-    let verdicts: Vec<_> = document["graphs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|graph| graph["verdict"].as_str().unwrap())
-        .collect();
+    let verdicts = each(&document["graphs"], "verdict");
     assert_eq!(verdicts, ["declined", "malformed", "malformed", "failed"]);
     let reason = |index: usize| document["graphs"][index]["reason"].as_str().unwrap().to_owned();
     assert!(reason(0).contains("'foreign'"), "{}", reason(0));
@@ -63,12 +58,8 @@ fn check_does_not_accept_without_a_compiler() {
 fn emit_writes_mlir_and_its_arguments() {
     let bench = Bench::new();
     let document = bench.run(&["emit", "--json", "--target", "gfx942", "good.fb"]).json(OK);
-    let arguments = document["arguments"].as_array().unwrap();
-    let roles: Vec<_> = arguments
-        .iter()
-        .map(|argument| argument["role"].as_str().unwrap())
-        .collect();
-    assert_eq!(roles, ["input", "input", "input", "output"]);
+    let arguments = &document["arguments"];
+    assert_eq!(each(arguments, "role"), ["input", "input", "input", "output"]);
     assert_eq!(arguments[3]["shape"], serde_json::json!([1, 16, 6, 6]));
     let text = bench.run(&["emit", "--target", "gfx942", "good.fb"]);
     assert_eq!((text.code, text.stderr.as_str()), (OK, ""));
@@ -157,8 +148,8 @@ fn run_executes_through_the_library_and_judges() {
     let document = bench
         .run(&[&["run", "--json", "--plugin", plugin][..], &graphs].concat())
         .json(WRONG);
-    let graphs = document["graphs"].as_array().unwrap();
-    let verdicts: Vec<_> = graphs.iter().map(|graph| graph["verdict"].as_str().unwrap()).collect();
+    let graphs = &document["graphs"];
+    let verdicts = each(graphs, "verdict");
     assert_eq!(verdicts, ["right", "declined", "malformed", "malformed", "failed"]);
     assert_eq!(graphs[0]["origin"], "cache");
     assert_eq!(graphs[0]["workspace"], graphs[0]["workspace_estimate"]);

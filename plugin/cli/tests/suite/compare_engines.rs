@@ -2,7 +2,7 @@
 //!
 //! The engines are those of `benches/`: the reference engine, and the engine with faults.
 
-use super::bench::{Bench, OK, USAGE, WRONG, built_library};
+use super::bench::{Bench, OK, USAGE, WRONG, built_library, each};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,8 +29,7 @@ fn run(bench: &Bench, engines: &[String], more: &[&str]) -> (Value, i32) {
 }
 
 fn outcomes(document: &Value) -> Vec<&str> {
-    let measurements = document["rows"][0]["measurements"].as_array().unwrap();
-    measurements.iter().map(|m| m["outcome"].as_str().unwrap()).collect()
+    each(&document["rows"][0]["measurements"], "outcome")
 }
 
 #[test]
@@ -198,7 +197,7 @@ fn engines_end_with_the_command() {
         "600",
         "good.fb",
     ]);
-    let mut child = command.current_dir(bench.directory.path()).spawn().unwrap();
+    let mut child = command.spawn().unwrap();
     let children = || {
         let id = child.id();
         std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default()

@@ -14,9 +14,7 @@ fn a_failed_compilation_is_replayed() {
     let limit = ("ROTINI_COMPILE_MEMORY", "16 MiB");
     let run = |arguments: &[&OsStr], limited: bool, code| {
         let mut command = bench.command(arguments);
-        command
-            .current_dir(bench.directory.path())
-            .env("ROTINI_REPRODUCERS", bench.path("failed"));
+        command.env("ROTINI_REPRODUCERS", bench.path("failed"));
         if limited {
             command.env(limit.0, limit.1);
         }

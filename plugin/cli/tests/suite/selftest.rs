@@ -47,11 +47,7 @@ fn the_plugin_is_right_however_often_the_run_is_cut_off() {
     let lines = || std::fs::read_to_string(&state).unwrap_or_default().lines().count();
     for _ in 0..3 {
         let before = lines();
-        let mut child = bench
-            .command(arguments(&plugin))
-            .current_dir(bench.directory.path())
-            .spawn()
-            .unwrap();
+        let mut child = bench.command(arguments(&plugin)).spawn().unwrap();
         let started = Instant::now();
         // Waits for no more lines than there are items, because the run then ends by itself.
         while lines() < (before + 3).min(MOST) && started.elapsed() < Duration::from_secs(60) {
@@ -83,11 +79,7 @@ fn a_bad_plugin_is_told_as_such() {
             return;
         };
         let mut command = bench.command(arguments(&plugin));
-        let finished = command
-            .current_dir(bench.directory.path())
-            .env("FAULTY_ENGINE", fault)
-            .output()
-            .unwrap();
+        let finished = command.env("FAULTY_ENGINE", fault).output().unwrap();
         assert_eq!(finished.status.code(), Some(WRONG), "{fault}");
         let document = document(&bench);
         assert_eq!(document["ok"], false);
@@ -104,7 +96,6 @@ fn what_the_machine_lacks_is_told_once() {
     let Some(plugin) = plugin(&bench) else { return };
     let finished = bench
         .command(arguments(&plugin))
-        .current_dir(bench.directory.path())
         .env("ROTINI_IREE_COMPILER_LIB", "/nowhere/libIREECompiler.so")
         .env("ROTINI_IREE_COMPILE", "/nowhere/iree-compile")
         .output()

@@ -118,7 +118,7 @@ fn what_is_known_moves_to_another_machine() {
     let elsewhere = |words: &[&str]| {
         let mut command = bench.command(arguments(&plugin, words));
         command.env("ROTINI_CACHE_DIR", bench.path("elsewhere"));
-        Finished::new(command.current_dir(bench.directory.path()).output().unwrap())
+        Finished::new(command.output().unwrap())
     };
     let read = elsewhere(&["--import", "tuned.json", "conv.fb"]);
     fine(&read);
@@ -222,7 +222,7 @@ fn a_program_measures_on_request_of_its_environment() {
     let run = |program: &Path| {
         let mut command = bench.command(["run", "--plugin", &plugin, "conv.fb"]);
         command.env("ROTINI_DEVICE", "cpu").env("ROTINI_TUNE", program);
-        Finished::new(command.current_dir(bench.directory.path()).output().unwrap())
+        Finished::new(command.output().unwrap())
     };
     fine(&run(&bench.path("missing")));
     assert_eq!(kept(&bench, "cache").0, None);
@@ -250,7 +250,7 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     let Some((bench, plugin)) = ready() else { return };
     for milliseconds in [0, 30, 150, 400, 900, 1500] {
         let mut command = bench.command(arguments(&plugin, &["conv.fb", "other.fb"]));
-        let mut child = command.current_dir(bench.directory.path()).spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(milliseconds) && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(5));

@@ -92,13 +92,7 @@ fn a_zero_of_the_other_sign_is_caught() {
     let mut builder = GraphBuilder::new("sum");
     let x = builder.buffer("x", DataType::F32, &[2]);
     let y = builder.buffer("y", DataType::F32, &[1]);
-    let op = Reduction {
-        input: x,
-        output: y,
-        mode: ReductionMode::Add,
-        is_deterministic: false,
-    };
-    builder.node("sum", DataType::F32, op);
+    builder.node("sum", DataType::F32, Reduction::new(ReductionMode::Add, x, y));
     let graph = validated(builder);
     let mut buffers = fill_all(&graph, 1).unwrap();
     buffers.insert(tensor(&graph, x).uid, bytes(DataType::F32, &[-0.0, -0.0]));

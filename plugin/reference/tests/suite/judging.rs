@@ -376,13 +376,7 @@ fn an_infinite_product_of_a_subnormal_may_be_anything() {
     let x = builder.buffer("x", DataType::F32, &[3]);
     let most = builder.virtual_tensor("most", DataType::F32, &[1]);
     let y = builder.buffer("y", DataType::F32, &[3]);
-    let op = Reduction {
-        mode: ReductionMode::Max,
-        input: x,
-        output: most,
-        is_deterministic: false,
-    };
-    builder.node("most", DataType::F32, op);
+    builder.node("most", DataType::F32, Reduction::new(ReductionMode::Max, x, most));
     builder.pointwise(DataType::F32, Mode::Mul, &[x, most], y);
     let graph = validated(builder);
     let subnormal = f64::from(f32::from_bits(1));

@@ -19,13 +19,7 @@ const ALL: [Mode; 9] = [
 fn reduction(dtype: DataType, mode: Mode, from: &[i64], to: &[i64]) -> (Graph, TensorId, TensorId) {
     let mut builder = GraphBuilder::new("");
     let (input, output) = (builder.buffer("x", dtype, from), builder.buffer("y", dtype, to));
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    builder.node("reduce", dtype, op);
+    builder.node("reduce", dtype, Reduction::new(mode, input, output));
     (validated(builder), input, output)
 }
 

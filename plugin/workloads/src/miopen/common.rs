@@ -6,14 +6,6 @@ use rotini_graph::{DataType, GraphBuilder, Pointwise, PointwiseMode, TensorId};
 
 const F32: DataType = DataType::F32;
 
-/// Adds a tensor in a buffer, in a layout.
-pub(super) fn buffer(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64], layout: Layout) -> TensorId {
-    match layout {
-        Layout::First => b.buffer(name, dtype, dims),
-        Layout::Last => b.buffer_channels_last(name, dtype, dims),
-    }
-}
-
 /// Parses a layout such as `NCHW` or `NDHWC`; an empty one means channels first.
 pub(super) fn layout(text: &str) -> Made<Layout> {
     match text {

@@ -1,8 +1,8 @@
 //! The drivers `conv` and `CBAInfer`.
 
-use super::common::{activate, buffer, by, layout};
+use super::common::{activate, by, layout};
 use super::options::{Made, Options};
-use crate::blocks::{Convolution, Layout};
+use crate::blocks::{Convolution, Layout, buffer};
 use rotini_graph::{BatchnormInference, ConvDgrad, ConvFprop, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
 
 const F32: DataType = DataType::F32;

@@ -1,8 +1,8 @@
 //! The drivers of normalizations.
 
-use super::common::{buffer, by, directions, image, layout, plain};
+use super::common::{by, directions, image, layout, plain};
 use super::options::{Made, Options};
-use crate::blocks::Layout;
+use crate::blocks::{Layout, buffer};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm,
     LayernormBackward, NormPhase, RmsNorm, Scalar, TensorId,
@@ -202,15 +202,6 @@ pub(super) fn rms_norm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     let scale = b.buffer("scale", dtype, &scale_dims);
     let epsilon = constant(&mut b, "epsilon", dims.len(), options.number("eps")?);
     let y = b.buffer("y", dtype, &dims);
-    let op = RmsNorm {
-        x,
-        scale,
-        epsilon,
-        bias: None,
-        y,
-        inv_rms: None,
-        phase: NormPhase::Inference,
-    };
-    b.node("rms_norm", F32, op);
+    b.node("rms_norm", F32, RmsNorm::new([x, scale, epsilon], y));
     Ok(vec![b.build()])
 }

@@ -1,8 +1,8 @@
 //! The drivers of activations, pooling, softmax, products, tensors and reductions.
 
-use super::common::{activate, buffer, by, directions, image, layout, mode_of, plain};
+use super::common::{activate, by, directions, image, layout, mode_of, plain};
 use super::options::{Made, Options};
-use crate::blocks::{Layout, Powers, reduce};
+use crate::blocks::{Layout, Powers, buffer, reduce};
 use rotini_graph::{
     DataType, Graph, GraphBuilder, Matmul, PaddingMode, Pointwise, PointwiseMode, Reduction, ReductionMode,
     ResampleBwd, ResampleFwd, ResampleMode, TensorKind, conv_output_extent,
@@ -280,12 +280,6 @@ pub(super) fn reduction(options: &Options, dtype: DataType) -> Made<Vec<Graph>> 
     let mut b = GraphBuilder::new(&format!("reduce_{word}_{}_to_{}_{dtype}", by(&dims), by(&out)));
     let input = b.buffer("x", dtype, &dims);
     let output = b.buffer("y", dtype, &out);
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduction", compute, op);
+    b.node("reduction", compute, Reduction::new(mode, input, output));
     Ok(vec![b.build()])
 }

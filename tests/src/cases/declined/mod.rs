@@ -13,8 +13,8 @@ use super::pointwise::WITHOUT_F64;
 use super::scalar;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, ConvGeometry, DataType, Graph,
-    GraphBuilder, Layernorm, LayernormBackward, Matmul, NormPhase, Op, PointwiseMode, Reduction, ReductionMode,
-    RmsNorm, RmsNormBackward, Scalar, Tensor, TensorId, TensorKind,
+    GraphBuilder, Layernorm, LayernormBackward, Matmul, Op, PointwiseMode, Reduction, ReductionMode, RmsNorm,
+    RmsNormBackward, Scalar, Tensor, TensorId, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
@@ -227,13 +227,7 @@ impl Declined {
             let mut b = GraphBuilder::new("reduction");
             let input = b.buffer("x", dtype, &[2, 3]);
             let output = b.buffer("y", dtype, &[2, 1]);
-            let op = Reduction {
-                input,
-                output,
-                mode,
-                is_deterministic: false,
-            };
-            b.node("reduce", compute, op);
+            b.node("reduce", compute, Reduction::new(mode, input, output));
             b.build()
         };
         self.add(
@@ -387,41 +381,14 @@ fn norm(index: usize, dtype: DataType, compute: DataType) -> Graph {
             dbias: buffer("dbias"),
         }
         .into(),
-        4 => Layernorm {
-            x,
-            scale,
-            bias: buffer("bias"),
-            epsilon: buffer("epsilon"),
-            y: buffer("y"),
-            mean: None,
-            inv_variance: None,
-            normalized_dim_count: 1,
-            phase: NormPhase::Inference,
-        }
+        4 => Layernorm::new([x, scale, buffer("bias"), buffer("epsilon")], buffer("y"), 1).into(),
+        5 => LayernormBackward::new(
+            [buffer("dy"), x, scale],
+            [buffer("dx"), buffer("dscale"), buffer("dbias")],
+            1,
+        )
         .into(),
-        5 => LayernormBackward {
-            dy: buffer("dy"),
-            x,
-            scale,
-            mean: None,
-            inv_variance: None,
-            epsilon: None,
-            dx: buffer("dx"),
-            dscale: buffer("dscale"),
-            dbias: buffer("dbias"),
-            normalized_dim_count: 1,
-        }
-        .into(),
-        6 => RmsNorm {
-            x,
-            scale,
-            epsilon: buffer("epsilon"),
-            bias: None,
-            y: buffer("y"),
-            inv_rms: None,
-            phase: NormPhase::Inference,
-        }
-        .into(),
+        6 => RmsNorm::new([x, scale, buffer("epsilon")], buffer("y")).into(),
         _ => RmsNormBackward {
             dy: buffer("dy"),
             x,

@@ -267,17 +267,7 @@ impl Norm {
         let epsilon = self.constant(&mut b, "epsilon", EPSILON);
         let y = self.full(&mut b, "y");
         b.pointwise(self.compute, PointwiseMode::Add, &[x, residual], sum);
-        let op = Layernorm {
-            x: sum,
-            scale,
-            bias,
-            epsilon,
-            y,
-            mean: None,
-            inv_variance: None,
-            normalized_dim_count: i64::try_from(count).unwrap_or_default(),
-            phase: NormPhase::Inference,
-        };
+        let op = Layernorm::new([sum, scale, bias, epsilon], y, i64::try_from(count).unwrap_or_default());
         b.node("norm", self.compute, op);
         b.build()
     }

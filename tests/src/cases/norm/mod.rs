@@ -151,18 +151,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
     let dx = b.buffer("dx", F32, &[6, 1, 3]);
     let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, F32, &[1, 1, 3]));
     b.pointwise(F32, PointwiseMode::Identity, &[x], dy);
-    let op = LayernormBackward {
-        dy,
-        x,
-        scale,
-        mean: None,
-        inv_variance: None,
-        epsilon: None,
-        dx,
-        dscale,
-        dbias,
-        normalized_dim_count: 1,
-    };
+    let op = LayernormBackward::new([dy, x, scale], [dx, dscale, dbias], 1);
     b.node("norm", F32, op);
     cases.add("layernorm_backward_of_narrowed_f64", b.build());
     let mut double = Norm::new(&[4, 30], DataType::F64, Order::First);

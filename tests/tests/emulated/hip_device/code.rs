@@ -1,6 +1,6 @@
 //! Loading and unloading of code.
 
-use super::{Emulator, Subject, alone, plugin, set_stream};
+use super::{Subject, set_stream, with_handle};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -8,10 +8,7 @@ use std::time::Duration;
 
 #[test]
 fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let _stream = emulator.stream_of(&handle);
         emulator.reset();
         let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
@@ -80,10 +77,7 @@ unsafe extern "C" fn keep_busy(_: *mut c_void) {
 /// wait for it has finished.
 #[test]
 fn nobody_waits_for_a_gpu_that_is_busy() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let [busy, stream] = [(); 2].map(|()| emulator.gpu.stream().unwrap());
         set_stream(&handle, stream.raw()).unwrap();
         let known = Subject::relu(&emulator.gpu, &plugin, &handle, 512);

@@ -97,9 +97,13 @@ fn what_passes_is_no_verdict_on_a_gpu() {
     });
 }
 
-/// Returns the plugin's error for a new handle when HIP is requested and unusable.
-fn refusal() -> String {
-    plugin().handle().err().expect("a handle without a GPU").to_string()
+/// Checks that the plugin refuses to make a handle in this environment, and that its error has one
+/// of these words.
+fn expect_refusal(environment: &[(&str, &str)], words: &[&str]) {
+    alone(environment, || {
+        let error = plugin().handle().err().expect("a handle without a GPU").to_string();
+        assert!(words.iter().any(|word| error.contains(word)), "{error}");
+    });
 }
 
 /// Checks that with `auto` graphs run on the CPU then.
@@ -117,10 +121,7 @@ fn without_a_gpu_hip_is_declined() {
         ("ROTINI_HIP_LIBRARY", library),
         ("ROTINI_DEVICE", "hip"),
     ];
-    alone(&none, || {
-        let error = refusal();
-        assert!(error.contains("hipErrorNoDevice"), "{error}");
-    });
+    expect_refusal(&none, &["hipErrorNoDevice"]);
 }
 
 #[test]
@@ -141,10 +142,7 @@ fn a_library_that_is_not_there_is_declined() {
         ("ROTINI_HIP_LIBRARY", "/nowhere/libamdhip64.so"),
         ("ROTINI_DEVICE", "hip"),
     ];
-    alone(&missing, || {
-        let error = refusal();
-        assert!(error.contains("/nowhere/libamdhip64.so"), "{error}");
-    });
+    expect_refusal(&missing, &["/nowhere/libamdhip64.so"]);
 }
 
 #[test]
@@ -155,20 +153,14 @@ fn another_library_is_declined() {
         ("ROTINI_HIP_LIBRARY", other.to_str().unwrap()),
         ("ROTINI_DEVICE", "hip"),
     ];
-    alone(&other, || {
-        let error = refusal();
-        assert!(error.contains("hipInit"), "{error}");
-    });
+    expect_refusal(&other, &["hipInit"]);
 }
 
 #[test]
 fn a_file_that_is_no_library_is_declined() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let file = [("ROTINI_HIP_LIBRARY", file.to_str().unwrap()), ("ROTINI_DEVICE", "hip")];
-    alone(&file, || {
-        let error = refusal();
-        assert!(error.contains("ELF") || error.contains("header"), "{error}");
-    });
+    expect_refusal(&file, &["ELF", "header"]);
 }
 
 /// A library that is short of memory does not mean that there are no GPUs: buffers on a GPU must
@@ -182,8 +174,5 @@ fn without_memory_auto_is_not_the_cpu() {
         ("ROTINI_HIP_LIBRARY", library),
         ("ROTINI_DEVICE", "auto"),
     ];
-    alone(&short, || {
-        let error = refusal();
-        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
-    });
+    expect_refusal(&short, &["hipErrorOutOfMemory"]);
 }

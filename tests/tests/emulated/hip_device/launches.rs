@@ -1,6 +1,6 @@
 //! The number of HIP calls of an execution, alone and beside others.
 
-use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
+use super::{Emulator, Subject, alone, config, plugin, relu, set_stream, with_handle};
 use rotini_host::ShapeOverride;
 use rotini_tests::{cases, shapes};
 use rotini_wire::engine_details::BehaviorNote;
@@ -9,10 +9,7 @@ use rotini_wire::engine_details::BehaviorNote;
 fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
     // Even a small workspace comes from the host.
     let environment = [("ROTINI_OWN_WORKSPACE", "0")];
-    alone(&environment, || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&environment, |emulator, plugin, handle| {
         let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
         // Every fused layer of ResNet-50 in f16, in both layouts.
         let mut layers = cases::resnet50(1);
@@ -53,10 +50,7 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
 /// Other shapes cost the same as the declared ones, from the second execution on.
 #[test]
 fn an_execution_of_known_shapes_is_one_launch_too() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let family = shapes::all()
             .into_iter()
             .find(|family| family.name == "scaled")
@@ -94,10 +88,7 @@ fn an_execution_of_known_shapes_is_one_launch_too() {
 
 #[test]
 fn threads_with_streams_of_their_own_share_the_code() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let keep = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, keep| {
         let first = Subject::relu(&emulator.gpu, &plugin, &keep, 4096);
         emulator.reset();
         std::thread::scope(|scope| {
@@ -122,10 +113,7 @@ fn threads_with_streams_of_their_own_share_the_code() {
 
 #[test]
 fn a_handle_costs_no_thread_and_no_memory() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let first = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, first| {
         let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
         let before = threads();
         let mut more = Vec::new();
@@ -148,10 +136,7 @@ fn the_engine_says_that_it_can_be_captured() {
 
 #[test]
 fn contexts_can_be_created_while_a_stream_is_captured() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let stream = emulator.stream_of(&handle);
         let captured = Subject::relu(&emulator.gpu, &plugin, &handle, 256);
         let mut other = None;
@@ -171,10 +156,7 @@ fn contexts_can_be_created_while_a_stream_is_captured() {
 
 #[test]
 fn errors_have_hips_names() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 64);
         emulator.fail("hipModuleLaunchKernel=hipErrorLaunchOutOfResources");
         let error = subject.execute().unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The memory that kernels may access; and allocation, sharing and freeing of rotini's own memory.
 
-use super::{Emulator, Subject, alone, plugin, set_stream};
+use super::{Emulator, Subject, alone, plugin, set_stream, with_handle};
 use rotini_host::{DeviceBuffer, HostError};
 use rotini_tests::{cases, harness};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -10,10 +10,7 @@ use std::time::Duration;
 #[test]
 fn memory_that_kernels_cannot_work_on_is_refused() {
     let environment = [("ROTINI_OWN_WORKSPACE", "0")];
-    alone(&environment, || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&environment, |emulator, plugin, handle| {
         let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 1024);
         let text = |pack: &[DeviceBuffer]| relu.execute_on(pack).unwrap_err().to_string();
         emulator.expect_none(|| {
@@ -83,10 +80,7 @@ unsafe extern "C" fn pass(gate: *mut c_void) {
 /// wait for nothing.
 #[test]
 fn memory_of_our_own_is_made_once() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
         let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 1024);
@@ -176,10 +170,7 @@ const MIB: i64 = 1 << 20;
 /// memory, and when code is retired.
 #[test]
 fn idle_memory_is_given_back() {
-    alone(&[], || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&[], |emulator, plugin, handle| {
         let [large, little] = [20 * MIB, 64].map(|count| Subject::relu(&emulator.gpu, &plugin, &handle, count));
         in_place(&large).unwrap();
         emulator.gpu.synchronize().unwrap();
@@ -210,11 +201,8 @@ fn idle_memory_is_given_back() {
 /// Contexts that come and go with their captures do not leak memory.
 #[test]
 fn memory_of_captures_goes_with_their_code() {
-    alone(&[], || {
+    with_handle(&[], |emulator, plugin, handle| {
         const BYTES: u64 = 40 << 20;
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
         let stream = emulator.stream_of(&handle);
         let mut most = 0;
         emulator.reset();
@@ -329,10 +317,7 @@ fn workspaces_of_another_gpu_are_refused() {
 #[test]
 fn without_a_workspace_little_is_needed_or_it_is_an_error() {
     let environment = [("ROTINI_OWN_WORKSPACE", "100")];
-    alone(&environment, || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&environment, |emulator, plugin, handle| {
         let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         assert!(two.context.workspace().unwrap() > 100);
         // SAFETY: refused before anything uses it.
@@ -348,10 +333,7 @@ fn without_a_workspace_little_is_needed_or_it_is_an_error() {
 #[test]
 fn workspaces_are_where_the_gpu_reaches_them() {
     let environment = [("ROTINI_OWN_WORKSPACE", "0")];
-    alone(&environment, || {
-        let emulator = Emulator::new();
-        let plugin = plugin();
-        let handle = plugin.handle().unwrap();
+    with_handle(&environment, |emulator, plugin, handle| {
         let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         let bytes = two.context.workspace().unwrap();
         let mut on_host = vec![0_u128; bytes.div_ceil(16)];

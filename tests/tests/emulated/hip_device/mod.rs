@@ -30,37 +30,34 @@ use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_confi
 use rotini_reference::span_bytes;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness;
-use rotini_tests::process::this_test;
+use rotini_tests::process::{part, run, test_command, this_test, wait_until};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// Variable that is set in a child that [`alone`] has started.
-const ALONE: &str = "ROTINI_TEST_ALONE";
+use std::process::Stdio;
 
 /// Runs the body of this thread's test in a separate process, where kernels do nothing.
 fn alone(environment: &[(&str, &str)], body: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
+    if part().is_some() {
         return body();
     }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([&this_test().unwrap(), "--exact", "--nocapture"])
-        .env(ALONE, "1")
+    let mut child = test_command(&this_test().unwrap(), "alone").unwrap();
+    child
         .env("HIPEMU_NOOP", "1")
         .env("ROTINI_CACHE_DIR", "")
         .envs(environment.iter().copied())
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{}\n{}{}",
-        output.status,
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    // A filter that matches nothing succeeds too.
-    assert!(text(&output.stdout).contains("1 passed"), "{}", text(&output.stdout));
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    run(&mut child).unwrap();
+}
+
+/// Runs the body as [`alone`] does, with a handle of the plugin.
+fn with_handle(environment: &[(&str, &str)], body: impl FnOnce(Emulator, Plugin, Handle)) {
+    alone(environment, || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        body(emulator, plugin, handle);
+    });
 }
 
 /// The emulated HIP, and its counters.
@@ -173,15 +170,8 @@ impl Emulator {
 
     /// Waits until background threads have called a function this many times.
     fn wait_for(&self, name: &str, count: u64) {
-        let started = Instant::now();
-        while self.calls(name) < count {
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "{name}: {}",
-                self.summary()
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let waited = wait_until(name, || self.calls(name) >= count);
+        assert!(waited.is_ok(), "{name}: {}", self.summary());
         assert_eq!(self.calls(name), count, "{name}");
     }
 

@@ -2,17 +2,14 @@
 //! pointers.
 
 use super::{assert_fails, cpu};
+use crate::{INVALID_VALUE, LOG, NOT_APPLICABLE, log};
 use rotini_host::{HostError, engine_config};
 use rotini_tests::cases;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
-use std::ffi::{CStr, c_char};
 use std::path::Path;
-use std::sync::Mutex;
 
 const BAD_PARAM: i32 = 1;
-const INVALID_VALUE: i32 = 2;
-const NOT_APPLICABLE: i32 = 5;
 
 fn some_graph() -> Vec<u8> {
     rotini_wire::encode(&cases::all()[0].graph)
@@ -185,14 +182,6 @@ fn knobs_that_are_not_rotinis_are_ignored_with_one_warning_each() {
         let told: Vec<_> = log.iter().filter(|(_, text)| text.contains(name)).collect();
         assert!(matches!(&told[..], [(1, _)]), "{name}: {told:?}");
     }
-}
-
-static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn log(severity: i32, message: *const c_char) {
-    // SAFETY: the plugin passes a NUL-terminated string.
-    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
-    LOG.lock().unwrap().push((severity, text));
 }
 
 /// The default of the benchmark knob is off, and a workspace limit applies from the first missing

@@ -1,7 +1,8 @@
 //! Executions with buffers in every state that a host may pass, with several handles, contexts and
 //! threads.
 
-use super::{assert_fails, buffers, cpu};
+use super::{assert_fails, buffers, cpu, pack};
+use crate::INVALID_VALUE;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, SlotRole, TensorId, TensorKind};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate};
@@ -12,7 +13,6 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Barrier;
 
-const INVALID_VALUE: i32 = 2;
 /// Alignment that hipDNN guarantees for a pointer, in bytes.
 const ALIGNMENT: usize = 16;
 
@@ -62,17 +62,6 @@ impl Subject {
             assert!(memories[&uid].is_guarded());
         }
     }
-}
-
-/// Returns the variant pack of all memories.
-fn pack(memories: &mut BTreeMap<i64, Memory>) -> Vec<DeviceBuffer> {
-    memories
-        .iter_mut()
-        .map(|(&uid, memory)| DeviceBuffer {
-            uid,
-            ptr: memory.pointer().cast(),
-        })
-        .collect()
 }
 
 const CONV: &str = "conv_bias_relu_nhwc_f32";

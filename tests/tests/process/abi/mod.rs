@@ -33,8 +33,10 @@ mod scalars;
 mod unknown;
 
 use rotini_graph::{Graph, SlotRole, TensorId};
-use rotini_host::{Handle, HostError, Plugin};
-use rotini_tests::{harness, plugin};
+use rotini_host::{DeviceBuffer, Handle, HostError, Plugin};
+use rotini_tests::harness::{self, Memory};
+use rotini_tests::plugin;
+use std::collections::BTreeMap;
 
 /// Returns the plugin, a handle on the CPU, and the engine's id.
 fn cpu() -> (Plugin, Handle, i64) {
@@ -70,5 +72,16 @@ fn buffers(graph: &Graph) -> Vec<(i64, TensorId, SlotRole)> {
         .iter()
         .zip(roles)
         .map(|(&uid, role)| (uid, id(uid), role))
+        .collect()
+}
+
+/// Returns the variant pack of all memories.
+fn pack(memories: &mut BTreeMap<i64, Memory>) -> Vec<DeviceBuffer> {
+    memories
+        .iter_mut()
+        .map(|(&uid, memory)| DeviceBuffer {
+            uid,
+            ptr: memory.pointer().cast(),
+        })
         .collect()
 }

@@ -3,11 +3,10 @@
 //! both cases no engine is offered, which is a success.
 
 use super::{assert_fails, cpu};
+use crate::{INVALID_VALUE, NOT_APPLICABLE};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, TensorId};
 use rotini_host::engine_config;
 
-const INVALID_VALUE: i32 = 2;
-const NOT_APPLICABLE: i32 = 5;
 const F32: DataType = DataType::F32;
 
 /// C = A B.
@@ -22,13 +21,7 @@ fn matmul(a: &[i64], b: &[i64], c: &[i64]) -> Graph {
 fn sum(x: &[i64], y: &[i64]) -> Graph {
     let mut builder = GraphBuilder::new("sum");
     let [input, output] = [("x", x), ("y", y)].map(|(name, dims)| builder.buffer(name, F32, dims));
-    let op = Reduction {
-        input,
-        output,
-        mode: ReductionMode::Add,
-        is_deterministic: false,
-    };
-    builder.node("sum", F32, op);
+    builder.node("sum", F32, Reduction::new(ReductionMode::Add, input, output));
     builder.build()
 }
 

@@ -1,18 +1,18 @@
 //! Scalars that are read through host pointers when an execution begins.
 
-use super::{assert_fails, cpu};
+use super::{assert_fails, cpu, pack};
+use crate::INVALID_VALUE;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::{Context, DeviceBuffer, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate, fill_all};
 use rotini_tests::cases;
 use rotini_tests::harness::Memory;
+use std::collections::BTreeMap;
 use std::sync::Barrier;
-
-const INVALID_VALUE: i32 = 2;
 
 /// Executes on buffers that hold `initial`, and judges the outputs.
 fn run(context: &Context, graph: &Graph, initial: &Buffers) {
-    let mut memories: Vec<(i64, Memory)> = initial
+    let mut memories: BTreeMap<i64, Memory> = initial
         .iter()
         // Unaligned.
         .map(|(&uid, bytes)| (uid, Memory::new(bytes, 1)))
@@ -21,7 +21,7 @@ fn run(context: &Context, graph: &Graph, initial: &Buffers) {
     let evaluation = evaluate(graph, initial).unwrap();
     for (id, is_output) in rotini_tests::harness::stored(graph) {
         let uid = graph.tensor(id).unwrap().uid;
-        let (_, memory) = memories.iter().find(|(own, _)| *own == uid).unwrap();
+        let memory = &memories[&uid];
         assert!(memory.is_guarded());
         if is_output {
             evaluation.judge(id, memory.bytes(), &initial[&uid]).unwrap();
@@ -29,17 +29,10 @@ fn run(context: &Context, graph: &Graph, initial: &Buffers) {
     }
 }
 
-fn execute(context: &Context, memories: &mut [(i64, Memory)]) -> Result<(), HostError> {
-    let pack: Vec<DeviceBuffer> = memories
-        .iter_mut()
-        .map(|(uid, memory)| DeviceBuffer {
-            uid: *uid,
-            ptr: memory.pointer().cast(),
-        })
-        .collect();
+fn execute(context: &Context, memories: &mut BTreeMap<i64, Memory>) -> Result<(), HostError> {
     let mut workspace = Memory::new(&vec![0; context.workspace().unwrap()], 16);
     // SAFETY: the memories have the spans of the graph's tensors.
-    unsafe { context.execute(workspace.pointer().cast(), &pack) }
+    unsafe { context.execute(workspace.pointer().cast(), &pack(memories)) }
 }
 
 #[test]
@@ -118,16 +111,15 @@ fn a_missing_scalar_is_named() {
     let graph = product(DataType::F16);
     let bytes = rotini_wire::encode(&graph);
     let context = handle.context(&engine_config(engine), &bytes).unwrap();
-    let mut memories: Vec<_> = fill_all(&graph, 1)
+    let mut memories: BTreeMap<_, _> = fill_all(&graph, 1)
         .unwrap()
         .iter()
         .map(|(&uid, bytes)| (uid, Memory::new(bytes, 2)))
         .collect();
     execute(&context, &mut memories).unwrap();
-    let mut without: Vec<_> = std::mem::take(&mut memories);
-    without.retain(|(uid, _)| *uid != 2);
+    memories.remove(&2);
     assert_fails(
-        execute(&context, &mut without),
+        execute(&context, &mut memories),
         INVALID_VALUE,
         "tensor 's' (uid 2) has no buffer",
     );
@@ -135,13 +127,7 @@ fn a_missing_scalar_is_named() {
         uid: 2,
         ptr: std::ptr::null_mut(),
     };
-    let mut pack: Vec<DeviceBuffer> = without
-        .iter_mut()
-        .map(|(uid, memory)| DeviceBuffer {
-            uid: *uid,
-            ptr: memory.pointer().cast(),
-        })
-        .collect();
+    let mut pack = pack(&mut memories);
     pack.push(null);
     // SAFETY: all other buffers are passed.
     let result = unsafe { context.execute(std::ptr::null_mut(), &pack) };

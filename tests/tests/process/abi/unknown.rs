@@ -2,10 +2,9 @@
 //! the log, and no error for the host.
 
 use super::cpu;
+use crate::{LOG, NOT_APPLICABLE, log};
 use rotini_host::{HostError, engine_config};
 use std::collections::BTreeSet;
-use std::ffi::{CStr, c_char};
-use std::sync::Mutex;
 
 #[path = "../../../../plugin/wire/tests/common/mod.rs"]
 mod common;
@@ -15,16 +14,7 @@ mod enumerations;
 #[allow(dead_code, reason = "a part of it is used")]
 mod fbs;
 
-const NOT_APPLICABLE: i32 = 5;
 const WARN: i32 = 1;
-
-static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn log(severity: i32, message: *const c_char) {
-    // SAFETY: the plugin passes a NUL-terminated string.
-    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
-    LOG.lock().unwrap().push((severity, text));
-}
 
 #[test]
 fn unknown_numbers_are_declined_and_logged() {
