@@ -44,6 +44,9 @@ struct Args {
     /// Only suites whose names begin like this
     #[arg(long = "suite")]
     suites: Vec<String>,
+    /// Only graphs with these names
+    #[arg(long = "graph")]
+    only: Vec<String>,
     /// ResNet-50 in the form of rotini's predecessor, by IREE's own programs
     #[arg(long, requires_all = ["compile", "run"])]
     predecessor: bool,
@@ -60,7 +63,7 @@ struct Args {
     #[arg(long)]
     kept: Option<PathBuf>,
     /// Predicts nothing: shows tables that --json wrote
-    #[arg(long, conflicts_with_all = ["short", "suites"])]
+    #[arg(long, conflicts_with_all = ["short", "suites", "only"])]
     from: Vec<PathBuf>,
     /// The document that gets the sums: docs/performance.md
     #[arg(long)]
@@ -141,6 +144,9 @@ fn wanted(args: &Args) -> Result<Vec<(String, Vec<Workload>)>> {
     let is_wanted = |name: &str| args.suites.is_empty() || args.suites.iter().any(|start| name.starts_with(start));
     let mut suites = suites::suites(args.short)?;
     suites.retain(|(name, _)| is_wanted(name) && (!args.predecessor || name.starts_with("resnet50")));
+    for (_, graphs) in &mut suites {
+        graphs.retain(|graph| args.only.is_empty() || args.only.contains(&graph.name));
+    }
     Ok(suites)
 }
 
