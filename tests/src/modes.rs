@@ -1,14 +1,16 @@
 //! What the reference says of a pointwise operation by itself: which modes integers have, which
-//! elements an operand needs, and the range of the results. So a new mode needs no entry in the
-//! lists of cases or in the random graphs.
+//! elements an operand needs, and an estimate of the range of the results. So a new mode needs no
+//! entry in the lists of cases or in the random graphs.
 
 use crate::range::Range;
 use rotini_graph::{DataType, Graph, GraphBuilder, Pointwise, PointwiseMode, TensorId};
 use rotini_reference::{Buffers, Profile, execute, profile};
 use std::sync::LazyLock;
 
-/// Numbers of samples along each operand's range, by the number of operands.
+/// Numbers of equidistant samples along each operand's range, by the number of operands.
 const SAMPLES: [usize; 3] = [128, 17, 5];
+/// Magnitudes near zero that are samples too: functions bend there, and quotients are largest.
+const NEAR: [f64; 9] = [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 3.0];
 /// Distance between the two arguments that tell whether a function of one operand is steep.
 const STEP: f64 = 1.0 / 128.0;
 /// Largest difference of the results of two such arguments: errors of the operand grow by this over
@@ -56,43 +58,51 @@ pub(crate) fn is_far_from_zero(range: Range, role: Profile) -> bool {
     role != Profile::Positive || range.low >= LEAST
 }
 
-/// Returns the range of an operation's results for operands of these ranges, by samples and a
+/// Estimates the range of an operation's results for operands of these ranges, by samples and a
 /// margin; `None` if a result is not finite, or if the function of one operand is steep. The
 /// operation is computed in `dtype`: F64, or I64 with integers as samples.
 pub(crate) fn result_range(op: &Pointwise, operands: &[Range], dtype: DataType) -> Option<Range> {
     let count = SAMPLES[operands.len() - 1];
+    let ends = operands.iter().flat_map(|range| [range.low, range.high]);
+    let near: Vec<f64> = ends.chain(NEAR).chain(NEAR.map(|x| -x)).collect();
     let axis = |range: &Range| -> Vec<f64> {
         let step = (range.high - range.low) / (count - 1) as f64;
-        (0..count).map(|index| range.low + step * index as f64).collect()
+        let even = (0..count).map(|index| range.low + step * index as f64);
+        let near = near.iter().copied().filter(|x| (range.low..=range.high).contains(x));
+        even.chain(near).collect()
     };
     // All combinations, the last operand fastest.
-    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); operands.len()];
-    let total = count.pow(operands.len() as u32);
-    for (position, range) in operands.iter().enumerate() {
-        let (axis, inner) = (axis(range), count.pow((operands.len() - 1 - position) as u32));
-        samples[position] = (0..total).map(|index| axis[index / inner % count]).collect();
-    }
+    let axes: Vec<Vec<f64>> = operands.iter().map(axis).collect();
+    let total = axes.iter().map(Vec::len).product();
+    let mut inner = total;
+    let samples: Vec<Vec<f64>> = axes
+        .iter()
+        .map(|axis| {
+            inner /= axis.len();
+            (0..total).map(|index| axis[index / inner % axis.len()]).collect()
+        })
+        .collect();
     let alone = Alone::new(op, dtype, total);
     let results = alone.results(&samples)?;
-    if let ([only], DataType::F64) = (&samples[..], dtype) {
-        let moved: Vec<f64> = only.iter().map(|x| x + STEP.min(operands[0].high - x)).collect();
+    if let ([only], [range], DataType::F64) = (&samples[..], operands, dtype) {
+        let next = |x: &f64| if x + STEP > range.high { x - STEP } else { x + STEP };
+        let moved: Vec<f64> = only.iter().map(|x| next(x).max(range.low)).collect();
         let moved = alone.results(&[moved])?;
-        if results
-            .iter()
-            .zip(moved)
-            .any(|(result, moved)| (result - moved).abs() > STEEP)
-        {
+        let mut pairs = results.iter().zip(moved);
+        if pairs.any(|(result, moved)| (result - moved).abs() > STEEP) {
             return None;
         }
     }
     let least = results.iter().copied().fold(f64::INFINITY, f64::min);
     let most = results.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // An extreme may lie between two samples.
+    // An extreme may lie between two samples, and two truths may be equal in all of them.
     let margin = (most - least) / count as f64;
     let range = Range::new(least - margin, most + margin);
-    // Results that are never negative stay so, since roots may follow.
-    Some(if least >= 0.0 {
-        Range::new(range.low.max(0.0), range.high)
+    let has_truths = roles(op.mode)
+        .iter()
+        .any(|role| matches!(role, Profile::SmallIntegers | Profile::Booleans));
+    Some(if has_truths {
+        range.hull(Range::new(0.0, 1.0))
     } else {
         range
     })
@@ -129,8 +139,8 @@ impl Alone {
         }
     }
 
-    /// Returns the reference's results, one for each element of the operands; `None` if it has none,
-    /// or if one is not finite.
+    /// Returns the reference's results, one for each element of the operands; `None` if it has
+    /// none, or if one is not finite.
     fn results(&self, operands: &[impl AsRef<[f64]>]) -> Option<Vec<f64>> {
         let uid = |id: TensorId| self.graph.tensor(id).map(|tensor| tensor.uid);
         let bytes = |x: &f64| match self.dtype {
@@ -174,20 +184,51 @@ mod tests {
         let range = |mode, low, high| result_range(&operation(mode), &[Range::new(low, high)], DataType::F64);
         let sin = range(PointwiseMode::Sin, -4.0, 4.0).unwrap();
         assert!(sin.low <= -1.0 && sin.high >= 1.0 && sin.magnitude() < 1.1, "{sin:?}");
-        assert_eq!(range(PointwiseMode::Abs, -3.0, 2.0).unwrap().low, 0.0);
+        let abs = range(PointwiseMode::Abs, -3.0, 2.0).unwrap();
+        assert!(abs.low <= 0.0 && abs.high >= 3.0, "{abs:?}");
         for (mode, low, high) in [
             (PointwiseMode::Tan, -4096.0, 4096.0),
             (PointwiseMode::Log, -1.0, 1.0),
             (PointwiseMode::Exp, 0.0, 8.0),
+            (PointwiseMode::Exp, -4096.0, 8.0),
             (PointwiseMode::Reciprocal, -0.01, 0.01),
         ] {
             assert_eq!(range(mode, low, high), None, "{} from {low} to {high}", mode.name());
         }
-        let mul = result_range(
-            &operation(PointwiseMode::Mul),
-            &[Range::around(3.0), Range::new(-5.0, 2.0)],
-            DataType::I64,
-        );
-        assert!(mul.unwrap().low <= -15.0 && mul.unwrap().high >= 15.0, "{mul:?}");
+        let around = Range::around;
+        for (mode, operands, dtype, least, most) in [
+            (
+                PointwiseMode::Mul,
+                [around(3.0), Range::new(-5.0, 2.0)],
+                DataType::I64,
+                -15.0,
+                15.0,
+            ),
+            (PointwiseMode::Div, [around(4096.0); 2], DataType::I64, -4096.0, 4096.0),
+            (
+                PointwiseMode::CmpEq,
+                [around(3.0), Range::new(2.0, 2.0)],
+                DataType::F64,
+                0.0,
+                1.0,
+            ),
+            (
+                PointwiseMode::ReluBwd,
+                [around(1.0), around(512.0)],
+                DataType::F64,
+                -1.0,
+                1.0,
+            ),
+            (
+                PointwiseMode::GeluBwd,
+                [around(1.0), around(512.0)],
+                DataType::F64,
+                -1.12,
+                1.12,
+            ),
+        ] {
+            let range = result_range(&operation(mode), &operands, dtype).unwrap();
+            assert!(range.low <= least && range.high >= most, "{}: {range:?}", mode.name());
+        }
     }
 }

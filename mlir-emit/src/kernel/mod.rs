@@ -24,6 +24,7 @@
 //! | `taps`, `taps_last` | gradients of depthwise filters on CPUs, pixels or channels innermost |
 //! | `pool` | max pooling on CPUs |
 //! | `code` | the vocabulary of kernels: vectors, buffers, LDS, exchanges between lanes |
+//! | `vectors` | masked loads and stores, and literals of lanes, on CPUs |
 //! | `executable` | kernels as IREE executables |
 
 mod attended;

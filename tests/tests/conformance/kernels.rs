@@ -7,7 +7,7 @@ use rotini_plugin::prepared::check;
 use rotini_tests::cases;
 
 /// A target, a case that has the kernel, and the start of the kernel's name.
-const CHOSEN: [[&str; 3]; 40] = [
+const CHOSEN: [[&str; 3]; 41] = [
     ["mi300x", "conv_many_one_tap_nhwc_bf16", "conv_256x64_"],
     ["mi300x", "conv_padded_one_pixel_g1_nhwc_f16", "conv_2x6_"],
     ["mi300x", "conv_padded_point_of_a_row_g6_nchw_f32", "conv_24x1_"],
@@ -35,6 +35,7 @@ const CHOSEN: [[&str; 3]; 40] = [
     ["mi300x", "strided_out_inner_gap", "scatter_"],
     ["mi300x", "dgrad_kernel_few_channels_nchw", "transpose_16x3x49_"],
     ["mi300x", "wgrad_one_tap_nchw_bf16", "wgrad_40x24_"],
+    ["mi300x", "wgrad_many_long_nhwc_bf16", "wgrad_"],
     ["mi300x", "depthwise_wgrad_2x40x12_1s1d1_nchw_bf16", "wgrad_40_"],
     ["x86-64-v3", "sdpa_scheduled_decode_8191_keys", "attention_"],
     ["x86-64-v3", "conv_one_channel_nhwc", "conv_72x1x9_"],

@@ -9,8 +9,7 @@
 
 use super::problem::{Kind, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};
-use crate::kernel::code::BEYOND;
-use crate::kernel::code::DISPATCH;
+use crate::kernel::code::{BEYOND, DISPATCH};
 use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
 use crate::mlir::{Attribute, Context, Name, Operation, Role, Type};
 use rotini_schedule::rows::{Problem, Schedule};

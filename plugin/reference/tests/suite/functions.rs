@@ -33,11 +33,30 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
         let before = &buffers[&tensor(&graph, y).uid];
         let judge = |results: &[f64]| evaluation.judge(y, &bytes(DataType::F64, results), before);
         assert_eq!(judge(&right).unwrap().wrong, 0);
+        let is_correctly_rounded = matches!(
+            mode,
+            Mode::Abs
+                | Mode::Ceil
+                | Mode::Floor
+                | Mode::Identity
+                | Mode::Neg
+                | Mode::Reciprocal
+                | Mode::ReluFwd
+                | Mode::Sqrt
+        );
+        let mut mutants = 0;
         for (position, &value) in right.iter().enumerate() {
             if !value.is_normal() || value.abs() < 1e-290 {
                 continue;
             }
+            mutants += 1;
             let mut mutant = right.clone();
+            mutant[position] = f64::from_bits(value.to_bits() + 1);
+            assert!(
+                judge(&mutant).is_ok() || is_correctly_rounded,
+                "{mode:?} of {}",
+                arguments[position]
+            );
             mutant[position] = value * (1.0 + 2.0_f64.powi(-23));
             let error = judge(&mutant).expect_err("one unit of f32");
             assert!(
@@ -45,6 +64,7 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
                 "{mode:?}: {error}"
             );
         }
+        assert!(mutants > 0, "{mode:?} has no result to change");
     }
 }
 

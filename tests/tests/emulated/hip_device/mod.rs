@@ -30,21 +30,26 @@ use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_confi
 use rotini_reference::span_bytes;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness;
-use rotini_tests::process::{part, run, test_command, this_test, wait_until};
+use rotini_tests::process::{run, this_test, wait_until};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+
+/// Variable that is set in a child that [`alone`] has started. The variable of
+/// [`rotini_tests::process`] would leave the child without a device.
+const ALONE: &str = "ROTINI_TEST_ALONE";
 
 /// Runs the body of this thread's test in a separate process, where kernels do nothing.
 fn alone(environment: &[(&str, &str)], body: impl FnOnce()) {
-    if part().is_some() {
+    if std::env::var_os(ALONE).is_some() {
         return body();
     }
-    let mut child = test_command(&this_test().unwrap(), "alone").unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
     child
+        .args([&this_test().unwrap(), "--exact", "--nocapture"])
+        .env(ALONE, "1")
         .env("HIPEMU_NOOP", "1")
         .env("ROTINI_CACHE_DIR", "")
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     run(&mut child).unwrap();
