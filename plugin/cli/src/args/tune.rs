@@ -47,7 +47,8 @@ pub(crate) struct Tune {
     pub(crate) judge: f64,
 
     /// First measures this GPU for at most about ten minutes, and records the constants with which
-    /// `rotini inspect` predicts times: rates of f16 and bf16 products, and the bandwidth of memory
+    /// `rotini inspect` predicts times: rates of f16, bf16 and FP8 products, and the bandwidths of
+    /// memory and Infinity Cache
     #[arg(long)]
     pub(crate) calibrate: bool,
 
