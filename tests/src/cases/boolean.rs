@@ -8,6 +8,7 @@ use super::attention::Attention;
 use super::case::{Cases, Data, Order};
 use super::pointwise::packed;
 use super::scalar::scalar;
+use crate::modes::integer_modes;
 use anyhow::Result;
 use rotini_graph::DataType::{self, Bf16, Bool, F16, F32, F64, I4, I8, I32, I64, U8};
 use rotini_graph::{
@@ -143,18 +144,15 @@ fn modes(cases: &mut Cases) {
     // Single elements, which a selection in i32 reads separately.
     let single = packed(M::BinarySelect, &[Bool, I32, Bool], I32, I32, &[1, 1]);
     cases.add("bool_select_single", single);
-    // All other arithmetic reads truth values as 0 and 1.
-    for mode in [
-        M::Add,
-        M::Sub,
-        M::Mul,
-        M::Max,
-        M::Min,
-        M::AddSquare,
-        M::Neg,
-        M::Abs,
-        M::ReluFwd,
-    ] {
+    // All other arithmetic reads truth values as 0 and 1. Divisors may not be 0, and GEN_INDEX
+    // reads no element.
+    let others = [M::BinarySelect, M::Div, M::GenIndex, M::Identity];
+    let is_other = |mode: &&M| {
+        [&others[..], &COMPARISONS, &LOGICAL]
+            .iter()
+            .all(|list| !list.contains(mode))
+    };
+    for &mode in integer_modes().iter().filter(is_other) {
         cases.add(
             format!("bool_{}_to_f32", mode.name()),
             packed(mode, &[Bool], F32, F32, &dims),

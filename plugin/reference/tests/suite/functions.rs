@@ -4,6 +4,23 @@ use crate::{bytes, elements, result, tensor, validated};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode as Mode, Reduction, ReductionMode, TensorId};
 use rotini_reference::{Buffers, Mismatch, Options, evaluate, fill_all};
 
+/// Functions whose results may be off by one unit in the last place.
+const APPROXIMATED: [Mode; 13] = [
+    Mode::EluFwd,
+    Mode::Erf,
+    Mode::Exp,
+    Mode::GeluApproxTanhFwd,
+    Mode::GeluFwd,
+    Mode::Log,
+    Mode::Rsqrt,
+    Mode::SigmoidFwd,
+    Mode::Sin,
+    Mode::SoftplusFwd,
+    Mode::SwishFwd,
+    Mode::Tan,
+    Mode::TanhFwd,
+];
+
 /// Returns a graph with one function, its output, its buffers, and the results of a correct kernel.
 fn function(mode: Mode, dtype: DataType, arguments: &[f64]) -> (Graph, TensorId, Buffers, Vec<f64>) {
     let mut builder = GraphBuilder::new("function");
@@ -33,17 +50,6 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
         let before = &buffers[&tensor(&graph, y).uid];
         let judge = |results: &[f64]| evaluation.judge(y, &bytes(DataType::F64, results), before);
         assert_eq!(judge(&right).unwrap().wrong, 0);
-        let is_correctly_rounded = matches!(
-            mode,
-            Mode::Abs
-                | Mode::Ceil
-                | Mode::Floor
-                | Mode::Identity
-                | Mode::Neg
-                | Mode::Reciprocal
-                | Mode::ReluFwd
-                | Mode::Sqrt
-        );
         let mut mutants = 0;
         for (position, &value) in right.iter().enumerate() {
             if !value.is_normal() || value.abs() < 1e-290 {
@@ -51,12 +57,10 @@ fn one_unit_of_f32_in_a_function_of_f64_is_caught() {
             }
             mutants += 1;
             let mut mutant = right.clone();
-            mutant[position] = f64::from_bits(value.to_bits() + 1);
-            assert!(
-                judge(&mutant).is_ok() || is_correctly_rounded,
-                "{mode:?} of {}",
-                arguments[position]
-            );
+            if APPROXIMATED.contains(&mode) {
+                mutant[position] = f64::from_bits(value.to_bits() + 1);
+                judge(&mutant).unwrap_or_else(|error| panic!("{mode:?} of {}: {error}", arguments[position]));
+            }
             mutant[position] = value * (1.0 + 2.0_f64.powi(-23));
             let error = judge(&mutant).expect_err("one unit of f32");
             assert!(

@@ -138,7 +138,7 @@ fn mistakes_are_named() {
             "\"relu_forward\"",
             "node 'relu' (PointwiseAttributes): operation is \"relu_forward\"",
         ),
-        ("\"relu_fwd\"", "48", "operation is 48, which is not known"),
+        ("\"relu_fwd\"", "127", "operation is 127, which is not known"),
         ("\"operation\": \"relu_fwd\",", "", "has no operation"),
         (
             "PointwiseAttributes",
