@@ -1,10 +1,13 @@
 //! Sums: put into separate dispatches where the compiler fuses them wrongly.
 
+use crate::ir::only;
 use crate::lowering::Lowering;
+use crate::math::Math;
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
-use crate::value::Ordered;
-use rotini_graph::{NormalKind, Op, Pointwise, PointwiseMode, TensorId};
+use crate::step::Shape;
+use crate::value::{Ordered, Value};
+use rotini_graph::{DataType, NormalKind, Op, Pointwise, PointwiseMode, TensorId};
 use std::collections::BTreeSet;
 
 impl<'c> Lowering<'_, 'c> {
@@ -19,6 +22,17 @@ impl<'c> Lowering<'_, 'c> {
             }
         }
         terms
+    }
+
+    /// Returns a tensor of the graph as a term of an addition in floats. [`Quirk::FoldedSums`]:
+    /// sums over loops are made [complete](crate::ir::Emitter::complete).
+    pub(crate) fn term(&self, id: TensorId, value: Value<'c>, compute: DataType) -> Value<'c> {
+        if !self.is_sum(id) || !self.quirks().avoids(Quirk::FoldedSums) {
+            return value;
+        }
+        let shape = Shape::new(&value.dims, value.order(), compute);
+        let complete = |math: &Math<'c>, elements: &[Ssa<'c>]| math.at.complete(only(elements));
+        Value::of(self.map(&[&value], &shape, compute, complete))
     }
 
     /// Returns true if a tensor's elements are sums over loops, or copies of such sums.

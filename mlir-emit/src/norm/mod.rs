@@ -55,6 +55,7 @@ pub(crate) fn batchnorm_inference(lowering: &mut Lowering<'_, '_>, compute: Data
     let compute = float(compute);
     let x = lowering.value(op.x).clone();
     let [mean, inverse, scale, bias] = channels(lowering, &x, [op.mean, op.inv_variance, op.scale, op.bias]);
+    let bias = lowering.term(op.bias, bias, compute);
     lowering.finish(op.y, &[&x, &mean, &inverse, &scale, &bias], compute, |_, elements| {
         let [x, mean, inverse, scale, bias] = exactly(elements);
         let normal = (x - mean) * inverse;
@@ -70,6 +71,7 @@ pub(crate) fn batchnorm_inference_variance(
     let compute = float(compute);
     let (x, epsilon) = (lowering.value(op.x).clone(), single(lowering, op.epsilon));
     let [mean, variance, scale, bias] = channels(lowering, &x, [op.mean, op.variance, op.scale, op.bias]);
+    let bias = lowering.term(op.bias, bias, compute);
     let operands = [&x, &mean, &variance, &scale, &bias, &epsilon];
     lowering.finish(op.y, &operands, compute, |math, elements| {
         let [x, mean, variance, scale, bias, epsilon] = exactly(elements);
@@ -83,6 +85,7 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
     let compute = float(compute);
     let (x, epsilon) = (lowering.value(op.x).clone(), single(lowering, op.epsilon));
     let [scale, bias] = channels(lowering, &x, [op.scale, op.bias]);
+    let bias = lowering.term(op.bias, bias, compute);
     let axes = all_but_channels(&x.dims);
     let Found { statistics, variance } = find(lowering, &x, &epsilon, &axes, compute);
     normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute);
@@ -126,6 +129,7 @@ pub(crate) fn batchnorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
 pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Layernorm) {
     let compute = float(compute);
     let [x, scale, bias] = values(lowering, [op.x, op.scale, op.bias]);
+    let bias = lowering.term(op.bias, bias, compute);
     let epsilon = single(lowering, op.epsilon);
     let axes = trailing(&x.dims, op.normalized_dim_count);
     let Found { statistics, .. } = find(lowering, &x, &epsilon, &axes, compute);
@@ -137,7 +141,7 @@ pub(crate) fn layernorm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: 
 pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &RmsNorm) {
     let compute = float(compute);
     let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale]), single(lowering, op.epsilon));
-    let bias = op.bias.map(|bias| lowering.value(bias).clone());
+    let bias = op.bias.map(|id| lowering.term(id, lowering.value(id).clone(), compute));
     let axes = matching(&x.dims, &scale.dims);
     let squares = average(lowering, &[&x], &axes, compute, |_, elements| {
         let x = only(elements);
