@@ -7,7 +7,7 @@ use super::matmul::Product;
 use super::reduction::reduce;
 use rotini_graph::{
     BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, DataType, Graph, GraphBuilder,
-    Layernorm, LayernormBackward, Matmul, Pointwise, PointwiseMode, ReductionMode, RmsNorm, Scalar, TensorKind,
+    LayernormBackward, Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
 /// Adds minimised random graphs.
@@ -23,7 +23,6 @@ pub(super) fn found(cases: &mut Cases) {
     padded_rows(cases);
     stored_on_the_way(cases);
     beside_its_gelu(cases);
-    biases_that_are_products(cases);
     selected_twice(cases);
 }
 
@@ -416,36 +415,6 @@ fn beside_its_gelu(cases: &mut Cases) {
         b.pointwise(F32, PointwiseMode::GeluFwd, &[product], gelu);
         b.pointwise(F32, PointwiseMode::Add, &[product, gelu], y);
         cases.add(format!("matmul_beside_its_gelu_{rows}x{inner}x{columns}"), b.build());
-    }
-}
-
-/// Products of the normalized tensor, which cancel to small sums, as scale and bias of the
-/// normalization.
-fn biases_that_are_products(cases: &mut Cases) {
-    use DataType::{F32, F64};
-    for (dtype, [rows, inner]) in [(F32, [4, 5]), (F64, [4, 5]), (F32, [6, 9])] {
-        for name in ["rmsnorm", "layernorm"] {
-            let dims = [1, 1, rows, inner];
-            let mut b = GraphBuilder::new("a bias that is a product");
-            let [x, y] = ["x", "y"].map(|name| b.buffer(name, dtype, &dims));
-            let right = b.buffer("b", dtype, &[1, 1, inner, inner]);
-            let bias = b.virtual_tensor("bias", dtype, &dims);
-            let epsilon = b.constant("epsilon", F32, &[1; 4], Scalar::float(1e-3));
-            let matmul = Matmul {
-                a: x,
-                b: right,
-                c: bias,
-            };
-            b.node("matmul", dtype, matmul);
-            if name == "rmsnorm" {
-                let mut norm = RmsNorm::new([x, bias, epsilon], y);
-                norm.bias = Some(bias);
-                b.node("norm", dtype, norm);
-            } else {
-                b.node("norm", dtype, Layernorm::new([x, bias, bias, epsilon], y, 3));
-            }
-            cases.add(format!("{name}_bias_is_a_product_{rows}x{inner}_{dtype}"), b.build());
-        }
     }
 }
 

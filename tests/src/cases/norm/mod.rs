@@ -1,6 +1,7 @@
 //! Batch, layer and RMS normalization, forward and backward.
 
 pub(super) mod graph;
+mod products;
 pub(super) mod read;
 
 use crate::cases::case::{Cases, FLOATS, Order};
@@ -88,6 +89,7 @@ const ROWS: [(&str, &[i64], usize); 10] = [
 ];
 
 pub(super) fn layernorm(cases: &mut Cases) {
+    products::biases(cases);
     for (index, (extents, dims, count)) in ROWS.into_iter().enumerate() {
         let types = if index == 0 { &FLOATS[..] } else { &FLOATS[..1] };
         for &dtype in types {
