@@ -189,6 +189,19 @@ impl Field for PointwiseMode {
     }
 }
 
+/// An enum of the schema.
+pub trait SchemaEnum: Copy + 'static {
+    /// Returns the number and the schema's name of each member that the IR has.
+    fn members() -> impl Iterator<Item = (i64, &'static str, Self)>;
+}
+
+impl SchemaEnum for PointwiseMode {
+    fn members() -> impl Iterator<Item = (i64, &'static str, Self)> {
+        let modes = PointwiseMode::ALL.iter();
+        modes.map(|mode| (mode.wire_value().into(), mode.name(), *mode))
+    }
+}
+
 /// An enum whose members the IR and the schema name differently.
 pub(crate) trait WireEnum: Copy {
     type Wire: Copy;
@@ -202,6 +215,12 @@ pub(crate) trait WireEnum: Copy {
 
 macro_rules! enums {
     ($($name:ident = $wire:ident { $($member:ident = $wire_member:ident),* $(,)? })*) => {$(
+        impl SchemaEnum for $name {
+            fn members() -> impl Iterator<Item = (i64, &'static str, Self)> {
+                [$((wire::$wire::$wire_member.0.into(), stringify!($wire_member), $name::$member)),*].into_iter()
+            }
+        }
+
         impl WireEnum for $name {
             type Wire = wire::$wire;
 

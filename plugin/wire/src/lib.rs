@@ -41,6 +41,7 @@ mod value;
 pub use decode::{decode, required_api_version};
 pub use encode::encode;
 pub use error::DecodeError;
+pub use field::SchemaEnum;
 pub use knob::KnobValue;
 
 /// Maximum size of a buffer in bytes, where shared data is counted once per reference: without this

@@ -9,8 +9,8 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `fields` | an object's fields: each is taken once, and none may be left |
-//! | `names` | the names and numbers of the enums |
-//! | `operations` | the fields of each operation |
+//! | `names` | members of enums, by name or number |
+//! | `operations` | operations, by the schema's list of their fields |
 
 mod fields;
 mod names;
@@ -172,7 +172,7 @@ impl TensorFields {
             dims: Field::read(&mut fields, "dims")?,
             strides: Field::read(&mut fields, "strides")?,
             kind,
-            ragged_offset: Field::read(&mut fields, "ragged_offset")?,
+            ragged_offset: Field::read(&mut fields, "ragged_offset_tensor_uid")?,
             alignment: alignment.unwrap_or(16),
         };
         fields.end()?;

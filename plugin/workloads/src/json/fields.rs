@@ -132,7 +132,7 @@ impl<'a> Fields<'a> {
 
 /// A value that a field can have.
 pub(super) trait Field: Sized {
-    /// Takes the field. Tensors have names that end in `_tensor_uid`, which `name` leaves out.
+    /// Takes the field with the schema's name `name`.
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self>;
 }
 
@@ -204,20 +204,18 @@ impl<T: Single> Field for Vec<T> {
 
 impl Field for Option<TensorId> {
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self> {
-        let name = format!("{name}_tensor_uid");
-        let value = fields.take(&name);
-        value.map(|value| fields.tensor(&name, &value)).transpose()
+        let value = fields.take(name);
+        value.map(|value| fields.tensor(name, &value)).transpose()
     }
 }
 
 impl Field for TensorId {
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self> {
         let id: Option<TensorId> = Field::read(fields, name)?;
-        id.ok_or_else(|| fields.missing(&format!("{name}_tensor_uid")))
+        id.ok_or_else(|| fields.missing(name))
     }
 }
 
-/// Reads a list of uids by its full name, because the schema forms such names in two ways.
 impl Field for Vec<TensorId> {
     fn read(fields: &mut Fields<'_>, name: &str) -> Made<Self> {
         let list = match fields.take(name) {
