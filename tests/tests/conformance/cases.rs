@@ -18,7 +18,7 @@ const LEVEL: Level = Level::V3;
 /// One case in this many is compiled for this machine's CPU.
 const SHARE: u64 = 200;
 /// The same for cases whose text differs from that for [`LEVEL`].
-const SHARE_OF_OTHERS: u64 = 25;
+const SHARE_OF_OTHERS: u64 = 50;
 
 /// Loads the plugin in a process for this test alone. Its code is for [`LEVEL`], unless
 /// `ROTINI_CPU` is set.

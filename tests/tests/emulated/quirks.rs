@@ -44,8 +44,8 @@ use std::os::unix::process::CommandExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Timeout that no guard reaches if it is right.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Timeout that no guard reaches if it is right. Guards that never end wait for it in each run.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Default number of cases that a search tries for a quirk.
 const TRIES: usize = 60;
