@@ -13,6 +13,7 @@
 //! - `custom`: operations whose body the caller wrote
 //! - `lowering`, `memory`: the state that families use while they lower; tensors between buffers
 //!   and values
+//! - `deferred`: operands of kernels, before the operations that prepare them are emitted
 //! - `step`, `reduce`, `lanes`, `sums`, `contract`, `windows`, `math`, `functions`: the builder:
 //!   elementwise operations, reductions, contractions, windows, scalar arithmetic
 //! - `value`, `convert`, `narrow`, `packing`: tensors in memory order, conversions, types of few
@@ -42,6 +43,7 @@ mod convert;
 mod cost;
 mod counts;
 mod custom;
+mod deferred;
 mod dispatch;
 mod error;
 mod flags;
@@ -86,9 +88,10 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 use choice::Chooser;
 use ir::Emitter;
 use kernel::{Kernels, PlacedKernels, has_kernels, place_kernels};
-use mlir::{Block, Context, Name, Region, Type, function_text, verified};
+use mlir::{Block, Context, Name, Region, Type, Value, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
+use std::collections::HashSet;
 
 /// Part of the cache key: the hexadecimal hash of all sources that decide how a graph is lowered.
 /// The build script computes it.
@@ -274,9 +277,10 @@ impl<'c> Lowered<'c> {
         let (arguments, results) = shell::function_types(&at, signature);
         let mut block = context.block(&arguments, |arguments| {
             let mut values = Vec::new();
-            let body = context.block(&[], |_| {
+            let mut body = context.block(&[], |_| {
                 values = dispatch::run(graph, target, at, (&kernels, chooser), arguments)
             });
+            remove_unread(&mut body, &values);
             if attention::is_one_dispatch(graph, target, quirks) && !has_kernels(&body) {
                 let region = context.block(&[], |_| {
                     context.splice(body);
@@ -299,4 +303,19 @@ impl<'c> Lowered<'c> {
             results,
         })
     }
+}
+
+/// Removes the operations whose results nothing reads, such as those of an output of an operation
+/// that the graph does not use.
+fn remove_unread(block: &mut Block, results: &[Value<'_>]) {
+    let mut read: HashSet<usize> = results.iter().map(|value| value.id()).collect();
+    let mut kept = Vec::new();
+    while let Some(operation) = block.operations.pop() {
+        if operation.results().iter().any(|id| read.contains(id)) {
+            read.extend(operation.all_operands());
+            kept.push(operation);
+        }
+    }
+    kept.reverse();
+    block.operations = kept;
 }

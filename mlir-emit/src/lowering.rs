@@ -7,6 +7,7 @@
 
 use crate::choice::{Chooser, Form};
 use crate::convert::convert;
+use crate::deferred::Deferred;
 use crate::ir::{Emitter, IndexMap, Loop};
 use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, Transpose, append_product, fitted};
 use crate::mlir::Value as Ssa;
@@ -54,12 +55,33 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
     /// Returns the sums of a product, computed by a kernel of rotini with the schedule that is
     /// estimated to be the fastest; `None` if there is no such kernel.
-    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Option<Ssa<'c>> {
+    pub(crate) fn kernel(&self, machine: &Machine, product: Product) -> Option<Ssa<'c>> {
+        let product = self.scheduled(machine, product)?;
+        Some(append_product(self.at.context(), product))
+    }
+
+    /// Returns the sums of a product with these operands, which are prepared if there is a
+    /// [kernel](Self::kernel).
+    pub(crate) fn kernel_on(
+        &self,
+        machine: &Machine,
+        product: Product,
+        operands: [Deferred<'_, 'c>; 2],
+    ) -> Option<Ssa<'c>> {
+        let mut product = self.scheduled(machine, product)?;
+        for (factor, operand) in product.factors.iter_mut().zip(operands) {
+            factor.tensor = operand.emit().ssa.id();
+        }
+        Some(append_product(self.at.context(), product))
+    }
+
+    /// Returns the product with its schedule; `None` if there is no kernel for it.
+    fn scheduled(&self, machine: &Machine, mut product: Product) -> Option<Product> {
         if !product.can_be_addressed() {
             return None;
         }
         if product.is_depthwise {
-            return Some(append_product(self.at.context(), product));
+            return Some(product);
         }
         let problem = product.problem();
         let usual = fitted(&product, gemm::choose(machine, &problem)?);
@@ -84,7 +106,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let parse = |word: &str| gemm::Schedule::parse(word).filter(is_exact);
         product.schedule = self.chooser.choose("gemm", usual, forms, parse);
         product.name = format!("{}_{}", product.name, product.schedule.word());
-        Some(append_product(self.at.context(), product))
+        Some(product)
     }
 
     /// Returns true if rotini has a [kernel](CpuKernel::Matmul) for a product on a CPU.
@@ -98,14 +120,15 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.kernels.scatter(self.at.context(), (scatter, values))
     }
 
-    /// Returns the result of a CPU kernel on these operands as a tensor of this shape; `None` if
-    /// the kernel does not support the problem.
-    pub(crate) fn cpu_kernel(&self, kernel: &CpuKernel, values: &[Ssa<'c>], shape: &[i64]) -> Option<Ssa<'c>> {
-        if !kernel.is_possible() {
-            return None;
-        }
+    /// Returns the result of a CPU kernel on these operands as a tensor of this shape. The kernel
+    /// must support the problem.
+    pub(crate) fn cpu_kernel(&self, kernel: &CpuKernel, values: &[Ssa<'c>], shape: &[i64]) -> Ssa<'c> {
+        assert!(
+            kernel.is_possible(),
+            "a kernel for a problem that it does not support: {kernel:?}"
+        );
         let values: Vec<usize> = values.iter().map(|value| value.id()).collect();
-        Some(self.kernels.cpu_kernel(self.at.context(), (kernel, &values, shape)))
+        self.kernels.cpu_kernel(self.at.context(), (kernel, &values, shape))
     }
 
     /// Returns the results of an attention kernel of rotini as tensors of these shapes.
@@ -123,9 +146,18 @@ impl<'g, 'c> Lowering<'g, 'c> {
         self.transposed(&transpose, tensor.dims.clone(), order.to_vec())
     }
 
-    /// Returns the tensor with axis 1 innermost and padded with zeros to `channels` elements;
+    /// Plans to bring the tensor into another memory order.
+    pub(crate) fn in_order<'l>(&'l self, tensor: &Ordered<'c>, order: &[usize]) -> Deferred<'l, 'c> {
+        let wanted = order.to_vec();
+        Deferred::new(tensor).then(
+            |layout| layout.order = order.to_vec(),
+            move |tensor| self.reordered(&tensor, &wanted),
+        )
+    }
+
+    /// Plans to bring axis 1 of the tensor innermost, padded with zeros to `channels` elements;
     /// `None` if no kernel can do this copy.
-    pub(crate) fn channels_padded(&self, tensor: &Ordered<'c>, channels: i64) -> Option<Ordered<'c>> {
+    pub(crate) fn channels_padded<'l>(&'l self, tensor: &Ordered<'c>, channels: i64) -> Option<Deferred<'l, 'c>> {
         let rank = tensor.dims.len();
         let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
         let mut dims = tensor.dims.clone();
@@ -141,7 +173,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
         } else {
             return None;
         };
-        let turn = Transpose {
+        let transpose = Transpose {
             tensor: tensor.ssa.id(),
             dtype: tensor.dtype,
             outer,
@@ -149,7 +181,14 @@ impl<'g, 'c> Lowering<'g, 'c> {
             inner,
             padded: channels,
         };
-        turn.is_possible().then(|| self.transposed(&turn, dims, order))
+        if !transpose.is_possible() {
+            return None;
+        }
+        let (extents, innermost) = (dims.clone(), order.clone());
+        Some(Deferred::new(tensor).then(
+            |layout| (layout.dims, layout.order) = (extents, innermost),
+            move |_| self.transposed(&transpose, dims, order),
+        ))
     }
 
     /// Returns the result of a kernel that transposes a tensor, with these extents and this order.

@@ -139,7 +139,7 @@ fn cpu_matmul<'c>(
     if !lowering.chooser().takes_kernel("product", is_faster) {
         return None;
     }
-    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[a.ssa, b.ssa], out)?;
+    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[a.ssa, b.ssa], out);
     Some(Ordered::new(ssa, in_rows, compute, out.to_vec()))
 }
 

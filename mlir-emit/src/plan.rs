@@ -1,5 +1,6 @@
 //! The kernels that a lowered graph consists of.
 
+use crate::kernel::called;
 use crate::mlir::{Context, Name, Operation, Region, Role};
 use crate::target::Target;
 use crate::workspace::Grouping;
@@ -52,10 +53,7 @@ impl Plan {
             let mut seen = HashSet::new();
             read.retain(|id| seen.insert(*id));
             kernels.push(PlannedKernel {
-                name: match last.role() {
-                    Role::Call(kernel) => Some(kernel.name.clone()),
-                    _ => None,
-                },
+                name: called(last).map(str::to_owned),
                 operations: match last.role() {
                     Role::Call(kernel) => kernel.fused.clone(),
                     _ => members.into_iter().flat_map(names).collect(),

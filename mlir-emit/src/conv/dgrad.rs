@@ -16,6 +16,7 @@
 use super::kernels::{depthwise, has_depthwise_kernel, has_tiles, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::contract::{are_halves, factor, strides};
+use crate::deferred::Deferred;
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
 use crate::lowering::Lowering;
@@ -121,7 +122,7 @@ pub(super) fn lower<'c>(
     if by_lanes && has_phases && order.last() == Some(&1) {
         return side_by_side(
             lowering,
-            [dy, w],
+            [dy, w].map(Deferred::new),
             (dims, order),
             (shape, &axes),
             ([stored, compute], machine),
@@ -139,8 +140,8 @@ pub(super) fn lower<'c>(
     let rank = dims.len();
     let last = channels_last(rank);
     let image: i64 = shape.input.iter().product();
-    let whole = |product: Product| {
-        let ssa = lowering.kernel(machine, product);
+    let whole = |product: Product, operands: [Deferred<'_, 'c>; 2]| {
+        let ssa = lowering.kernel_on(machine, product, operands);
         ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), compute, dims.to_vec()))
     };
     if shape.groups == 1
@@ -149,17 +150,19 @@ pub(super) fn lower<'c>(
         && dy.lies_in(&channels_first(rank))
         && !dy.lies_in(&last)
     {
-        return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad")));
+        let product = per_image([dy, w], [1, 0], (order, compute, "dgrad"));
+        return whole(product, [w, dy].map(Deferred::new));
     }
-    let dy = &lowering.reordered(dy, &last);
+    let dy = lowering.in_order(dy, &last);
     // Lanes read contiguous channels, or contiguous filters.
-    let w = &if extent(&strides(w), 1) > 1 {
-        lowering.reordered(w, &last)
+    let w = if extent(&strides(w), 1) > 1 {
+        lowering.in_order(w, &last)
     } else {
-        w.clone()
+        Deferred::new(w)
     };
     if !has_phases {
-        return whole(product([dy, w], shape, &axes, (order_of_axes, compute)));
+        let product = product([dy.layout(), w.layout()], shape, &axes, (order_of_axes, compute));
+        return whole(product, [dy, w]);
     }
     side_by_side(
         lowering,
@@ -173,7 +176,7 @@ pub(super) fn lower<'c>(
 /// Computes the gradient with phases, channels innermost, and copies it to its memory order.
 fn side_by_side<'c>(
     lowering: &Lowering<'_, 'c>,
-    factors: [&Ordered<'c>; 2],
+    operands: [Deferred<'_, 'c>; 2],
     (dims, order): (&[i64], &[usize]),
     (shape, axes): (&Shape<'_>, &[Along]),
     ([stored, compute], machine): ([DataType; 2], &Machine),
@@ -187,12 +190,12 @@ fn side_by_side<'c>(
     }
     let last = channels_last(split.len());
     let order_of_axes = last.iter().map(|&axis| logical[axis]).collect();
-    let product = product(factors, shape, axes, (order_of_axes, compute));
-    let [dy, w] = factors;
+    let [dy, w] = operands.each_ref().map(Deferred::layout);
+    let product = product([dy, w], shape, axes, (order_of_axes, compute));
     let ssa = if has_depthwise_kernel([dy.dtype, w.dtype], (shape, shape.filters), compute) {
-        depthwise(lowering, product, factors, (shape, machine))
+        depthwise(lowering, product, [dy, w], (shape, machine))
     } else {
-        lowering.kernel(machine, product)
+        lowering.kernel_on(machine, product, operands)
     };
     let ssa = ssa?;
     let sums = Value::of(Ordered::new(ssa, last.clone(), compute, split.clone()));

@@ -15,6 +15,7 @@
 use super::shape::{Shape, channels_first, channels_last};
 use crate::contract::{are_halves, factor, strides};
 use crate::counts::ceil_div;
+use crate::deferred::Deferred;
 use crate::ir::MISSING;
 use crate::kernel::{Axis, DEPTHWISE_TERMS, Product, Window, parts_of_summed};
 use crate::lowering::Lowering;
@@ -56,19 +57,23 @@ pub(super) fn lower<'c>(
         return None;
     }
     if shape.channels % WIDTH == 0 {
-        let (x, w) = (lowering.reordered(x, &last), lowering.reordered(w, &last));
-        return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute)));
+        let operands = [x, w].map(|tensor| lowering.in_order(tensor, &last));
+        let product = implicit(operands.each_ref().map(Deferred::layout), shape, (order, compute));
+        return lowering.kernel_on(machine, product, operands);
     }
     // With few channels, as in a network's first layer, lanes load half of their width.
     let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
     let channels = ceil_div(shape.channels, width) * width;
-    let x = lowering.channels_padded(x, channels)?;
-    let w = lowering.channels_padded(w, channels)?;
+    let operands = [
+        lowering.channels_padded(x, channels)?,
+        lowering.channels_padded(w, channels)?,
+    ];
     let shape = Shape {
         channels,
         ..shape.clone()
     };
-    lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute)))
+    let product = implicit(operands.each_ref().map(Deferred::layout), &shape, (order, compute));
+    lowering.kernel_on(machine, product, operands)
 }
 
 /// Returns the axis of groups as an axis of the batch, and the strides along it in the tensors with
@@ -258,13 +263,13 @@ pub(super) fn wgrad<'c>(
     let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
     let in_place = |is_readable: bool, tensor: &Ordered<'c>| {
         if is_readable && are_wide {
-            tensor.clone()
+            Deferred::new(tensor)
         } else {
-            lowering.reordered(tensor, &last)
+            lowering.in_order(tensor, &last)
         }
     };
-    let x = &in_place(shape.is_pointwise(), x);
-    let dy = &in_place(true, dy);
+    let operands = [in_place(shape.is_pointwise(), x), in_place(true, dy)];
+    let [x, dy] = operands.each_ref().map(Deferred::layout);
     let (from, of_dy) = (strides(x), strides(dy));
     let image = Image::new(x, shape);
     let windows = image.windows_of_taps();
@@ -293,7 +298,7 @@ pub(super) fn wgrad<'c>(
         is_depthwise: false,
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
-    let ssa = lowering.kernel(machine, product)?;
+    let ssa = lowering.kernel_on(machine, product, operands)?;
     Some(Ordered::new(
         ssa,
         order,

@@ -6,6 +6,7 @@
 //! stride, to which the same taps contribute.
 
 use super::shape::Shape;
+use crate::deferred::Deferred;
 use crate::kernel::{Along, CpuKernel, Panels, Part};
 use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
@@ -16,19 +17,20 @@ use rotini_graph::DataType;
 const MOST_PARTS: usize = 8;
 
 /// Two operands and a result, and the strides of loops in them.
-struct Frame<'c> {
-    factors: [Ordered<'c>; 2],
+struct Frame {
+    /// The number of elements of each operand; 0 if there are too many.
+    elements: [i64; 2],
     /// Strides of both operands and of the result.
     strides: [Vec<i64>; 3],
     /// Whether vectors lie along an axis of the first operand, and not of the second.
     is_exchanged: bool,
 }
 
-impl<'c> Frame<'c> {
-    fn new(factors: [Ordered<'c>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
-        let [a, b] = [0, 1].map(|factor: usize| strides_of(&factors[factor].dims, &factors[factor].order));
+impl Frame {
+    fn new(factors: [&Ordered<'_>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
+        let [a, b] = factors.map(|factor| strides_of(&factor.dims, &factor.order));
         Frame {
-            factors,
+            elements: factors.map(|factor| elements_of(&factor.dims)),
             strides: [a, b, strides_of(dims, order)],
             is_exchanged,
         }
@@ -57,32 +59,39 @@ impl<'c> Frame<'c> {
         }
     }
 
-    fn lower(
+    /// Returns the result of the kernel with these parts; `None` if there is no such kernel.
+    /// `operands` prepares both operands.
+    fn lower<'c>(
         &self,
         lowering: &Lowering<'_, 'c>,
         (name, parts): (String, Vec<Part>),
+        operands: impl FnOnce() -> [Ordered<'c>; 2],
         (dims, order): (&[i64], &[usize]),
     ) -> Option<Ordered<'c>> {
         let registers = lowering.target().registers()?;
-        let elements = |dims: &[i64]| {
-            let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
-            elements.unwrap_or(0)
-        };
-        let [a, b] = &self.factors;
-        let panels = Panels {
+        let [a, b] = self.elements;
+        let kernel = CpuKernel::Panels(Panels {
             name,
             parts,
-            elements: self.placed([elements(&a.dims), elements(&b.dims), elements(dims)]),
+            elements: self.placed([a, b, elements_of(dims)]),
             registers,
-        };
-        let read = if self.is_exchanged {
-            [b.ssa, a.ssa]
-        } else {
-            [a.ssa, b.ssa]
-        };
-        let ssa = lowering.cpu_kernel(&CpuKernel::Panels(panels), &read, &extents(dims, order));
-        ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), DataType::F32, dims.to_vec()))
+        });
+        if !kernel.is_possible() {
+            return None;
+        }
+        let mut read = operands().map(|operand| operand.ssa);
+        if self.is_exchanged {
+            read.reverse();
+        }
+        let ssa = lowering.cpu_kernel(&kernel, &read, &extents(dims, order));
+        Some(Ordered::new(ssa, order.to_vec(), DataType::F32, dims.to_vec()))
     }
+}
+
+/// Returns the number of elements of a tensor; 0 if it exceeds 64 bits.
+fn elements_of(dims: &[i64]) -> i64 {
+    let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
+    elements.unwrap_or(0)
 }
 
 /// Returns the strides of a dense tensor with these extents in this memory order.
@@ -107,24 +116,48 @@ fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
     order.iter().rev().find(is_wide).copied()
 }
 
-/// Returns the tensor with zeros before and after each spatial axis, behind a barrier.
+/// Plans the operand of a kernel: the tensor with zeros before and after each spatial axis, in f32
+/// and in this memory order.
+fn operand<'l, 'c>(
+    lowering: &'l Lowering<'_, 'c>,
+    tensor: &Ordered<'c>,
+    zeros: &[(i64, i64)],
+    order: &[usize],
+) -> Deferred<'l, 'c> {
+    let mut padding = vec![(0, 0); tensor.dims.len()];
+    for (of_axis, zeros) in padding.iter_mut().skip(2).zip(zeros) {
+        *of_axis = *zeros;
+    }
+    let added = padding.clone();
+    let wanted = order.to_vec();
+    Deferred::new(tensor)
+        .then(
+            |layout| {
+                for (dim, (before, after)) in layout.dims.iter_mut().zip(added) {
+                    *dim += before + after;
+                }
+            },
+            move |tensor| padded(lowering, tensor, &padding),
+        )
+        .then(
+            |layout| (layout.order, layout.dtype) = (order.to_vec(), DataType::F32),
+            move |tensor| wide(lowering, &tensor, &wanted),
+        )
+}
+
+/// Returns the tensor with zeros before and after each axis, behind a barrier.
 fn padded<'c>(lowering: &Lowering<'_, 'c>, tensor: Ordered<'c>, zeros: &[(i64, i64)]) -> Ordered<'c> {
     if zeros.iter().all(|&zeros| zeros == (0, 0)) {
         return tensor;
     }
     let at = lowering.emitter();
-    let along = |axis: usize| axis.checked_sub(2).and_then(|spatial| zeros.get(spatial));
-    let zeros_of = |axis: usize| along(axis).copied().unwrap_or_default();
-    let padding: Vec<_> = tensor.order.iter().map(|&axis| zeros_of(axis)).collect();
+    let padding: Vec<_> = tensor.order.iter().map(|&axis| zeros[axis]).collect();
     let shape = extents(&tensor.dims, &tensor.order);
     let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype));
-    let dims = tensor.dims.iter().enumerate().map(|(axis, dim)| {
-        let (before, after) = zeros_of(axis);
-        dim + before + after
-    });
+    let dims = tensor.dims.iter().zip(zeros);
     Ordered {
         ssa: at.barrier(ssa),
-        dims: dims.collect(),
+        dims: dims.map(|(dim, (before, after))| dim + before + after).collect(),
         ..tensor
     }
 }
@@ -230,12 +263,12 @@ pub(super) fn forward<'c>(
     if !are_floats(lowering, [x, w], compute) {
         return None;
     }
-    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
-    let w = wide(lowering, w, &w.order);
+    let x = operand(lowering, x, &shape.padding(), &x.order);
+    let w = operand(lowering, w, &[], &w.order);
     // Vectors lie along the filters if channels are innermost, else along the positions of an
     // image.
     let is_last = is_last(dims, order);
-    let frame = Frame::new([x, w], (dims, order), !is_last);
+    let frame = Frame::new([x.layout(), w.layout()], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);
     let groups = frame.along(
         shape.groups,
@@ -256,7 +289,7 @@ pub(super) fn forward<'c>(
     }
     let part = part_of(shape, is_last, [images, groups, filters], [0; 3], [positions, terms]);
     let name = format!("conv_{}x{}x{}_f32", shape.pixels(), shape.filters, shape.terms());
-    frame.lower(lowering, (name, vec![part]), (dims, order))
+    frame.lower(lowering, (name, vec![part]), || [x.emit(), w.emit()], (dims, order))
 }
 
 /// Returns the gradient with respect to w in this memory order; `None` if there is no kernel.
@@ -270,11 +303,11 @@ pub(super) fn wgrad<'c>(
     if !are_floats(lowering, [x, dy], compute) {
         return None;
     }
-    let x = wide(lowering, &padded(lowering, x.clone(), &shape.padding()), &x.order);
-    let dy = wide(lowering, dy, &dy.order);
+    let x = operand(lowering, x, &shape.padding(), &x.order);
+    let dy = operand(lowering, dy, &[], &dy.order);
     // Depthwise: each lane of a vector is a different channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
-    let frame = Frame::new([dy, x], (dims, order), is_depthwise);
+    let frame = Frame::new([dy.layout(), x.layout()], (dims, order), is_depthwise);
     let groups = frame.along(
         shape.groups,
         [
@@ -311,7 +344,11 @@ pub(super) fn wgrad<'c>(
         }
     };
     let name = format!("wgrad_{}x{}x{}_f32", shape.filters, shape.terms(), shape.pixels());
-    frame.lower(lowering, (name, vec![part]), (dims, order))
+    let operands = || {
+        let x = x.emit();
+        [dy.emit(), x]
+    };
+    frame.lower(lowering, (name, vec![part]), operands, (dims, order))
 }
 
 /// The elements of x along one axis to which the same taps contribute.
@@ -399,10 +436,10 @@ pub(super) fn dgrad<'c>(
     if !are_floats(lowering, [dy, w], compute) {
         return None;
     }
-    let dy = wide(lowering, &padded(lowering, dy.clone(), &zeros), order_of_dy);
-    let w = wide(lowering, w, &w.order);
+    let dy = operand(lowering, dy, &zeros, order_of_dy);
+    let w = operand(lowering, w, &[], &w.order);
     let is_last = is_last(dims, order);
-    let frame = Frame::new([dy, w], (dims, order), !is_last);
+    let frame = Frame::new([dy.layout(), w.layout()], (dims, order), !is_last);
     let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);
     let groups = frame.along(
         shape.groups,
@@ -451,5 +488,5 @@ pub(super) fn dgrad<'c>(
         shape.channels,
         shape.filters
     );
-    frame.lower(lowering, (name, parts), (dims, order))
+    frame.lower(lowering, (name, parts), || [dy.emit(), w.emit()], (dims, order))
 }

@@ -220,7 +220,7 @@ fn cpu_matmul<'c>(
     let x = x.copied(at, &axes, compute, shape.geometry);
     let x = x.merged(at, &[position, term], &[1 + spatial, spatial + 1]);
     let y = [&[shape.batch], shape.output.as_slice(), &[shape.filters]].concat();
-    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[x.ssa, w.ssa], &y)?;
+    let ssa = lowering.cpu_kernel(&CpuKernel::Matmul(product), &[x.ssa, w.ssa], &y);
     Some((ssa, last))
 }
 

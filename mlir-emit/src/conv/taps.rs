@@ -54,5 +54,5 @@ pub(super) fn lower<'c>(
     }
     let (x, dy) = (wide(lowering, x, &x.order), wide(lowering, dy, &dy.order));
     let ssa = lowering.cpu_kernel(&kernel, &[x.ssa, dy.ssa], dims);
-    ssa.map(|ssa| Ordered::new(ssa, order, DataType::F32, dims.to_vec()))
+    Some(Ordered::new(ssa, order, DataType::F32, dims.to_vec()))
 }

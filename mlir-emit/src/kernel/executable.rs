@@ -17,7 +17,11 @@ pub(super) fn body<'c, K: Clone + 'c>(kernel: &K, write: fn(&K, &Code<'c>) -> i6
 
 /// A kernel as an IREE executable. The text is written only when a module needs it: plans,
 /// workspace bounds and lists of candidates do not.
-pub(crate) struct Executable<'c>(Box<dyn FnOnce() -> Result<String, EmitError> + 'c>);
+pub(crate) struct Executable<'c> {
+    /// The kernel's name, which is unique within a module.
+    pub(super) name: String,
+    text: Box<dyn FnOnce() -> Result<String, EmitError> + 'c>,
+}
 
 impl Executable<'_> {
     /// Writes the text of the executable.
@@ -26,13 +30,15 @@ impl Executable<'_> {
     ///
     /// [`EmitError::Internal`] if the body is invalid.
     pub(crate) fn text(self) -> Result<String, EmitError> {
-        (self.0)()
+        (self.text)()
     }
 }
 
 impl fmt::Debug for Executable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Executable").finish_non_exhaustive()
+        f.debug_struct("Executable")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -74,9 +80,10 @@ pub(super) fn executable<'c>(
     body: Body<'c>,
 ) -> Executable<'c> {
     let (symbol, name) = (symbol.to_owned(), name.to_owned());
-    Executable(Box::new(move || {
-        text(context, (&symbol, &name, lanes), (&buffers, read), body)
-    }))
+    Executable {
+        name: name.clone(),
+        text: Box::new(move || text(context, (&symbol, &name, lanes), (&buffers, read), body)),
+    }
 }
 
 fn text<'c>(

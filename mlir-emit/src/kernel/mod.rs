@@ -82,6 +82,7 @@ use fusion::Fused;
 use merged::Axes;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// The complete kernels of a graph: no operation is fused into them.
@@ -273,6 +274,14 @@ fn next_product(operations: &[Operation]) -> Option<(usize, Rc<Product>)> {
     products.find_map(|(number, product)| Some((number, product?)))
 }
 
+/// Returns the name of the kernel that an operation dispatches.
+pub(crate) fn called(operation: &Operation) -> Option<&str> {
+    match operation.role() {
+        Role::Call(kernel) => Some(&kernel.name),
+        Role::Plain | Role::Rows | Role::Product(_) => None,
+    }
+}
+
 /// The kernels of a lowered graph.
 pub(crate) struct PlacedKernels<'c> {
     pub(crate) executables: Vec<Executable<'c>>,
@@ -288,6 +297,9 @@ pub(crate) fn place_kernels<'c>(
     target: &Target,
 ) -> PlacedKernels<'c> {
     let mut executables = kernels.complete.take();
+    // Dispatches whose results nothing reads have been removed.
+    let called: HashSet<&str> = operations.iter().filter_map(called).collect();
+    executables.retain(|executable| called.contains(executable.name.as_str()));
     let mut products = Vec::new();
     for number in 0.. {
         let Some((at, product)) = next_product(operations) else {

@@ -46,6 +46,6 @@ impl<'c> Pooling<'_, '_, 'c> {
         let ssa = self
             .lowering
             .cpu_kernel(&kernel, &[self.x.ssa], &extents(self.dims, &order));
-        ssa.map(|ssa| Ordered::new(ssa, order.to_vec(), self.compute, self.dims.to_vec()))
+        Some(Ordered::new(ssa, order.to_vec(), self.compute, self.dims.to_vec()))
     }
 }
