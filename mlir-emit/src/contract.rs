@@ -82,15 +82,15 @@ pub(crate) fn contract<'c>(
         let mut iteration = out.to_vec();
         iteration.push(inner);
         let renamed = Value::of(Ordered::new(operand.ssa, axes, operand.dtype, dims));
-        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)
+        let (ssa, map) = Operand::new(&at, &renamed, &iteration)
             .input(&loops)
             .expect("a constant matrix");
-        (multiplied(&at, ssa, dtype), dtype, map)
+        (multiplied(&at, ssa, operand.dtype), map)
     };
     let inputs = [input(&a, column), input(&b, row)];
     let init = at.zeros(&extents(out, order), compute);
     let map = IndexMap::select(rank + 1, 0..rank);
-    let ssa = at.generic(&kinds, &inputs, (init, compute, map), |elements| {
+    let ssa = at.generic(&kinds, &inputs, (init, map), |elements| {
         multiply_add(&at, elements, [a.dtype, b.dtype], compute)
     });
     Ordered::new(ssa, order.to_vec(), compute, out.to_vec())

@@ -88,7 +88,7 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 use choice::Chooser;
 use ir::Emitter;
 use kernel::{Kernels, PlacedKernels, has_kernels, place_kernels};
-use mlir::{Block, Context, Name, Region, Type, Value, function_text, verified};
+use mlir::{Attribute, Block, Context, Name, Region, Type, Value, function_text, verified};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::collections::HashSet;
@@ -287,7 +287,7 @@ impl<'c> Lowered<'c> {
                     at.run(Name::FlowReturn, &values);
                 });
                 // The region has neither dynamic extents nor a workload.
-                let attributes = [("operandSegmentSizes", at.segments(&[0, 0]))];
+                let attributes = [("operandSegmentSizes", Attribute::i32_array(&[0, 0]))];
                 let regions = vec![region.into(), Region::empty()];
                 values = at.op(Name::FlowDispatchRegion, &[], &results, &attributes, regions);
             } else {

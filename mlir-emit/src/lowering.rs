@@ -383,16 +383,11 @@ impl<'g, 'c> Lowering<'g, 'c> {
         let results = value.order.iter().map(|&axis| position(&order, axis));
         let identity = IndexMap::identity(rank);
         let init = at.empty(&extents(&value.dims, &order), dtype);
-        let inputs = [(value.ssa, value.dtype, IndexMap::select(rank, results))];
-        let ssa = at.generic(
-            &vec![Loop::Parallel; rank],
-            &inputs,
-            (init, dtype, identity),
-            |elements| {
-                let element = elements[0];
-                convert(at, element, value.dtype, dtype)
-            },
-        );
+        let inputs = [(value.ssa, IndexMap::select(rank, results))];
+        let ssa = at.generic(&vec![Loop::Parallel; rank], &inputs, (init, identity), |elements| {
+            let element = elements[0];
+            convert(at, element, value.dtype, dtype)
+        });
         Ordered::new(ssa, order, dtype, value.dims.clone())
     }
 

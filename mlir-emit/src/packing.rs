@@ -185,8 +185,8 @@ fn repack<'c>(
     let map = |piece: usize| IndexMap::select(old + 1, (0..new).chain([piece]));
     let mut loops = vec![Loop::Parallel; old];
     loops.push(Loop::Reduction);
-    let inputs = [(tensor, DataType::U8, map(old))];
-    at.generic(&loops, &inputs, (init, dtype, map(new)), |elements| {
+    let inputs = [(tensor, map(old))];
+    at.generic(&loops, &inputs, (init, map(new)), |elements| {
         let [piece, so_far] = exactly(elements);
         let word = at.element_type(DataType::I32);
         let bits = Bits { at, ty: word };

@@ -145,12 +145,11 @@ impl<'c> Lowering<'_, 'c> {
         let (kept, results): (Vec<usize>, Vec<usize>) = stays.map(|(position, &axis)| (axis, position)).unzip();
         let identity = IndexMap::identity(rank);
         let init = at.filled(&extents(shape.dims, &kept), shape.dtype, start);
-        let element = at.element_type(shape.dtype);
-        let ssa = at.structured(
+        let ssa = at.written_by(
             Writer::Rows,
             &loops,
-            &[(elements.ssa, element, identity)],
-            (init, element, IndexMap::select(rank, results)),
+            &[(elements.ssa, identity)],
+            (init, IndexMap::select(rank, results)),
             |elements| {
                 let [element, found] = exactly(elements);
                 let math = Math::new(at, self.target(), shape.dtype, shape.order.to_vec());
@@ -327,7 +326,7 @@ impl<'c> Lowering<'_, 'c> {
             how.map_or(Writer::Compiler, Writer::Configured),
             &loops,
             &inputs(&read, &order),
-            (init, carried, map),
+            (init, map),
             |elements| {
                 let (sum, elements) = elements.split_last().expect("a reduction without a result");
                 let math = Math::new(at, self.target(), compute, order.clone());

@@ -96,16 +96,11 @@ impl<'c> Lowering<'_, 'c> {
         let init = at.empty(&extents(shape.dims, shape.order), shape.dtype);
         let identity = IndexMap::identity(rank);
         let loops = vec![Loop::Parallel; rank];
-        let ssa = at.generic(
-            &loops,
-            &inputs(&read, shape.order),
-            (init, shape.dtype, identity),
-            |elements| {
-                let math = Math::new(at, self.target(), compute, shape.order.to_vec());
-                let result = body(&math, &arguments(&at, &read, elements, compute));
-                convert(&at, result, compute, shape.dtype)
-            },
-        );
+        let ssa = at.generic(&loops, &inputs(&read, shape.order), (init, identity), |elements| {
+            let math = Math::new(at, self.target(), compute, shape.order.to_vec());
+            let result = body(&math, &arguments(&at, &read, elements, compute));
+            convert(&at, result, compute, shape.dtype)
+        });
         Ordered::new(ssa, shape.order.to_vec(), shape.dtype, shape.dims.to_vec())
     }
 

@@ -108,8 +108,8 @@ pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from:
     let identity = IndexMap::identity(rank);
     at.generic(
         &vec![Loop::Parallel; rank],
-        &[(ssa, from, identity.clone())],
-        (at.empty(extents, to), to, identity),
+        &[(ssa, identity.clone())],
+        (at.empty(extents, to), identity),
         |elements| convert(at, only(elements), from, to),
     )
 }
@@ -136,13 +136,13 @@ pub(crate) fn blocks<'c>(
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
                 let slice = at.slice(ssa, &offsets, &sizes, compute);
                 let slice = reshape(at, Name::TensorCollapseShape, slice, &groups, results, compute);
-                (slice, compute, identity.clone())
+                (slice, identity.clone())
             })
             .collect::<Vec<_>>();
         return at.generic(
             &vec![Loop::Parallel; rank],
             &inputs,
-            (at.empty(results, compute), compute, identity),
+            (at.empty(results, compute), identity),
             |elements| {
                 let mut sums = elements[..inputs.len()].to_vec();
                 while sums.len() > 1 {
@@ -163,12 +163,8 @@ pub(crate) fn blocks<'c>(
     let read = IndexMap::select(rank + 1, [rank].into_iter().chain(0..rank));
     let sum = at.generic(
         &loops,
-        &[(at.barrier(ssa), compute, read)],
-        (
-            at.zeros(results, DataType::F64),
-            DataType::F64,
-            IndexMap::select(rank + 1, 0..rank),
-        ),
+        &[(at.barrier(ssa), read)],
+        (at.zeros(results, DataType::F64), IndexMap::select(rank + 1, 0..rank)),
         |elements| {
             let [element, sum] = exactly(elements);
             sum + convert(at, element, compute, DataType::F64)

@@ -148,7 +148,7 @@ impl<'c> Value<'c> {
         let identity = IndexMap::identity(order.len());
         let loops = vec![Loop::Parallel; order.len()];
         let inputs: Vec<_> = operand.input(order).into_iter().collect();
-        at.generic(&loops, &inputs, (init, self.dtype, identity), |elements| {
+        at.generic(&loops, &inputs, (init, identity), |elements| {
             operand.element(at, elements.first().copied())
         })
     }
@@ -200,7 +200,7 @@ impl<'c> Operand<'c> {
             return None;
         };
         let results = axes.iter().map(|&axis| position(order, axis));
-        Some((*ssa, self.dtype, IndexMap::select(order.len(), results)))
+        Some((*ssa, IndexMap::select(order.len(), results)))
     }
 
     /// Returns the operand's element inside the body: the element that was read, or the constant or
@@ -284,13 +284,13 @@ fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
 }
 
 /// Returns the reassociation attribute of `tensor.expand_shape` and `tensor.collapse_shape`.
-pub(crate) fn groups_attribute<'c>(at: &Emitter<'c>, groups: &[Vec<usize>]) -> Attribute {
+pub(crate) fn groups_attribute(groups: &[Vec<usize>]) -> Attribute {
     let group = |group: &Vec<usize>| {
         let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
         format!("[{}]", axes.join(", "))
     };
     let groups: Vec<String> = groups.iter().map(group).collect();
-    at.attribute(&format!("[{}]", groups.join(", ")))
+    Attribute::text(&format!("[{}]", groups.join(", ")))
 }
 
 /// Collapses or expands a tensor; `groups` has axes of the tensor with more axes.
@@ -302,9 +302,9 @@ pub(crate) fn reshape<'c>(
     shape: &[i64],
     dtype: DataType,
 ) -> Ssa<'c> {
-    let mut attributes = vec![("reassociation", groups_attribute(at, groups))];
+    let mut attributes = vec![("reassociation", groups_attribute(groups))];
     if name == Name::TensorExpandShape {
-        attributes.push(("static_output_shape", at.i64_array(shape)));
+        attributes.push(("static_output_shape", Attribute::i64_array(shape)));
     }
     at.one(name, &[ssa], at.tensor_type(shape, dtype), &attributes)
 }

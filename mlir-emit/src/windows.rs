@@ -241,11 +241,11 @@ impl<'c> Fold<'_, '_, 'c> {
         if !in_thread {
             // Each loop needs an operand that gives its extent.
             let folded: Vec<usize> = (rank..loops.len()).collect();
-            inputs.push((at.empty(self.over, dtype), dtype, map(&folded)));
+            inputs.push((at.empty(self.over, dtype), map(&folded)));
         }
         if let Some(tensor) = beside {
             let positions: Vec<_> = tensor.order.iter().map(|&axis| position(self.order, axis)).collect();
-            inputs.push((tensor.ssa, tensor.dtype, map(&positions)));
+            inputs.push((tensor.ssa, map(&positions)));
         }
         let shape = extents(self.dims, self.order);
         let init = if in_thread {
@@ -254,7 +254,7 @@ impl<'c> Fold<'_, '_, 'c> {
             at.filled(&shape, dtype, start)
         };
         let result: Vec<usize> = (0..rank).collect();
-        let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |elements| {
+        let ssa = at.generic(&loops, &inputs, (init, map(&result)), |elements| {
             let (so_far, read) = elements.split_last().expect(MISSING);
             let mut places = Places::new(at, self.order);
             if in_thread {

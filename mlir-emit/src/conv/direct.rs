@@ -107,10 +107,10 @@ pub(super) fn lower<'c>(
     let y_map = IndexMap::select(rank, 0..result_rank);
     let init = at.zeros(&result_shape, compute);
     let inputs = [
-        (multiplied(at, x_ssa, x.dtype), x.dtype, IndexMap::new(rank, x_map)),
-        (multiplied(at, w_ssa, w.dtype), w.dtype, IndexMap::new(rank, w_map)),
+        (multiplied(at, x_ssa, x.dtype), IndexMap::new(rank, x_map)),
+        (multiplied(at, w_ssa, w.dtype), IndexMap::new(rank, w_map)),
     ];
-    let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |elements| {
+    let ssa = at.generic(&loops, &inputs, (init, y_map), |elements| {
         multiply_add(at, elements, [x.dtype, w.dtype], compute)
     });
     let result = Ordered::new(ssa, (0..result_rank).collect(), compute, result_shape);

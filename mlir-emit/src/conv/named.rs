@@ -102,8 +102,8 @@ impl<'c> Tensor<'c> {
             return self;
         }
         let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
-        let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry))];
-        let init = (at.empty(&extents(axes), dtype), dtype, IndexMap::identity(loops.len()));
+        let inputs = [(self.ssa, self.read(&loops, geometry))];
+        let init = (at.empty(&extents(axes), dtype), IndexMap::identity(loops.len()));
         let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |elements| {
             let element = elements[0];
             convert(at, element, self.dtype, dtype)
@@ -193,8 +193,8 @@ impl<'c> Tensor<'c> {
 
     /// Returns the slice at one index of the outermost axis, without that axis.
     pub(super) fn outermost(&self, at: &Emitter<'c>, index: i64) -> Self {
-        let (mut attributes, axes) = self.outermost_slice(at, index);
-        attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
+        let (mut attributes, axes) = self.outermost_slice(index);
+        attributes.push(("operandSegmentSizes", Attribute::i32_array(&[1, 0, 0, 0])));
         let part = at.tensor_type(&extents(&axes), self.dtype);
         let ssa = at.one(Name::TensorExtractSlice, &[self.ssa], part, &attributes);
         Tensor::new(ssa, self.dtype, axes)
@@ -202,8 +202,8 @@ impl<'c> Tensor<'c> {
 
     /// Returns this tensor with the slice at one index of the outermost axis replaced by `part`.
     pub(super) fn with_outermost(self, at: &Emitter<'c>, index: i64, part: &Self) -> Self {
-        let (mut attributes, _) = self.outermost_slice(at, index);
-        attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
+        let (mut attributes, _) = self.outermost_slice(index);
+        attributes.push(("operandSegmentSizes", Attribute::i32_array(&[1, 1, 0, 0, 0])));
         let whole = at.tensor_type(&extents(&self.axes), self.dtype);
         let ssa = at.one(Name::TensorInsertSlice, &[part.ssa, self.ssa], whole, &attributes);
         Tensor { ssa, ..self }
@@ -211,21 +211,21 @@ impl<'c> Tensor<'c> {
 
     /// Returns the attributes of the slice at one index of the outermost axis, and the axes of the
     /// slice.
-    fn outermost_slice(&self, at: &Emitter<'c>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
+    fn outermost_slice(&self, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes[1..].to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
         offsets[0] = index;
-        (slice(at, &offsets, &sizes), axes)
+        (slice(&offsets, &sizes), axes)
     }
 }
 
 /// Returns the attributes of an operation on a contiguous slice (strides of one).
-fn slice<'c>(at: &Emitter<'c>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
+fn slice(offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
     vec![
-        ("static_offsets", at.i64_array(offsets)),
-        ("static_sizes", at.i64_array(sizes)),
-        ("static_strides", at.i64_array(&vec![1; sizes.len()])),
+        ("static_offsets", Attribute::i64_array(offsets)),
+        ("static_sizes", Attribute::i64_array(sizes)),
+        ("static_strides", Attribute::i64_array(&vec![1; sizes.len()])),
     ]
 }
 
@@ -244,12 +244,11 @@ pub(super) fn sum<'c>(
         .chain(reduced.iter().map(|&(axis, _)| (axis, Loop::Reduction)))
         .unzip();
     let inputs = [
-        (multiplied(at, x.ssa, x.dtype), x.dtype, x.read(&loops, geometry)),
-        (multiplied(at, w.ssa, w.dtype), w.dtype, w.read(&loops, geometry)),
+        (multiplied(at, x.ssa, x.dtype), x.read(&loops, geometry)),
+        (multiplied(at, w.ssa, w.dtype), w.read(&loops, geometry)),
     ];
     let init = (
         at.zeros(&extents(result), compute),
-        compute,
         IndexMap::select(loops.len(), 0..result.len()),
     );
     let ssa = at.generic(&kinds, &inputs, init, |elements| {

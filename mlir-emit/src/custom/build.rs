@@ -3,9 +3,9 @@
 use super::elements::{UNKNOWN, any_type, constant, element_of, scalar_type, tensor_of, tensor_type, type_of};
 use crate::EmitError;
 use crate::counts::exactly;
-use crate::ir::{Affine, Emitter, IndexMap, IntegerPredicate, Writer, first};
+use crate::ir::{Affine, Emitter, IndexMap, IntegerPredicate, first};
 use crate::math::Math;
-use crate::mlir::{Context, Name, Type, Value as Ssa, function_text, verified};
+use crate::mlir::{Attribute, Context, Name, Type, Value as Ssa, function_text, verified};
 use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::groups_attribute;
@@ -90,8 +90,8 @@ impl<'c> Builder<'_, 'c> {
             Operation::Fill(number) => at.fill(self.values.get(*number), at.one(Name::TensorEmpty, &[], result, &[])),
             Operation::Expand(source, groups) => {
                 let attributes = [
-                    ("reassociation", groups_attribute(at, groups)),
-                    ("static_output_shape", at.i64_array(dims)),
+                    ("reassociation", groups_attribute(groups)),
+                    ("static_output_shape", Attribute::i64_array(dims)),
                 ];
                 at.one(
                     Name::TensorExpandShape,
@@ -101,7 +101,7 @@ impl<'c> Builder<'_, 'c> {
                 )
             }
             Operation::Collapse(source, groups) => {
-                let attributes = [("reassociation", groups_attribute(at, groups))];
+                let attributes = [("reassociation", groups_attribute(groups))];
                 at.one(
                     Name::TensorCollapseShape,
                     &[self.values.get(*source)],
@@ -131,7 +131,6 @@ impl<'c> Builder<'_, 'c> {
         &self,
         dims: &[i64],
         from: &[Ssa<'c>],
-        element: Element,
         made: Element,
         body: impl FnOnce(&[Ssa<'c>]) -> Ssa<'c>,
     ) -> Ssa<'c> {
@@ -139,20 +138,20 @@ impl<'c> Builder<'_, 'c> {
         let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
         let loops = vec![Loop::Parallel; dims.len()];
         let init = at.one(Name::TensorEmpty, &[], tensor_type(at, dims, made), &[]);
-        let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
-        self.structured(&loops, &inputs, (init, all.as_slice(), made), |elements| {
+        let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone())).collect();
+        self.structured(&loops, &inputs, (init, all.as_slice()), |elements| {
             body(&elements[..from.len()])
         })
     }
 
     fn slice(&self, source: Ssa<'c>, slices: &[[i64; 3]], result: Type<'c>) -> Ssa<'c> {
         let at = &self.at;
-        let list = |pick: fn(&[i64; 3]) -> i64| at.i64_array(&slices.iter().map(pick).collect::<Vec<_>>());
+        let list = |pick: fn(&[i64; 3]) -> i64| Attribute::i64_array(&slices.iter().map(pick).collect::<Vec<_>>());
         let attributes = [
             ("static_offsets", list(|&[offset, _, _]| offset)),
             ("static_sizes", list(|&[_, size, _]| size)),
             ("static_strides", list(|&[_, _, stride]| stride)),
-            ("operandSegmentSizes", at.segments(&[1, 0, 0, 0])),
+            ("operandSegmentSizes", Attribute::i32_array(&[1, 0, 0, 0])),
         ];
         at.one(Name::TensorExtractSlice, &[source], result, &attributes)
     }
@@ -166,7 +165,7 @@ impl<'c> Builder<'_, 'c> {
         let init = at.one(Name::TensorEmpty, &[], result, &[]);
         let element = sources.first().map(|&source| tensor_of(self.body, source));
         let element = element.expect(UNKNOWN).element;
-        self.structured(&loops, &[], (init, all.as_slice(), element), |_| {
+        self.structured(&loops, &[], (init, all.as_slice()), |_| {
             let along = at.loop_index(axis);
             let constant = |number: i64| at.integer(number, at.index_type());
             let mut chosen: Option<Ssa<'c>> = None;
@@ -218,25 +217,20 @@ impl<'c> Builder<'_, 'c> {
         for Operand { value, map } in &generic.inputs {
             let ty = tensor_of(self.body, *value);
             let (ssa, places) = self.cut(self.values.get(*value), ty, map);
-            inputs.push((ssa, places, ty.element));
+            inputs.push((ssa, places));
         }
         let ty = TensorType {
             dims: tensor_of(self.body, generic.init.value).dims.clone(),
             element,
         };
         let (start, places) = self.cut(init, &ty, &generic.init.map);
-        let result = self.structured(
-            &generic.loops,
-            &inputs,
-            (start, places.as_slice(), element),
-            |elements| {
-                let mut values = self.values.clone();
-                for (&argument, &element) in generic.arguments.iter().zip(elements) {
-                    values.set(argument, element);
-                }
-                body(&mut values)
-            },
-        );
+        let result = self.structured(&generic.loops, &inputs, (start, places.as_slice()), |elements| {
+            let mut values = self.values.clone();
+            for (&argument, &element) in generic.arguments.iter().zip(elements) {
+                values.set(argument, element);
+            }
+            body(&mut values)
+        });
         if places.len() == ty.dims.len() {
             return result;
         }
@@ -254,8 +248,8 @@ impl<'c> Builder<'_, 'c> {
             }
         }
         let attributes = [
-            ("reassociation", groups_attribute(&self.at, &groups)),
-            ("static_output_shape", self.at.i64_array(&ty.dims)),
+            ("reassociation", groups_attribute(&groups)),
+            ("static_output_shape", Attribute::i64_array(&ty.dims)),
         ];
         let whole = tensor_type(&self.at, &ty.dims, element);
         self.at.one(Name::TensorExpandShape, &[result], whole, &attributes)
@@ -283,13 +277,12 @@ impl<'c> Builder<'_, 'c> {
         (self.slice(ssa, &slices, result), places)
     }
 
-    /// Appends a `linalg.generic`: inputs with their maps and elements, and the result's initial
-    /// tensor.
+    /// Appends a `linalg.generic`: inputs and the result's initial tensor, with their maps.
     pub(crate) fn structured(
         &self,
         loops: &[Loop],
-        inputs: &[(Ssa<'c>, Vec<Place>, Element)],
-        (init, init_map, element): (Ssa<'c>, &[Place], Element),
+        inputs: &[(Ssa<'c>, Vec<Place>)],
+        (init, init_map): (Ssa<'c>, &[Place]),
         body: impl FnOnce(&[Ssa<'c>]) -> Ssa<'c>,
     ) -> Ssa<'c> {
         let at = &self.at;
@@ -307,12 +300,8 @@ impl<'c> Builder<'_, 'c> {
                 Loop::Reduction => crate::ir::Loop::Reduction,
             })
             .collect();
-        let read: Vec<_> = inputs
-            .iter()
-            .map(|(ssa, places, element)| (*ssa, scalar_type(at, *element), map(places)))
-            .collect();
-        let written = (init, scalar_type(at, element), map(init_map));
-        at.structured(Writer::Compiler, &kinds, &read, written, body)
+        let read: Vec<_> = inputs.iter().map(|(ssa, places)| (*ssa, map(places))).collect();
+        at.generic(&kinds, &read, (init, map(init_map)), body)
     }
 
     /// Appends one scalar operation of the body, unchanged except for angles, and returns its
@@ -337,20 +326,20 @@ impl<'c> Builder<'_, 'c> {
             } => {
                 let mut attributes = Vec::new();
                 if let Some(predicate) = predicate {
-                    attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))));
+                    attributes.push(("predicate", Attribute::text(&format!("{predicate} : i64"))));
                 }
                 // The flags come from rotini's list of known words, so none of the caller's text is
                 // in the attribute.
                 match flag {
                     Some(Flag::Fastmath(flags)) => {
                         let text = format!("#arith.fastmath<{}>", flags.join(","));
-                        attributes.push(("fastmath", at.attribute(&text)));
+                        attributes.push(("fastmath", Attribute::text(&text)));
                     }
                     Some(Flag::Overflow(flags)) => {
                         let text = format!("#arith.overflow<{}>", flags.join(", "));
-                        attributes.push(("overflowFlags", at.attribute(&text)));
+                        attributes.push(("overflowFlags", Attribute::text(&text)));
                     }
-                    Some(Flag::NonNegative) => attributes.push(("nonNeg", at.attribute("unit"))),
+                    Some(Flag::NonNegative) => attributes.push(("nonNeg", Attribute::text("unit"))),
                     None => {}
                 }
                 first(at.op(

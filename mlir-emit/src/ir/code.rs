@@ -1,7 +1,7 @@
 //! Operations, loops and branches, appended to the block that is being written.
 
 use super::int::Int;
-use crate::mlir::{Attribute, Block, Context, Name, Region, Type, Value};
+use crate::mlir::{Attribute, Block, Context, Name, Region, Role, Type, Value};
 
 /// Appends operations to the innermost open block of a context: loops and branches open one each.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,8 @@ impl<'c> Code<'c> {
         attributes: &[(&'static str, Attribute)],
         regions: Vec<Region>,
     ) -> Vec<Value<'c>> {
-        self.context.append(name, operands, results, attributes, regions)
+        self.context
+            .append((name, Role::Plain), operands, results, attributes, regions)
     }
 
     /// Appends an operation with one result and no regions.

@@ -5,8 +5,8 @@ use crate::counts::signed;
 use crate::mlir::{Attribute, IndexMap, Loop, Name, Role, Type, Value};
 use rotini_graph::DataType;
 
-/// A tensor of a structured operation, its data type, and its index map.
-pub(crate) type Input<'c> = (Value<'c>, DataType, IndexMap);
+/// A tensor of a structured operation, and its index map.
+pub(crate) type Input<'c> = (Value<'c>, IndexMap);
 
 /// Says how a structured operation becomes code.
 #[derive(Clone, Copy, Debug)]
@@ -42,54 +42,31 @@ impl<'c> Emitter<'c> {
         init: Input<'c>,
         body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
     ) -> Value<'c> {
-        let (init, init_dtype, init_map) = init;
-        let inputs = inputs
-            .iter()
-            .map(|(value, _, map)| {
-                // The element type of the MLIR tensor, not of the data type: a code that is an
-                // operand of a product has the MLIR float type that it stands for.
-                let element = value.r#type().as_tensor().1;
-                (*value, element, map.clone())
-            })
-            .collect::<Vec<_>>();
-        let init = (init, self.element_type(init_dtype), init_map);
-        self.structured(writer, loops, &inputs, init, body)
-    }
-
-    /// Appends a [`written_by`](Self::written_by) whose element types are given as MLIR types.
-    pub(crate) fn structured(
-        &self,
-        writer: Writer<'_>,
-        loops: &[Loop],
-        inputs: &[(Value<'c>, Type<'c>, IndexMap)],
-        (init, init_type, init_map): (Value<'c>, Type<'c>, IndexMap),
-        body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
-    ) -> Value<'c> {
-        let maps = inputs.iter().map(|(_, _, map)| map.clone()).chain([init_map]);
-        let types = inputs.iter().map(|(_, r#type, _)| *r#type).chain([init_type]);
-        let block = self.block(&types.collect::<Vec<_>>(), |elements| {
+        let tensors: Vec<_> = inputs.iter().chain([&init]).map(|&(value, _)| value).collect();
+        let elements: Vec<_> = tensors.iter().map(|tensor| tensor.r#type().as_tensor().1).collect();
+        let block = self.block(&elements, |elements| {
             let result = body(elements);
             self.run(Name::LinalgYield, &[result]);
         });
-        let operands = inputs.iter().map(|(value, _, _)| *value).chain([init]);
+        let maps = inputs.iter().chain([&init]).map(|(_, map)| map.clone());
         let input_count = i32::try_from(inputs.len()).expect("too many inputs");
         let mut attributes = vec![
             ("indexing_maps", Attribute::Maps(maps.collect())),
             ("iterator_types", Attribute::Loops(loops.to_vec())),
-            ("operandSegmentSizes", self.segments(&[input_count, 1])),
+            ("operandSegmentSizes", Attribute::i32_array(&[input_count, 1])),
         ];
         match writer {
             Writer::Compiler | Writer::Rows => {}
-            Writer::Configured(how) => attributes.push(("compilation_info", self.attribute(how))),
+            Writer::Configured(how) => attributes.push(("compilation_info", Attribute::text(how))),
         }
         let role = match writer {
             Writer::Rows => Role::Rows,
             Writer::Compiler | Writer::Configured(_) => Role::Plain,
         };
-        first(self.context().append_as(
+        first(self.context().append(
             (Name::LinalgGeneric, role),
-            &operands.collect::<Vec<_>>(),
-            &[init.r#type()],
+            &tensors,
+            &[init.0.r#type()],
             &attributes,
             vec![block.into()],
         ))
@@ -99,7 +76,7 @@ impl<'c> Emitter<'c> {
     /// axis.
     pub(crate) fn tabulate(&self, shape: &[i64], dtype: DataType, body: impl FnOnce() -> Value<'c>) -> Value<'c> {
         let rank = shape.len();
-        let init = (self.empty(shape, dtype), dtype, IndexMap::identity(rank));
+        let init = (self.empty(shape, dtype), IndexMap::identity(rank));
         self.generic(&vec![Loop::Parallel; rank], &[], init, |_| body())
     }
 

@@ -72,20 +72,6 @@ impl<'c> Emitter<'c> {
         Type::integer(self.context(), 16)
     }
 
-    /// Returns an attribute with this text, which must come from this crate and never from a
-    /// caller.
-    pub(crate) fn attribute(&self, text: &str) -> Attribute {
-        Attribute::text(text)
-    }
-
-    pub(crate) fn segments(&self, sizes: &[i32]) -> Attribute {
-        Attribute::i32_array(sizes)
-    }
-
-    pub(crate) fn i64_array(&self, values: &[i64]) -> Attribute {
-        Attribute::i64_array(values)
-    }
-
     /// Returns the same tensor behind a compute barrier: no operation before it is fused with one
     /// after it. IREE removes the barrier once dispatches are formed.
     pub(crate) fn barrier(&self, tensor: Value<'c>) -> Value<'c> {
@@ -110,8 +96,7 @@ impl<'c> Emitter<'c> {
             if !matches!(owner.name(), Name::TensorCollapseShape | Name::TensorExpandShape) {
                 return owner.name() == Name::IreeTensorExtComputeBarrierStart;
             }
-            let Some(source) = owner.operand(0) else { return false };
-            tensor = source;
+            tensor = self.context().value(owner.operands()[0]);
         }
         true
     }

@@ -1,7 +1,7 @@
 //! Operations on whole tensors: create, fill, pad, crop, read.
 
 use super::{Emitter, first};
-use crate::mlir::{Name, Value};
+use crate::mlir::{Attribute, Name, Value};
 use rotini_graph::DataType;
 
 impl<'c> Emitter<'c> {
@@ -27,7 +27,7 @@ impl<'c> Emitter<'c> {
         let block = self.block(&[element, element], |elements| {
             self.run(Name::LinalgYield, &elements[..1])
         });
-        let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
+        let attributes = [("operandSegmentSizes", Attribute::i32_array(&[1, 1]))];
         first(self.op(
             Name::LinalgFill,
             &[value, empty],
@@ -59,9 +59,9 @@ impl<'c> Emitter<'c> {
             self.run(Name::TensorYield, &[self.constant(fill, dtype)]);
         });
         let attributes = [
-            ("static_low", self.i64_array(&low)),
-            ("static_high", self.i64_array(&high)),
-            ("operandSegmentSizes", self.segments(&[1, 0, 0])),
+            ("static_low", Attribute::i64_array(&low)),
+            ("static_high", Attribute::i64_array(&high)),
+            ("operandSegmentSizes", Attribute::i32_array(&[1, 0, 0])),
         ];
         let target = self.tensor_type(&padded, dtype);
         (
@@ -81,10 +81,10 @@ impl<'c> Emitter<'c> {
     /// Returns `sizes` elements along each axis, starting at `offsets`.
     pub(crate) fn slice(&self, ssa: Value<'c>, offsets: &[i64], sizes: &[i64], dtype: DataType) -> Value<'c> {
         let attributes = [
-            ("static_offsets", self.i64_array(offsets)),
-            ("static_sizes", self.i64_array(sizes)),
-            ("static_strides", self.i64_array(&vec![1; sizes.len()])),
-            ("operandSegmentSizes", self.segments(&[1, 0, 0, 0])),
+            ("static_offsets", Attribute::i64_array(offsets)),
+            ("static_sizes", Attribute::i64_array(sizes)),
+            ("static_strides", Attribute::i64_array(&vec![1; sizes.len()])),
+            ("operandSegmentSizes", Attribute::i32_array(&[1, 0, 0, 0])),
         ];
         self.one(
             Name::TensorExtractSlice,

@@ -106,10 +106,7 @@ fn lengths<'c>(
     of: &Problem,
     lengths: Option<[usize; 2]>,
 ) -> impl Iterator<Item = (usize, Buffer<'c>)> {
-    let buffer = Buffer {
-        count: of.batch,
-        element: Type::integer(context, 32),
-    };
+    let buffer = Buffer::new(of.batch, Type::integer(context, 32));
     lengths.into_iter().flatten().map(move |value| (value, buffer))
 }
 
@@ -123,10 +120,7 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
     });
     let mut read = operands.to_vec();
     if let Some(mask) = of.mask {
-        let buffer = Buffer {
-            count: mask.elements,
-            element: gemm::element(context, mask.dtype),
-        };
+        let buffer = Buffer::new(mask.elements, gemm::element(context, mask.dtype));
         read.push((mask.tensor, buffer));
     }
     read.extend(lengths(context, of, of.visible.lengths));
@@ -137,10 +131,7 @@ fn read_by<'c>(context: &'c Context, of: &Problem) -> Vec<(usize, Buffer<'c>)> {
 /// statistics per query.
 fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(Buffer<'c>, Type<'c>)> {
     let [out, rows, _] = exactly(shapes);
-    let wide = Buffer {
-        count: out.iter().product(),
-        element: gemm::element(context, of.out.0),
-    };
+    let wide = Buffer::new(out.iter().product(), gemm::element(context, of.out.0));
     let row = row(context, of);
     let rows = row.element.tensor(rows);
     vec![(wide, wide.element.tensor(out)), (row, rows), (row, rows)]
@@ -148,10 +139,7 @@ fn stored_by<'c>(context: &'c Context, of: &Problem, shapes: &[&[i64]]) -> Vec<(
 
 /// Returns a buffer with one f32 number per query.
 fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
-    Buffer {
-        count: of.rows(),
-        element: Type::float(context, Float::F32),
-    }
+    Buffer::new(of.rows(), Type::float(context, Float::F32))
 }
 
 /// Returns the operands of a gradient kernel: q, k, v, the gradient of the output, two statistics

@@ -32,6 +32,12 @@ pub(super) struct Buffer<'c> {
     pub(super) element: Type<'c>,
 }
 
+impl<'c> Buffer<'c> {
+    pub(super) fn new(count: i64, element: Type<'c>) -> Self {
+        Buffer { count, element }
+    }
+}
+
 impl fmt::Display for Buffer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "memref<{}x{}>", self.count, self.element)
@@ -188,7 +194,7 @@ impl<'c> Code<'c> {
     }
 
     /// Returns a constant of a floating type.
-    pub(super) fn float(&self, number: f64, float: Type<'c>) -> Ssa<'c> {
+    pub(crate) fn float(&self, number: f64, float: Type<'c>) -> Ssa<'c> {
         self.literal(Attribute::float(number, float), float)
     }
 

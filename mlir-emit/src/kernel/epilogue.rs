@@ -85,10 +85,7 @@ pub(super) struct Spot<'a, 'c> {
 impl<'c> Tensor<'c> {
     /// Returns the tensor's memory as a buffer of a kernel.
     pub(super) fn buffer(&self) -> Buffer<'c> {
-        Buffer {
-            count: self.elements(),
-            element: self.element,
-        }
+        Buffer::new(self.elements(), self.element)
     }
 }
 

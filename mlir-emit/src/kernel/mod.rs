@@ -106,7 +106,7 @@ pub(crate) fn append_product<'c>(context: &'c Context, product: Product) -> Valu
         .map(|value| context.value(value))
         .collect();
     let role = Role::Product(Rc::new(product));
-    first(context.append_as((Name::RotiniProduct, role), &operands, &[result], &[], Vec::new()))
+    first(context.append((Name::RotiniProduct, role), &operands, &[result], &[], Vec::new()))
 }
 
 impl<'c> Kernels<'c> {
@@ -213,7 +213,7 @@ impl<'c> Kernels<'c> {
             fused: Vec::new(),
         };
         let role = Role::Call(Rc::new(callee));
-        context.append_as((DISPATCH, role), &operands, &results, &attributes, Vec::new())
+        context.append((DISPATCH, role), &operands, &results, &attributes, Vec::new())
     }
 }
 
@@ -387,15 +387,9 @@ fn multiply<'c>(
         .map(|factor| factor.tensor)
         .chain(product.chosen)
         .collect();
-    let buffers = factors.iter().map(|factor| Buffer {
-        count: factor.elements,
-        element: gemm::element(context, factor.dtype),
-    });
-    let matrices = product.chosen.map(|_| Buffer {
-        count: product.batch.iter().product(),
-        element: Type::integer(context, 32),
-    });
-    let buffers = buffers.chain(matrices);
+    let buffer = |factor: &Factor| Buffer::new(factor.elements, gemm::element(context, factor.dtype));
+    let matrices = |_| Buffer::new(product.batch.iter().product(), Type::integer(context, 32));
+    let buffers = factors.iter().map(buffer).chain(product.chosen.map(matrices));
     let read = (values, buffers.collect());
     let epilogue = Rc::new(epilogue);
     let kernel = Fusable {

@@ -6,6 +6,7 @@
 //! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the
 //! image, and zero else.
 
+use crate::counts::product;
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
 
@@ -149,10 +150,7 @@ impl Product {
     /// Returns whether the product can be split along K into `parts` parts, whose partial sums a
     /// second kernel adds.
     pub(crate) fn can_be_shared(&self, parts: u64) -> bool {
-        let elements = self
-            .shape()
-            .iter()
-            .try_fold(parts, |all, &extent| all.checked_mul(extent.unsigned_abs()));
+        let elements = product(&self.shape()).and_then(|elements| elements.checked_mul(parts));
         self.run_axis().is_some() && elements.is_some_and(|elements| elements < 1 << 29)
     }
 
@@ -191,11 +189,7 @@ impl Product {
     pub(crate) fn can_be_addressed(&self) -> bool {
         const MOST: u64 = 1 << 31;
         let bytes = |factor: &Factor| factor.elements.unsigned_abs().checked_mul(factor.dtype.bytes()?);
-        let elements = self
-            .shape()
-            .iter()
-            .try_fold(1_u64, |all, &extent| all.checked_mul(extent.unsigned_abs()));
-        let result = elements.and_then(|elements| elements.checked_mul(8));
+        let result = product(&self.shape()).and_then(|elements| elements.checked_mul(8));
         self.factors
             .iter()
             .map(bytes)

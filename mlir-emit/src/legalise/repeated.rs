@@ -37,6 +37,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
         let Some(owner) = tensor.owner() else {
             continue;
         };
+        let operand = |position: usize| tensor.context().value(owner.operands()[position]);
         match owner.name() {
             Name::LinalgGeneric => {
                 let structure = owner.structure();
@@ -60,15 +61,11 @@ fn is_computed_from_repeated(tensor: Ssa<'_>, reduced: &[usize]) -> bool {
                     }
                     let place = |one: &usize| map.iter().position(|read| read == one);
                     let axes = loops.as_ref().and_then(|loops| loops.iter().map(place).collect());
-                    if let Some(operand) = owner.operand(position) {
-                        next.push((operand, axes));
-                    }
+                    next.push((operand(position), axes));
                 }
             }
             Name::TensorCollapseShape | Name::TensorExpandShape => {
-                if let Some(source) = owner.operand(0) {
-                    next.push((source, None));
-                }
+                next.push((operand(0), None));
             }
             _ => {}
         }

@@ -202,18 +202,6 @@ impl Context {
     /// Appends an operation to the innermost open block. Returns its results.
     pub(crate) fn append<'c>(
         &'c self,
-        name: Name,
-        operands: &[Value<'c>],
-        results: &[Type<'c>],
-        attributes: &[(&'static str, Attribute)],
-        regions: Vec<Region>,
-    ) -> Vec<Value<'c>> {
-        self.append_as((name, Role::Plain), operands, results, attributes, regions)
-    }
-
-    /// Appends an operation with a role.
-    pub(crate) fn append_as<'c>(
-        &'c self,
         (name, role): (Name, Role),
         operands: &[Value<'c>],
         results: &[Type<'c>],
@@ -276,34 +264,8 @@ impl<'c> Value<'c> {
     }
 
     /// Returns the operation that this value is a result of; `None` for the argument of a block.
-    pub(crate) fn owner(self) -> Option<Owner<'c>> {
-        let values = self.context.values.borrow();
-        let head = values.get(self.id)?.owner.clone()?;
-        Some(Owner {
-            context: self.context,
-            head,
-        })
-    }
-}
-
-/// The operation that a value is the result of.
-pub(crate) struct Owner<'c> {
-    context: &'c Context,
-    head: Rc<Head>,
-}
-
-impl Deref for Owner<'_> {
-    type Target = Head;
-
-    fn deref(&self) -> &Head {
-        &self.head
-    }
-}
-
-impl<'c> Owner<'c> {
-    pub(crate) fn operand(&self, index: usize) -> Option<Value<'c>> {
-        let id = self.head.operands.get(index)?;
-        Some(Value::of(self.context, *id))
+    pub(crate) fn owner(self) -> Option<Rc<Head>> {
+        self.context.values.borrow()[self.id].owner.clone()
     }
 }
 

@@ -131,6 +131,7 @@ impl<'c> Printer<'c> {
 mod tests {
     use super::*;
     use crate::EmitError;
+    use crate::mlir::Role;
     use crate::mlir::{Attribute, Float, Name, verified};
 
     /// Tests a value that is used outside of the region that defines it, and one that is never
@@ -145,13 +146,19 @@ mod tests {
                 let argument = arguments[0];
                 let inner = context.block(&[float], |own| {
                     let used = if early { context.fresh(float) } else { own[0] };
-                    context.append(Name::ScfYield, &[used, argument], &[], &[], Vec::new());
+                    context.append((Name::ScfYield, Role::Plain), &[used, argument], &[], &[], Vec::new());
                     escaped = Some(own[0]);
                 });
                 let flag = [("flag", Attribute::text("unit"))];
-                let made = context.append(Name::ScfIf, &[argument], &[float, float], &flag, vec![inner.into()]);
+                let made = context.append(
+                    (Name::ScfIf, Role::Plain),
+                    &[argument],
+                    &[float, float],
+                    &flag,
+                    vec![inner.into()],
+                );
                 let returned = if escapes { escaped.unwrap() } else { made[1] };
-                context.append(Name::FuncReturn, &[returned], &[], &[], Vec::new());
+                context.append((Name::FuncReturn, Role::Plain), &[returned], &[], &[], Vec::new());
             });
             verified(&context, &block)?;
             Ok::<_, EmitError>(function_text(&context, "f", &[float], &block))

@@ -138,6 +138,7 @@ fn is_elementwise(name: Name) -> bool {
 mod tests {
     use super::*;
     use crate::mlir::Float;
+    use crate::mlir::Role;
 
     #[test]
     fn types_must_fit() {
@@ -149,7 +150,7 @@ mod tests {
             let block = context.block(&[index, truth, single, double], |values| {
                 let of = |r#type: &Type<'_>| values.iter().find(|value| value.r#type() == *r#type);
                 let operands: Vec<_> = operands.iter().filter_map(of).copied().collect();
-                context.append(name, &operands, &[result], &[], Vec::new());
+                context.append((name, Role::Plain), &operands, &[result], &[], Vec::new());
             });
             verified(&context, &block)
         };
@@ -174,7 +175,13 @@ mod tests {
         let verify = |name: Name, counts: &[i64]| {
             let block = context.block(&[], |_| {
                 for &count in counts {
-                    context.append(name, &[], &[single.memref(&[count], None)], &[], Vec::new());
+                    context.append(
+                        (name, Role::Plain),
+                        &[],
+                        &[single.memref(&[count], None)],
+                        &[],
+                        Vec::new(),
+                    );
                 }
             });
             verified(&context, &block)

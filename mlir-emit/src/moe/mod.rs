@@ -108,8 +108,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
         .unwrap_or_else(|| (0..out.len()).collect());
     let (row, column) = (position(&order, 1), position(&order, 2));
     let dtype = lowering.carried_type(op.output, compute);
-    let input = (tiles.slots(taken), DataType::I32, IndexMap::select(3, [row]));
-    let init = (at.empty(&extents(out, &order), compute), compute, IndexMap::identity(3));
+    let input = (tiles.slots(taken), IndexMap::select(3, [row]));
+    let init = (at.empty(&extents(out, &order), compute), IndexMap::identity(3));
     let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
         let body = Body(at);
         let slot = elements[0];

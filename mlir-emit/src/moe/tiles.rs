@@ -6,7 +6,7 @@ use crate::ir::IntegerPredicate as I;
 use crate::ir::{Emitter, IndexMap, IntegerPredicate, Loop, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::{Attribute, Name, Value as Ssa};
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use rotini_graph::{DataType, TensorId};
@@ -53,12 +53,8 @@ pub(super) fn combine<'c>(
     start: f64,
     body: impl FnOnce(&Body<'c>, [Ssa<'c>; 2], Ssa<'c>, Ssa<'c>) -> Scalar<'c>,
 ) -> Ssa<'c> {
-    let init = (
-        at.filled(&[count], DataType::I32, start),
-        DataType::I32,
-        IndexMap::select(2, [0]),
-    );
-    let input = (over, DataType::I32, IndexMap::select(2, [1]));
+    let init = (at.filled(&[count], DataType::I32, start), IndexMap::select(2, [0]));
+    let input = (over, IndexMap::select(2, [1]));
     at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |elements| {
         let [element, so_far] = exactly(elements);
         let positions = [at.loop_index(0), at.loop_index(1)];
@@ -173,9 +169,9 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
     pub(super) fn rows(&self, tensor: &Ordered<'c>, sources: Ssa<'c>) -> Ordered<'c> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
-        let input = (sources, DataType::I32, IndexMap::select(3, [0, 1]));
+        let input = (sources, IndexMap::select(3, [0, 1]));
         let identity = IndexMap::identity(3);
-        let init = (at.empty(&dims, tensor.dtype), tensor.dtype, identity);
+        let init = (at.empty(&dims, tensor.dtype), identity);
         let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
             let body = Body(at);
             let row = elements[0];
@@ -209,7 +205,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         dims[0] = self.sizes.tiles;
         let init = at.empty(&extents(&dims, &weight.order), weight.dtype);
         let ty = at.tensor_type(&extents(&dims, &weight.order), weight.dtype);
-        let along = [("dimension_map", at.i64_array(&[0]))];
+        let along = [("dimension_map", Attribute::i64_array(&[0]))];
         // The compiler fuses this operation into a matmul; it would not fuse a separate loop.
         let ssa = first(at.op(
             Name::IreeLinalgExtGather,

@@ -106,7 +106,7 @@ impl<'c> Pooling<'_, '_, 'c> {
             over: self.windows.window,
             compute: self.compute,
         };
-        let windowed = self.padded.as_ref().map(|x| (x.ssa, x.dtype, self.window_map(x)));
+        let windowed = self.padded.as_ref().map(|x| (x.ssa, self.window_map(x)));
         fold.lower(beside, windowed, start, |math, places, elements, so_far| {
             let (read, elements) = match (&self.padded, elements.split_first()) {
                 (Some(_), Some((&first, rest))) => (Some(first), rest),

@@ -167,7 +167,7 @@ impl<'c> Builder<'_, 'c> {
             return reduced;
         }
         let start = self.values.get(generic.init.value);
-        self.each(dims, &[start, reduced], element, element, |elements| {
+        self.each(dims, &[start, reduced], element, |elements| {
             let [start, reduced] = exactly(elements);
             match extreme {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
@@ -203,7 +203,7 @@ impl<'c> Builder<'_, 'c> {
             let other = extreme.key(at, values.get(*other), element);
             values.get(so_far).maxui(other)
         });
-        self.each(dims, &[keys], key, element, |elements| {
+        self.each(dims, &[keys], element, |elements| {
             extreme.float(at, elements[0], element)
         })
     }
