@@ -11,7 +11,7 @@ use crate::math::{Math, Scalar};
 use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::{largest, power};
 use crate::step::{Combiner, Shape, order_of};
-use crate::value::{Ordered, Value, extent, extents, reshape};
+use crate::value::{Ordered, Value, extent, extents};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
 
 /// Checks whether block-scale dequantization can be lowered.
@@ -164,14 +164,7 @@ impl Blocks {
         let ssa = if dims.len() == x.dims.len() {
             ssa
         } else {
-            reshape(
-                &at,
-                Name::TensorExpandShape,
-                ssa,
-                &groups,
-                &extents(&dims, &order),
-                x.dtype,
-            )
+            at.expand(ssa, &groups, &extents(&dims, &order))
         };
         Value::of(Ordered::new(ssa, order, x.dtype, dims))
     }
@@ -184,7 +177,7 @@ impl Blocks {
         let ssa = if y.dims.len() == self.dims.len() {
             y.ssa
         } else {
-            reshape(&at, Name::TensorCollapseShape, y.ssa, &groups, &whole, y.dtype)
+            at.collapse(y.ssa, &groups, &whole)
         };
         Value::of(Ordered::new(
             at.crop(ssa, &whole, &extents(&self.dims, order), y.dtype),

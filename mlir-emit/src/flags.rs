@@ -99,13 +99,6 @@ impl Target {
 fn packs_matrices(graph: &NormalGraph) -> bool {
     graph.nodes().iter().any(|node| match &node.op {
         Op::Matmul(op) => matmul::is_worth_packing(graph, op),
-        Op::ConvFprop(_)
-        | Op::ConvDgrad(_)
-        | Op::ConvWgrad(_)
-        | Op::Sdpa(_)
-        | Op::SdpaBackward(_)
-        | Op::MoeGroupedMatmul(_)
-        | Op::MoeGroupedMatmulBwd(_) => true,
-        _ => false,
+        op => op.contracts(),
     })
 }

@@ -9,12 +9,12 @@ use crate::choice::Form;
 use crate::ir::{Emitter, MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::reduce::one_along;
 use crate::step::{Combiner, Shape, count};
 use crate::sums::accumulator;
 use crate::target::Target;
-use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
+use crate::value::{Data, Value, drop_unit_axes, extents};
 use std::ops::Range;
 
 /// The possible numbers of lanes, the best first. They fill a vector.
@@ -168,7 +168,7 @@ impl Rows {
             data @ (Data::Constant(_) | Data::Scalar(_)) => data.clone(),
             Data::Tensor { ssa, order } if !reads => {
                 let keep: Vec<bool> = order.iter().map(|axis| !own.contains(axis)).collect();
-                let ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order), &keep, value.dtype);
+                let ssa = drop_unit_axes(at, *ssa, &keep);
                 let order = order.iter().filter(|axis| !own.contains(axis)).map(|&axis| moved(axis));
                 Data::Tensor {
                     ssa,
@@ -194,7 +194,7 @@ impl Rows {
                 let rank = physical.len();
                 if run.len() > 1 {
                     let groups = join(position, rank, run);
-                    ssa = reshape(at, Name::TensorCollapseShape, ssa, &groups, &physical, value.dtype);
+                    ssa = at.collapse(ssa, &groups, &physical);
                 }
                 if *part != (0..self.length) {
                     let mut offsets = vec![0; rank];
@@ -204,7 +204,7 @@ impl Rows {
                 }
                 physical.splice(position..=position, [turns, lanes]);
                 let groups = join(position, rank, position..position + 2);
-                ssa = reshape(at, Name::TensorExpandShape, ssa, &groups, &physical, value.dtype);
+                ssa = at.expand(ssa, &groups, &physical);
                 let mut order: Vec<usize> = order.into_iter().map(moved).collect();
                 order.splice(position..=position, [start, start + 1]);
                 Data::Tensor { ssa, order }

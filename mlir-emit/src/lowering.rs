@@ -14,7 +14,7 @@ use crate::mlir::Value as Ssa;
 use crate::quirks::Quirks;
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents, position};
-use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, TensorId};
 use rotini_schedule::{Machine, gemm};
 
 /// The state of a graph that is being lowered.
@@ -328,19 +328,7 @@ impl<'g, 'c> Lowering<'g, 'c> {
 
     /// Puts a tensor behind a barrier if the graph has a contraction that it could be fused with.
     pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c>) -> Ssa<'c> {
-        let contracts = self.graph.nodes().iter().any(|node| {
-            matches!(
-                node.op,
-                Op::ConvFprop(_)
-                    | Op::ConvDgrad(_)
-                    | Op::ConvWgrad(_)
-                    | Op::Matmul(_)
-                    | Op::MoeGroupedMatmul(_)
-                    | Op::MoeGroupedMatmulBwd(_)
-                    | Op::Sdpa(_)
-                    | Op::SdpaBackward(_)
-            )
-        });
+        let contracts = self.graph.nodes().iter().any(|node| node.op.contracts());
         if contracts { self.at.barrier(ssa) } else { ssa }
     }
 

@@ -6,9 +6,8 @@ use crate::convert::checked_compute_type;
 use crate::counts::product;
 use crate::kernel::{CpuKernel, CpuMatmul, Right};
 use crate::lowering::Lowering;
-use crate::mlir::Name;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
-use crate::value::{Ordered, extent, extents, reshape};
+use crate::value::{Ordered, extent, extents};
 use rotini_graph::{DataType, Matmul, NormalGraph};
 
 /// Checks whether the matmul can be lowered.
@@ -42,14 +41,8 @@ fn ranked<'c>(lowering: &Lowering<'_, 'c>, matrices: Ordered<'c>, rank: usize) -
         .collect();
     let first = std::iter::once((0..=missing).collect());
     let reassociation: Vec<Vec<usize>> = first.chain((missing + 1..rank).map(|axis| vec![axis])).collect();
-    let ssa = reshape(
-        &lowering.emitter(),
-        Name::TensorExpandShape,
-        matrices.ssa,
-        &reassociation,
-        &extents(&dims, &order),
-        matrices.dtype,
-    );
+    let shape = extents(&dims, &order);
+    let ssa = lowering.emitter().expand(matrices.ssa, &reassociation, &shape);
     Ordered::new(ssa, order, matrices.dtype, dims)
 }
 

@@ -4,7 +4,7 @@ use crate::counts::{ceil_div, exactly};
 use crate::ir::{Emitter, IndexMap, Loop};
 use crate::mlir::{Name, Value as Ssa};
 use crate::narrow::Bits;
-use crate::value::reshape;
+
 use rotini_graph::DataType;
 
 /// Returns the number of bytes of `elements` packed elements of a type; `None` on overflow.
@@ -44,14 +44,7 @@ pub(crate) fn pack<'c>(at: &Emitter<'c>, codes: Ssa<'c>, shape: &[i64], dtype: D
     let groups = Groups::of(shape, dtype);
     let codes = if groups.fills(shape) {
         let split = groups.shape(groups.elements);
-        reshape(
-            at,
-            Name::TensorExpandShape,
-            codes,
-            &innermost_pair(shape.len()),
-            &split,
-            dtype,
-        )
+        at.expand(codes, &innermost_pair(shape.len()), &split)
     } else {
         let flat = unfold(at, codes, shape.len(), groups.count, dtype);
         let filled = [(0, groups.codes() - groups.count)];
@@ -118,18 +111,11 @@ impl Groups {
     }
 
     /// Merges the groups of a line and their parts into one axis.
-    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, dtype: DataType) -> Ssa<'c> {
+    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, _dtype: DataType) -> Ssa<'c> {
         let mut shape = self.lines.clone();
         *shape.last_mut().expect("no axis") *= parts;
         let rank = shape.len();
-        reshape(
-            at,
-            Name::TensorCollapseShape,
-            tensor,
-            &innermost_pair(rank),
-            &shape,
-            dtype,
-        )
+        at.collapse(tensor, &innermost_pair(rank), &shape)
     }
 }
 
@@ -147,27 +133,20 @@ fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
 }
 
 /// Expands a flat tensor to these extents.
-fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], dtype: DataType) -> Ssa<'c> {
+fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], _dtype: DataType) -> Ssa<'c> {
     if shape.len() == 1 {
         return flat;
     }
     let all = (0..shape.len()).collect();
-    reshape(at, Name::TensorExpandShape, flat, &[all], shape, dtype)
+    at.expand(flat, &[all], shape)
 }
 
 /// Collapses a tensor of this rank to a flat one.
-fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, dtype: DataType) -> Ssa<'c> {
+fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, _dtype: DataType) -> Ssa<'c> {
     if rank == 1 {
         return tensor;
     }
-    reshape(
-        at,
-        Name::TensorCollapseShape,
-        tensor,
-        &[(0..rank).collect()],
-        &[count],
-        dtype,
-    )
+    at.collapse(tensor, &[(0..rank).collect()], &[count])
 }
 
 /// Repacks the bits of each group: from pieces of `from` bits into `pieces` pieces of `to` bits.

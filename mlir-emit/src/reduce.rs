@@ -11,10 +11,10 @@ use crate::legalise::repeated::is_repeated;
 use crate::legalise::spread::Loops;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::step::{Combiner, Open, Shape, arguments, count, inputs};
 use crate::sums::{accumulator, in_type};
-use crate::value::{Data, Ordered, Value, extents, reshape};
+use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::DataType;
 
 impl<'c> Lowering<'_, 'c> {
@@ -86,7 +86,7 @@ impl<'c> Lowering<'_, 'c> {
         let mut dims = extents(shape.dims, &kept);
         dims.push(count(shape.dims, &rest));
         let merged = Value::of(Ordered::new(
-            at.barrier(reshape(&at, Name::TensorCollapseShape, ssa, &groups, &dims, compute)),
+            at.barrier(at.collapse(ssa, &groups, &dims)),
             (0..dims.len()).collect(),
             compute,
             dims.clone(),
@@ -233,14 +233,7 @@ impl<'c> Lowering<'_, 'c> {
             let groups = kept.iter().filter_map(|&position| loops.groups.get(position));
             let groups: Vec<Vec<usize>> = groups.map(|group| next.by_ref().take(group.len()).collect()).collect();
             let target = extents(shape.dims, &stays);
-            ssa = reshape(
-                &at,
-                Name::TensorExpandShape,
-                at.barrier(ssa),
-                &groups,
-                &target,
-                shape.dtype,
-            );
+            ssa = at.expand(at.barrier(ssa), &groups, &target);
         }
         reduced_value(ssa, stays, shape, reduced)
     }
@@ -284,17 +277,11 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Converts the result of a reduction to the compute type.
     pub(crate) fn in_compute_type(&self, carried: Value<'c>, shape: &Shape<'_>) -> Value<'c> {
-        let Data::Tensor { ssa, order } = carried.data else {
-            unreachable!("a reduction without a result");
-        };
-        let results = extents(&carried.dims, &order);
-        let ssa = in_type(&self.emitter(), ssa, &results, carried.dtype, shape.dtype);
+        let (dtype, dims) = (carried.dtype, carried.dims.clone());
+        let (ssa, order) = carried.into_tensor();
+        let ssa = in_type(&self.emitter(), ssa, &extents(&dims, &order), dtype, shape.dtype);
         let ssa = self.reduced_apart(ssa);
-        Value {
-            data: Data::Tensor { ssa, order },
-            dtype: shape.dtype,
-            dims: carried.dims,
-        }
+        Value::of(Ordered::new(ssa, order, shape.dtype, dims))
     }
 
     /// [`reduce_at_once`](Self::reduce_at_once) whose result stays in the accumulation type, the
@@ -364,11 +351,7 @@ fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
 
 /// Returns a value over the axes that a reduction keeps, with extent 1 along the others.
 fn reduced_value<'c>(ssa: Ssa<'c>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c> {
-    Value {
-        data: Data::Tensor { ssa, order: kept },
-        dtype: shape.dtype,
-        dims: one_along(shape.dims, reduced),
-    }
+    Value::of(Ordered::new(ssa, kept, shape.dtype, one_along(shape.dims, reduced)))
 }
 
 /// Returns the extents with those of `axes` replaced by 1.

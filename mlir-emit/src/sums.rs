@@ -10,10 +10,10 @@
 use crate::convert::convert;
 use crate::counts::exactly;
 use crate::ir::{Emitter, IndexMap, Loop, only};
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::step::Combiner;
 use crate::target::Target;
-use crate::value::{Ordered, extent as extent_of, reshape};
+use crate::value::{Ordered, extent as extent_of};
 use rotini_graph::DataType;
 
 /// Most terms of a sum that stays in the compute type: its error is small.
@@ -135,7 +135,7 @@ pub(crate) fn blocks<'c>(
             .map(|block| {
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
                 let slice = at.slice(ssa, &offsets, &sizes, compute);
-                let slice = reshape(at, Name::TensorCollapseShape, slice, &groups, results, compute);
+                let slice = at.collapse(slice, &groups, results);
                 (slice, identity.clone())
             })
             .collect::<Vec<_>>();
@@ -194,19 +194,7 @@ pub(crate) fn in_blocks<'c>(at: &Emitter<'c>, matrix: &Ordered<'c>, axis: usize,
         }
     }
     dims.insert(0, count);
-    Ordered::new(
-        reshape(
-            at,
-            Name::TensorExpandShape,
-            matrix.ssa,
-            &groups,
-            &physical,
-            matrix.dtype,
-        ),
-        order,
-        matrix.dtype,
-        dims,
-    )
+    Ordered::new(at.expand(matrix.ssa, &groups, &physical), order, matrix.dtype, dims)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! or broadcast) have no physical axis: index maps leave them out, so no repetition is ever copied.
 
 use crate::ir::{Emitter, IndexMap, Input, Loop};
-use crate::mlir::{Attribute, Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
@@ -82,7 +82,7 @@ impl<'c> Value<'c> {
             data @ (Data::Constant(_) | Data::Scalar(_)) => data,
             Data::Tensor { ssa, order } => {
                 let keep: Vec<bool> = order.iter().map(|axis| from.contains(axis)).collect();
-                let ssa = drop_unit_axes(at, ssa, &extents(&self.dims, &order), &keep, self.dtype);
+                let ssa = drop_unit_axes(at, ssa, &keep);
                 let moved = |axis: &usize| {
                     let position = from.iter().position(|candidate| candidate == axis);
                     to.get(position?).copied()
@@ -117,13 +117,9 @@ impl<'c> Value<'c> {
             }
             keep.push(stays);
         }
-        let ssa = drop_unit_axes(at, *ssa, &extents(&self.dims, order), &keep, self.dtype);
+        let ssa = drop_unit_axes(at, *ssa, &keep);
         let order = order.iter().copied().filter(|&axis| has_loop(axis)).collect();
-        Value {
-            data: Data::Tensor { ssa, order },
-            dtype: self.dtype,
-            dims: self.dims.clone(),
-        }
+        Value::of(Ordered::new(ssa, order, self.dtype, self.dims.clone()))
     }
 
     /// Returns the value as a tensor with all its axes: repeated axes are written out, constants
@@ -186,7 +182,7 @@ impl<'c> Operand<'c> {
                 axes.push(outer);
             }
         }
-        let ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order), &keep, value.dtype);
+        let ssa = drop_unit_axes(at, *ssa, &keep);
         Operand {
             source: Data::Tensor { ssa, order: axes },
             dtype: value.dtype,
@@ -245,23 +241,18 @@ pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Vec<i64> {
 }
 
 /// Removes the physical axes that are not kept, all of extent 1.
-pub(crate) fn drop_unit_axes<'c>(
-    at: &Emitter<'c>,
-    ssa: Ssa<'c>,
-    shape: &[i64],
-    keep: &[bool],
-    dtype: DataType,
-) -> Ssa<'c> {
+pub(crate) fn drop_unit_axes<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, keep: &[bool]) -> Ssa<'c> {
     if keep.iter().all(|&kept| kept) {
         return ssa;
     }
+    let (shape, _) = ssa.r#type().as_tensor();
     let kept: Vec<i64> = shape
         .iter()
         .zip(keep)
         .filter(|(_, kept)| **kept)
         .map(|(&extent, _)| extent)
         .collect();
-    reshape(at, Name::TensorCollapseShape, ssa, &unit_groups(keep), &kept, dtype)
+    at.collapse(ssa, &unit_groups(keep), &kept)
 }
 
 /// Returns the reassociation groups that drop or add unit axes: each kept axis is grouped with the
@@ -281,32 +272,6 @@ fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
         }
     }
     groups
-}
-
-/// Returns the reassociation attribute of `tensor.expand_shape` and `tensor.collapse_shape`.
-pub(crate) fn groups_attribute(groups: &[Vec<usize>]) -> Attribute {
-    let group = |group: &Vec<usize>| {
-        let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
-        format!("[{}]", axes.join(", "))
-    };
-    let groups: Vec<String> = groups.iter().map(group).collect();
-    Attribute::text(&format!("[{}]", groups.join(", ")))
-}
-
-/// Collapses or expands a tensor; `groups` has axes of the tensor with more axes.
-pub(crate) fn reshape<'c>(
-    at: &Emitter<'c>,
-    name: Name,
-    ssa: Ssa<'c>,
-    groups: &[Vec<usize>],
-    shape: &[i64],
-    dtype: DataType,
-) -> Ssa<'c> {
-    let mut attributes = vec![("reassociation", groups_attribute(groups))];
-    if name == Name::TensorExpandShape {
-        attributes.push(("static_output_shape", Attribute::i64_array(shape)));
-    }
-    at.one(name, &[ssa], at.tensor_type(shape, dtype), &attributes)
 }
 
 impl<'c> Ordered<'c> {
@@ -360,17 +325,17 @@ impl<'c> Ordered<'c> {
     fn move_unit_axes(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
         let shape = extents(&self.dims, &self.order);
         let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
-        let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype);
+        let narrow = drop_unit_axes(at, self.ssa, &keep);
         let target = extents(&self.dims, order);
         if keep.iter().all(|&kept| kept) && target.iter().all(|&extent| extent > 1) {
             return narrow;
         }
-        with_unit_axes(at, narrow, &target, self.dtype)
+        with_unit_axes(at, narrow, &target)
     }
 }
 
 /// Adds axes of extent 1 to a tensor that has none, giving it the extents `target`.
-pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64], dtype: DataType) -> Ssa<'c> {
+pub(crate) fn with_unit_axes<'c>(at: &Emitter<'c>, narrow: Ssa<'c>, target: &[i64]) -> Ssa<'c> {
     let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
-    reshape(at, Name::TensorExpandShape, narrow, &unit_groups(&keep), target, dtype)
+    at.expand(narrow, &unit_groups(&keep), target)
 }

@@ -121,7 +121,9 @@ impl GraphBuilder {
     }
 }
 
-fn strides_of(dims: &[i64], slow_to_fast: &[usize]) -> Vec<i64> {
+/// Returns packed strides in this memory order, the slowest axis first.
+#[must_use]
+pub fn packed_strides(dims: &[i64], slow_to_fast: &[usize]) -> Vec<i64> {
     let mut strides = vec![1; dims.len()];
     let mut next: i64 = 1;
     for &axis in slow_to_fast.iter().rev() {
@@ -136,7 +138,7 @@ fn strides_of(dims: &[i64], slow_to_fast: &[usize]) -> Vec<i64> {
 /// Returns packed row-major strides.
 pub(crate) fn row_major(dims: &[i64]) -> Vec<i64> {
     let order: Vec<usize> = (0..dims.len()).collect();
-    strides_of(dims, &order)
+    packed_strides(dims, &order)
 }
 
 /// Returns packed strides with axis 1 (channels) innermost.
@@ -145,5 +147,5 @@ pub(crate) fn channels_last(dims: &[i64]) -> Vec<i64> {
     if dims.len() > 1 {
         order.push(1);
     }
-    strides_of(dims, &order)
+    packed_strides(dims, &order)
 }

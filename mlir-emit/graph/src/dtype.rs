@@ -4,50 +4,6 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The element type of a tensor, or the type in which a node computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum DataType {
-    /// IEEE binary32.
-    F32,
-    /// IEEE binary16.
-    F16,
-    /// bfloat16: the upper half of a binary32.
-    Bf16,
-    /// IEEE binary64.
-    F64,
-    /// Unsigned 8-bit integer.
-    U8,
-    /// Signed 32-bit integer.
-    I32,
-    /// Signed 8-bit integer.
-    I8,
-    /// OCP 8-bit float with 4 exponent bits, no infinities.
-    F8E4M3,
-    /// OCP 8-bit float with 5 exponent bits.
-    F8E5M2,
-    /// OCP 8-bit scale: a power of two.
-    F8E8M0,
-    /// OCP 4-bit float, two in a byte.
-    F4E2M1,
-    /// OCP 6-bit float with 2 exponent bits, four in three bytes.
-    F6E2M3,
-    /// OCP 6-bit float with 3 exponent bits, four in three bytes.
-    F6E3M2,
-    /// Signed 4-bit integer, two in a byte.
-    I4,
-    /// Signed 64-bit integer.
-    I64,
-    /// A boolean that occupies a whole byte. On reads any non-zero byte is true; writes store 1 for
-    /// true.
-    Bool,
-    /// 8-bit float with 4 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative
-    /// zero, one NaN.
-    F8E4M3Fnuz,
-    /// 8-bit float with 5 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative
-    /// zero, one NaN.
-    F8E5M2Fnuz,
-}
-
 /// The type that represents elements while a graph is computed: an element type of both MLIR and
 /// IREE's HAL. Narrower types, and floats that MLIR and the HAL do not share, are carried as bytes.
 /// Signedness belongs to the operations, not to this type.
@@ -98,7 +54,7 @@ enum Kind {
     Truth,
 }
 
-/// One row of the table of types.
+/// The properties of a type.
 #[derive(Clone, Copy)]
 struct Facts {
     name: &'static str,
@@ -107,60 +63,54 @@ struct Facts {
     storage: Storage,
 }
 
-impl DataType {
-    /// Every type, in the order of the wire format.
-    pub const ALL: [DataType; 18] = [
-        DataType::F32,
-        DataType::F16,
-        DataType::Bf16,
-        DataType::F64,
-        DataType::U8,
-        DataType::I32,
-        DataType::I8,
-        DataType::F8E4M3,
-        DataType::F8E5M2,
-        DataType::F8E8M0,
-        DataType::F4E2M1,
-        DataType::F6E2M3,
-        DataType::F6E3M2,
-        DataType::I4,
-        DataType::I64,
-        DataType::Bool,
-        DataType::F8E4M3Fnuz,
-        DataType::F8E5M2Fnuz,
-    ];
-
-    /// Returns the properties of the type, from the one table of types.
-    const fn facts(self) -> Facts {
-        use Kind::{Code, Float, Signed, Truth, Unsigned};
-        let (name, bits, kind, storage) = match self {
-            DataType::F32 => ("f32", 32, Float, Storage::F32),
-            DataType::F16 => ("f16", 16, Float, Storage::F16),
-            DataType::Bf16 => ("bf16", 16, Float, Storage::Bf16),
-            DataType::F64 => ("f64", 64, Float, Storage::F64),
-            DataType::U8 => ("u8", 8, Unsigned, Storage::I8),
-            DataType::I32 => ("i32", 32, Signed, Storage::I32),
-            DataType::I8 => ("i8", 8, Signed, Storage::I8),
-            DataType::F8E4M3 => ("f8e4m3", 8, Code, Storage::I8),
-            DataType::F8E5M2 => ("f8e5m2", 8, Code, Storage::I8),
-            DataType::F8E8M0 => ("f8e8m0", 8, Code, Storage::I8),
-            DataType::F4E2M1 => ("f4e2m1", 4, Code, Storage::I8),
-            DataType::F6E2M3 => ("f6e2m3", 6, Code, Storage::I8),
-            DataType::F6E3M2 => ("f6e3m2", 6, Code, Storage::I8),
-            DataType::I4 => ("i4", 4, Signed, Storage::I8),
-            DataType::I64 => ("i64", 64, Signed, Storage::I64),
-            DataType::Bool => ("bool", 8, Truth, Storage::I8),
-            DataType::F8E4M3Fnuz => ("f8e4m3fnuz", 8, Code, Storage::I8),
-            DataType::F8E5M2Fnuz => ("f8e5m2fnuz", 8, Code, Storage::I8),
-        };
-        Facts {
-            name,
-            bits,
-            kind,
-            storage,
+/// Declares the types, in the order of the wire format.
+macro_rules! types {
+    ($($variant:ident $name:literal $bits:literal $kind:ident $storage:ident $doc:literal,)+) => {
+        /// The element type of a tensor, or the type in which a node computes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum DataType {
+            $(#[doc = $doc] $variant,)+
         }
-    }
 
+        impl DataType {
+            /// Every type, in the order of the wire format.
+            pub const ALL: [DataType; 18] = [$(DataType::$variant),+];
+
+            /// Returns the properties of the type.
+            const fn facts(self) -> Facts {
+                let (name, bits, kind, storage) = match self {
+                    $(DataType::$variant => ($name, $bits, Kind::$kind, Storage::$storage),)+
+                };
+                Facts { name, bits, kind, storage }
+            }
+        }
+    };
+}
+
+types! {
+    F32 "f32" 32 Float F32 "IEEE binary32.",
+    F16 "f16" 16 Float F16 "IEEE binary16.",
+    Bf16 "bf16" 16 Float Bf16 "bfloat16: the upper half of a binary32.",
+    F64 "f64" 64 Float F64 "IEEE binary64.",
+    U8 "u8" 8 Unsigned I8 "Unsigned 8-bit integer.",
+    I32 "i32" 32 Signed I32 "Signed 32-bit integer.",
+    I8 "i8" 8 Signed I8 "Signed 8-bit integer.",
+    F8E4M3 "f8e4m3" 8 Code I8 "OCP 8-bit float with 4 exponent bits, no infinities.",
+    F8E5M2 "f8e5m2" 8 Code I8 "OCP 8-bit float with 5 exponent bits.",
+    F8E8M0 "f8e8m0" 8 Code I8 "OCP 8-bit scale: a power of two.",
+    F4E2M1 "f4e2m1" 4 Code I8 "OCP 4-bit float, two in a byte.",
+    F6E2M3 "f6e2m3" 6 Code I8 "OCP 6-bit float with 2 exponent bits, four in three bytes.",
+    F6E3M2 "f6e3m2" 6 Code I8 "OCP 6-bit float with 3 exponent bits, four in three bytes.",
+    I4 "i4" 4 Signed I8 "Signed 4-bit integer, two in a byte.",
+    I64 "i64" 64 Signed I64 "Signed 64-bit integer.",
+    Bool "bool" 8 Truth I8 "A boolean in a whole byte. On reads any non-zero byte is true; writes store 1 for true.",
+    F8E4M3Fnuz "f8e4m3fnuz" 8 Code I8
+        "8-bit float with 4 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative zero, one NaN.",
+    F8E5M2Fnuz "f8e5m2fnuz" 8 Code I8
+        "8-bit float with 5 exponent bits in CDNA3's encoding (FNUZ): no infinities, no negative zero, one NaN.",
+}
+
+impl DataType {
     /// Returns the size of one element in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {

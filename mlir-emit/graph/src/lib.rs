@@ -35,18 +35,18 @@ mod tensor_id;
 mod validate;
 mod visit;
 
-pub use builder::GraphBuilder;
+pub use builder::{GraphBuilder, packed_strides};
 pub use dtype::{DataType, Scalar, Storage};
 pub use error::GraphError;
 pub use infer::{broadcast_dims, conv_output_extent, rms_normalized_axis};
 pub use layout::{Layout, element_span};
 pub use normal::{Bindings, NormalGraph, NormalKind, NormalNode, NormalTensor, SlotRole};
 pub use op::{
-    AttentionImplementation, Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance,
-    BlockScaleDequantize, BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, CustomOp,
-    DiagonalAlignment, Layernorm, LayernormBackward, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormPhase,
-    Op, PaddingMode, Reduction, ReductionMode, ResampleBwd, ResampleFwd, ResampleMode, RmsNorm, RmsNormBackward, Sdpa,
-    SdpaBackward,
+    AttentionImplementation, AttentionScores, Batchnorm, BatchnormBackward, BatchnormInference,
+    BatchnormInferenceVariance, BlockScaleDequantize, BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, ConvMode,
+    ConvWgrad, CustomOp, DiagonalAlignment, Layernorm, LayernormBackward, Matmul, MoeGroupedMatmul,
+    MoeGroupedMatmulBwd, MoeMode, NormPhase, Op, PaddingMode, Reduction, ReductionMode, ResampleBwd, ResampleFwd,
+    ResampleMode, RmsNorm, RmsNormBackward, Sdpa, SdpaBackward,
 };
 pub use overrides::{OverrideError, ShapeOverride};
 pub use pointwise::{Pointwise, PointwiseMode, PointwiseParameter};

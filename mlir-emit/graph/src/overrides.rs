@@ -10,6 +10,7 @@
 //! The graph has to be valid with exactly one of them: the node that reads the gradient determines
 //! which.
 
+use crate::builder::packed_strides;
 use crate::op::{ConvGeometry, MoeMode, Op};
 use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
 use thiserror::Error;
@@ -441,18 +442,11 @@ fn check(tensor: &Tensor, shape: &ShapeOverride<'_>) -> Result<(), OverrideError
 fn packed_like(dims: &[i64], order: &[i64]) -> Vec<i64> {
     let mut axes: Vec<usize> = (0..dims.len()).collect();
     axes.sort_by_key(|&axis| std::cmp::Reverse(order.get(axis).copied().unwrap_or(0)));
-    let mut strides = vec![1; dims.len()];
-    let mut next: i64 = 1;
-    for axis in axes.into_iter().rev() {
-        if let (Some(stride), Some(&dim)) = (strides.get_mut(axis), dims.get(axis)) {
-            *stride = next;
-            next = next.saturating_mul(dim);
-        }
-    }
-    strides
+    packed_strides(dims, &axes)
 }
 
-fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeometry {
+/// Returns windows without dilation as the geometry of a convolution.
+pub(crate) fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeometry {
     ConvGeometry {
         pre_padding: pre.to_vec(),
         post_padding: post.to_vec(),
@@ -473,7 +467,7 @@ fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> 
 }
 
 /// Returns the padding before, the padding after, the stride and the dilation of a spatial axis.
-fn along(geometry: &ConvGeometry, axis: usize) -> Option<[i64; 4]> {
+pub(crate) fn along(geometry: &ConvGeometry, axis: usize) -> Option<[i64; 4]> {
     let ConvGeometry {
         pre_padding,
         post_padding,

@@ -186,30 +186,16 @@ impl Pointwise {
 
     /// Returns the parameters that are set, each with its name in the schema.
     pub fn parameters(&self) -> impl Iterator<Item = (PointwiseParameter, &'static str)> {
+        use PointwiseParameter as P;
+        let clip_slope = self.relu_lower_clip_slope.is_some();
         [
-            (
-                PointwiseParameter::ReluLowerClip,
-                "relu_lower_clip",
-                self.relu_lower_clip.is_some(),
-            ),
-            (
-                PointwiseParameter::ReluUpperClip,
-                "relu_upper_clip",
-                self.relu_upper_clip.is_some(),
-            ),
-            (
-                PointwiseParameter::ReluLowerClipSlope,
-                "relu_lower_clip_slope",
-                self.relu_lower_clip_slope.is_some(),
-            ),
-            (PointwiseParameter::SwishBeta, "swish_beta", self.swish_beta.is_some()),
-            (PointwiseParameter::EluAlpha, "elu_alpha", self.elu_alpha.is_some()),
-            (
-                PointwiseParameter::SoftplusBeta,
-                "softplus_beta",
-                self.softplus_beta.is_some(),
-            ),
-            (PointwiseParameter::Axis, "axis", self.axis.is_some()),
+            (P::ReluLowerClip, "relu_lower_clip", self.relu_lower_clip.is_some()),
+            (P::ReluUpperClip, "relu_upper_clip", self.relu_upper_clip.is_some()),
+            (P::ReluLowerClipSlope, "relu_lower_clip_slope", clip_slope),
+            (P::SwishBeta, "swish_beta", self.swish_beta.is_some()),
+            (P::EluAlpha, "elu_alpha", self.elu_alpha.is_some()),
+            (P::SoftplusBeta, "softplus_beta", self.softplus_beta.is_some()),
+            (P::Axis, "axis", self.axis.is_some()),
         ]
         .into_iter()
         .filter_map(|(parameter, name, set)| set.then_some((parameter, name)))

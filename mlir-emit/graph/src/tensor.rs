@@ -90,6 +90,11 @@ impl Graph {
         self.tensors.get(id.index())
     }
 
+    /// Returns a tensor that [`validate`](Graph::validate) has found to exist.
+    pub(crate) fn at(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+
     /// Names a node in messages: its operation, its label if it has one, and its position.
     #[must_use]
     pub fn node_label(&self, position: usize) -> String {

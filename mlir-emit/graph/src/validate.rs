@@ -201,10 +201,7 @@ impl Graph {
 
     /// Checks the shapes and attributes of one operation by the rules in [`shapes`](crate::shapes).
     fn check_operation(&self, position: usize) -> Result<(), GraphError> {
-        let Some(node) = self.nodes.get(position) else {
-            return Ok(());
-        };
-        match &node.op {
+        match &self.nodes[position].op {
             Op::ConvFprop(op) => self.check_conv_fprop(position, op),
             Op::ConvDgrad(op) => self.check_conv_dgrad(position, op),
             Op::ConvWgrad(op) => self.check_conv_wgrad(position, op),
@@ -279,9 +276,7 @@ impl Graph {
         if let Some((_, name)) = op.parameters().find(|(parameter, _)| !op.mode.takes(*parameter)) {
             return Err(self.attribute(position, format!("{name} means nothing to {}", op.mode.name())));
         }
-        let Some(out) = self.tensor(op.out_0) else {
-            return Ok(());
-        };
+        let out = self.at(op.out_0);
         if op.mode == PointwiseMode::GenIndex {
             let rank = out.dims.len();
             let in_range = op
@@ -303,9 +298,7 @@ impl Graph {
         }
         // Operands broadcast against the declared output, which may be larger than all of them.
         for id in operands {
-            let Some(operand) = self.tensor(id) else {
-                continue;
-            };
+            let operand = self.at(id);
             if broadcast_dims(&operand.dims, &out.dims).as_ref() != Some(&out.dims) {
                 let what = format!(
                     "{operand} with dims {:?} does not broadcast to {:?}",

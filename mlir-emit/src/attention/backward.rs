@@ -1,6 +1,6 @@
 //! The gradients of attention, step by step, with the scores as a tensor in memory.
 
-use super::axes::{HEAD, scores_of};
+use super::axes::HEAD;
 use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
 use super::scores::{Attention, level, transposed};
@@ -10,15 +10,14 @@ use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::mlir::Name;
 use crate::step::{Combiner, Shape, lacking, order_of};
-use crate::value::{Data, Ordered, Value, extent, reshape};
+use crate::value::{Data, Ordered, Value, extent};
 use rotini_graph::{DataType, SdpaBackward};
 
 /// Lowers the gradients of attention.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &SdpaBackward) {
     let compute = checked_compute_type(compute);
-    let attention = Attention::new(lowering, &scores_of!(op), compute);
+    let attention = Attention::new(lowering, &op.scores(), compute);
     if let Some(gradients) = gradients(lowering, &attention, op) {
         for (id, gradient) in [op.dq, op.dk, op.dv].into_iter().zip(gradients) {
             lowering.define(id, gradient);
@@ -131,7 +130,7 @@ fn shared<'c>(lowering: &Lowering<'_, 'c>, product: Ordered<'c>, heads: i64) -> 
     let groups = [vec![0], vec![1, 2], vec![3], vec![4]];
     let at = lowering.emitter();
     let split = Value::of(Ordered::new(
-        reshape(&at, Name::TensorExpandShape, product.ssa, &groups, &dims, product.dtype),
+        at.expand(product.ssa, &groups, &dims),
         (0..dims.len()).collect(),
         product.dtype,
         dims.to_vec(),

@@ -113,7 +113,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
     // With bounds, results that are NaN because of hidden rows are computed again, in a separate
     // dispatch.
-    let diagonal = super::axes::scores_of!(op).diagonal();
+    let diagonal = super::axes::Diagonal::of(&op.scores());
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));

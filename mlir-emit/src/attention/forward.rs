@@ -1,9 +1,9 @@
 //! The forward direction: the softmax of the scores, and the sum of the values weighted by it.
 
-use super::axes::{KEY, QUERY, scores_of};
+use super::axes::{KEY, QUERY};
 use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
-use super::softmax::{Row, Softmax, Weighted, divided};
+use super::softmax::{Softmax, Weighted, divided};
 use super::{flash, kernels};
 use crate::convert::checked_compute_type;
 use crate::counts::exactly;
@@ -18,7 +18,7 @@ use rotini_graph::{DataType, Sdpa, TensorId};
 /// Lowers forward attention.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdpa) {
     let compute = checked_compute_type(compute);
-    let attention = Attention::new(lowering, &scores_of!(op), compute);
+    let attention = Attention::new(lowering, &op.scores(), compute);
     let softmax = match kernels::softmax(lowering, &attention, op) {
         Some(softmax) => softmax,
         None => match flash::softmax(lowering, &attention, op) {
@@ -37,8 +37,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Sdp
         Weighted::Quotient(quotient) => lowering.define(op.o, quotient),
     }
     if let Some(id) = op.stats {
-        let row = Row::new(&total);
-        let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
+        let row = Shape::new(&total.dims, total.order(), compute);
+        let statistic = lowering.map(&[&reference, &total], &row, compute, |math, elements| {
             let [reference, total] = exactly(elements);
             reference + math.function(Name::MathLog, total)
         });
@@ -65,11 +65,11 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
         (Combiner::Greatest, f64::NEG_INFINITY),
         |_, elements| only(elements),
     );
-    let row = Row::new(&greatest);
+    let row = Shape::new(&greatest.dims, greatest.order(), compute);
     let mut operands = vec![&greatest];
     operands.extend(&sink);
     // In a row without visible keys the weights must be 0, not exp(-∞ + ∞) = NaN.
-    let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
+    let reference = Value::of(lowering.map(&operands, &row, compute, |math, elements| {
         let all = elements.iter().copied();
         let greatest = all.reduce(|x, y| math.max(x, y)).expect(MISSING);
         let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY));
@@ -100,15 +100,10 @@ fn stepwise<'c>(lowering: &Lowering<'_, 'c>, attention: &Attention<'c>, op: &Sdp
         _ => weighted,
     };
     let total = match &sink {
-        Some(sink) => Value::of(lowering.map(
-            &[&sum, sink, &reference],
-            &row.shape(compute),
-            compute,
-            |_, elements| {
-                let [sum, sink, reference] = exactly(elements);
-                sum + (sink - reference).exp()
-            },
-        )),
+        Some(sink) => Value::of(lowering.map(&[&sum, sink, &reference], &row, compute, |_, elements| {
+            let [sum, sink, reference] = exactly(elements);
+            sum + (sink - reference).exp()
+        })),
         None => sum.clone(),
     };
     Softmax {

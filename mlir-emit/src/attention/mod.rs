@@ -44,33 +44,34 @@ pub(crate) use forward::lower;
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
 use crate::counts::product;
-use axes::{QUERY, Scores, scores_of};
-use rotini_graph::{DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
+use axes::{Diagonal, QUERY};
+use rotini_graph::{AttentionScores, DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
 
 /// Largest sequence length: positions are compared in f32, which is exact up to this number.
 const MAX_POSITION: i64 = 1 << 24;
 
-fn check_scores(scores: &Scores, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
+fn check_scores(scores: &AttentionScores, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
     if !check_compute(graph, compute, &[scores.q, scores.k, scores.v])?.is_float() {
         return Err(Unsupported::new(format!("attention has no meaning in {compute}")));
     }
     check_not_constant(graph, &[scores.q, scores.k, scores.v])?;
-    let diagonal = scores.diagonal();
+    let lengths = [scores.seq_len_q, scores.seq_len_kv];
+    let diagonal = Diagonal::of(scores);
     let declined = [
         (
-            scores.padding && diagonal.is_bottom_right,
+            scores.padding_mask && diagonal.is_bottom_right,
             "a diagonal from the bottom right of padded sequences is defined nowhere",
         ),
         (
-            !scores.padding && scores.lengths.iter().any(Option::is_some),
+            !scores.padding_mask && lengths.iter().any(Option::is_some),
             "sequence lengths without padding_mask",
         ),
         (
-            scores.padding && scores.lengths.iter().any(Option::is_none),
+            scores.padding_mask && lengths.iter().any(Option::is_none),
             "padding_mask without both sequence lengths",
         ),
         (
-            scores.alibi && (diagonal.right != Some(0) || diagonal.is_bottom_right),
+            scores.alibi_mask && (diagonal.right != Some(0) || diagonal.is_bottom_right),
             "ALiBi without a causal mask from the top left is defined nowhere",
         ),
     ];
@@ -131,7 +132,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Sdpa) -> Result
             "mma_core_mode {core}, which is not the type of q"
         )));
     }
-    check_scores(&scores_of!(op), graph, compute)
+    check_scores(&op.scores(), graph, compute)
 }
 
 /// Checks whether the gradients of attention can be lowered.
@@ -153,7 +154,7 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
         ),
     ])?;
     check_not_constant(graph, &[op.d_o])?;
-    check_scores(&scores_of!(op), graph, compute)
+    check_scores(&op.scores(), graph, compute)
 }
 
 /// Returns the number of elements of intermediate tensors: scores and weights, keys and values for

@@ -5,7 +5,7 @@ use super::axes::{HEAD, KEY, QUERY};
 use crate::ir::{Emitter, IndexMap, MISSING};
 use crate::lowering::Lowering;
 use crate::mlir::{Attribute, Name, Value as Ssa};
-use crate::value::{Data, Ordered, Value, extent, reshape};
+use crate::value::{Ordered, Value, extent};
 use rotini_graph::DataType;
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -100,14 +100,8 @@ pub(super) fn online<'c>(lowering: &Lowering<'_, 'c>, problem: &Problem<'_, 'c>)
     let dims = iteration.logical(&o);
     let mut rows = dims.clone();
     rows[KEY] = 1;
-    let value = |ssa: Ssa<'c>, order: &[usize], dims: &[i64]| Value {
-        data: Data::Tensor {
-            ssa,
-            order: order.to_vec(),
-        },
-        dtype: DataType::F32,
-        dims: dims.to_vec(),
-    };
+    let value =
+        |ssa, order: &[usize], dims: &[i64]| Value::of(Ordered::new(ssa, order.to_vec(), DataType::F32, dims.to_vec()));
     Online {
         weighted: value(wide.leave(&at, weighted), order, &dims),
         greatest: value(row.leave(&at, greatest), &row_order, &rows),
@@ -149,11 +143,7 @@ impl Iteration {
             extent(&v.dims, KEY),
             extent(&q.dims, KEY),
         ];
-        let mut loops: Vec<usize> = (0..extents.len()).collect();
-        loops.retain(|&axis| match axis {
-            GROUP => group > 1,
-            _ => true,
-        });
+        let loops = (0..extents.len()).filter(|&axis| axis != GROUP || group > 1).collect();
         Iteration { extents, loops }
     }
 
@@ -194,14 +184,7 @@ impl Iteration {
     fn enter<'c>(&self, at: &Emitter<'c>, tensor: &Ordered<'c>, axes: &[Vec<usize>; 4]) -> (Ssa<'c>, IndexMap) {
         let place = self.place(&tensor.order, axes);
         let ssa = match &place.split {
-            Some(split) => reshape(
-                at,
-                Name::TensorExpandShape,
-                tensor.ssa,
-                split,
-                &place.fine,
-                tensor.dtype,
-            ),
+            Some(split) => at.expand(tensor.ssa, split, &place.fine),
             None => tensor.ssa,
         };
         (ssa, self.map(&place.loops))
@@ -212,7 +195,7 @@ impl Place {
     /// Collapses a result to the tensor's own axes.
     fn leave<'c>(&self, at: &Emitter<'c>, ssa: Ssa<'c>) -> Ssa<'c> {
         match &self.split {
-            Some(split) => reshape(at, Name::TensorCollapseShape, ssa, split, &self.whole, DataType::F32),
+            Some(split) => at.collapse(ssa, split, &self.whole),
             None => ssa,
         }
     }

@@ -1,6 +1,6 @@
 //! Operands, masks and scores, computed in the same way in both directions.
 
-use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
+use super::axes::{Diagonal, HEAD, KEY, QUERY};
 use crate::contract::{contract, repeated};
 use crate::counts::exactly;
 use crate::ir::FloatPredicate as F;
@@ -10,7 +10,7 @@ use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::{Combiner, Shape};
 use crate::value::{Data, Ordered, Value, extent};
-use rotini_graph::{DataType, Scalar as Constant, TensorId};
+use rotini_graph::{AttentionScores, DataType, Scalar as Constant, TensorId};
 
 /// The operands of forward or backward attention.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Attention<'c> {
 }
 
 impl<'c> Attention<'c> {
-    pub(super) fn new(lowering: &Lowering<'_, 'c>, op: &Scores, compute: DataType) -> Self {
+    pub(super) fn new(lowering: &Lowering<'_, 'c>, op: &AttentionScores, compute: DataType) -> Self {
         let [q, k] = lowering.factors([op.q, op.k], compute);
         let v = lowering.settled(op.v);
         let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
@@ -48,19 +48,19 @@ impl<'c> Attention<'c> {
             k,
             v,
             dims: vec![batch, heads, queries, keys],
-            scale: match (op.scale, op.scale_value) {
+            scale: match (op.scale, op.attn_scale_value) {
                 (Some(scale), _) => value(scale).with_dims(&lowering.emitter(), &[1]),
                 // Without either, the scale is 1 in the newest hipDNN (`PlanUtils.hpp`); older
                 // versions divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
-            mask: op.mask.map(|mask| added(lowering, value(mask))),
-            lengths: match (op.padding, op.lengths) {
+            mask: op.attn_mask.map(|mask| added(lowering, value(mask))),
+            lengths: match (op.padding_mask, [op.seq_len_q, op.seq_len_kv]) {
                 (true, [Some(queries), Some(keys)]) => Some([value(queries), value(keys)]),
                 _ => None,
             },
-            alibi: op.alibi,
-            diagonal: op.diagonal(),
+            alibi: op.alibi_mask,
+            diagonal: Diagonal::of(op),
             compute,
         }
     }

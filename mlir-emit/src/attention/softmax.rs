@@ -40,13 +40,10 @@ impl<'c> Softmax<'c> {
         greatest: &Value<'c>,
         total: Value<'c>,
     ) -> Self {
-        let row = Row::new(&total);
-        let greatest = lowering.map(
-            &[greatest],
-            &row.shape(DataType::F32),
-            DataType::F32,
-            |math, elements| math.scale(LN_2, only(elements)),
-        );
+        let row = Shape::new(&total.dims, total.order(), DataType::F32);
+        let greatest = lowering.map(&[greatest], &row, DataType::F32, |math, elements| {
+            math.scale(LN_2, only(elements))
+        });
         let greatest = Value::of(greatest);
         Softmax {
             weighted,
@@ -68,23 +65,4 @@ pub(super) fn divided<'c>(math: &Math<'c>, elements: &[Ssa<'c>]) -> Scalar<'c> {
     let [weighted, total] = exactly(elements);
     let nothing = math.compare(F::Equal, total, math.constant(0.0));
     nothing.select(math.constant(0.0), weighted / total)
-}
-
-/// The shape and memory order of a tensor with one element per query.
-pub(super) struct Row {
-    dims: Vec<i64>,
-    order: Vec<usize>,
-}
-
-impl Row {
-    pub(super) fn new(value: &Value<'_>) -> Self {
-        Row {
-            dims: value.dims.clone(),
-            order: value.order().to_vec(),
-        }
-    }
-
-    pub(super) fn shape(&self, dtype: DataType) -> Shape<'_> {
-        Shape::new(&self.dims, &self.order, dtype)
-    }
 }

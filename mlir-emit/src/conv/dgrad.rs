@@ -20,9 +20,8 @@ use crate::deferred::Deferred;
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
 use crate::lowering::Lowering;
-use crate::mlir::Name;
 use crate::step;
-use crate::value::{Ordered, Value, extent, extents, reshape};
+use crate::value::{Ordered, Value, extent, extents};
 use rotini_graph::DataType;
 use rotini_schedule::{Machine, gemm};
 
@@ -214,14 +213,7 @@ fn side_by_side<'c>(
         .chain([vec![2 * spatial + 1]])
         .collect();
     let whole = channels_last(dims.len());
-    let ssa = reshape(
-        &at,
-        Name::TensorCollapseShape,
-        at.barrier(rounded.ssa),
-        &groups,
-        &extents(dims, &whole),
-        stored,
-    );
+    let ssa = at.collapse(at.barrier(rounded.ssa), &groups, &extents(dims, &whole));
     let result = Ordered::new(ssa, whole, stored, dims.to_vec());
     Some(lowering.reordered(&result, order))
 }

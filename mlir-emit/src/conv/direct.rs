@@ -8,10 +8,10 @@ use super::shape::{Shape, channels_first, channels_last, split_axis};
 use crate::counts::product;
 use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::narrow::multiplied;
 use crate::quirks::Quirks;
-use crate::value::{Ordered, Value, extents, reshape};
+use crate::value::{Ordered, Value, extents};
 use rotini_graph::DataType;
 
 /// Lowers a convolution to one structured operation over all axes: n, groups, filters and output
@@ -121,7 +121,7 @@ pub(super) fn lower<'c>(
         Value::of(result).copy_to(at, &in_memory)
     };
     let ssa = if grouped {
-        merge_groups(at, ssa, &result_shape, shape, channel_order, compute)
+        merge_groups(at, ssa, &result_shape, shape, channel_order)
     } else {
         ssa
     };
@@ -206,7 +206,6 @@ fn merge_groups<'c>(
     from: &[i64],
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
-    dtype: DataType,
 ) -> Ssa<'c> {
     let group = match channel_order {
         ChannelOrder::First => 1,
@@ -226,5 +225,5 @@ fn merge_groups<'c>(
             axis += 1;
         }
     }
-    reshape(at, Name::TensorCollapseShape, ssa, &reassociation, &target, dtype)
+    at.collapse(ssa, &reassociation, &target)
 }

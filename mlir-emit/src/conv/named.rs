@@ -7,7 +7,7 @@ use crate::ir::{Affine, Emitter, IndexMap, Loop};
 use crate::math::multiply_add;
 use crate::mlir::{Attribute, Name, Value as Ssa};
 use crate::narrow::multiplied;
-use crate::value::{Ordered, reshape};
+use crate::value::Ordered;
 use rotini_graph::{ConvGeometry, DataType};
 
 /// The meaning of an axis of an operand or of the result, or of a loop over it.
@@ -163,21 +163,26 @@ impl<'c> Tensor<'c> {
 
     /// Merges each run of neighbouring axes into one.
     pub(super) fn merged(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
-        self.reshaped(at, Name::TensorCollapseShape, axes, runs)
+        self.reshaped(axes, runs, |ssa, groups, shape| at.collapse(ssa, groups, shape))
     }
 
     /// Splits each axis into a run of axes.
     pub(super) fn split(self, at: &Emitter<'c>, axes: &[Dim], runs: &[usize]) -> Self {
-        self.reshaped(at, Name::TensorExpandShape, axes, runs)
+        self.reshaped(axes, runs, |ssa, groups, shape| at.expand(ssa, groups, shape))
     }
 
-    fn reshaped(self, at: &Emitter<'c>, name: Name, axes: &[Dim], runs: &[usize]) -> Self {
+    fn reshaped(
+        self,
+        axes: &[Dim],
+        runs: &[usize],
+        reshape: impl FnOnce(Ssa<'c>, &[Vec<usize>], &[i64]) -> Ssa<'c>,
+    ) -> Self {
         let mut next = 0..;
         let runs: Vec<Vec<usize>> = runs
             .iter()
             .map(|&length| next.by_ref().take(length).collect())
             .collect();
-        let ssa = reshape(at, name, self.ssa, &runs, &extents(axes), self.dtype);
+        let ssa = reshape(self.ssa, &runs, &extents(axes));
         Tensor::new(ssa, self.dtype, axes.to_vec())
     }
 

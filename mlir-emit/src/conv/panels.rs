@@ -10,7 +10,7 @@ use crate::deferred::Deferred;
 use crate::kernel::{Along, CpuKernel, Panels, Part};
 use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
-use rotini_graph::DataType;
+use rotini_graph::{DataType, packed_strides};
 
 /// Maximum number of parts of the gradient of a strided convolution. Each part has separate code,
 /// which takes the compiler a second.
@@ -28,10 +28,10 @@ struct Frame {
 
 impl Frame {
     fn new(factors: [&Ordered<'_>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
-        let [a, b] = factors.map(|factor| strides_of(&factor.dims, &factor.order));
+        let [a, b] = factors.map(|factor| packed_strides(&factor.dims, &factor.order));
         Frame {
             elements: factors.map(|factor| elements_of(&factor.dims)),
-            strides: [a, b, strides_of(dims, order)],
+            strides: [a, b, packed_strides(dims, order)],
             is_exchanged,
         }
     }
@@ -92,17 +92,6 @@ impl Frame {
 fn elements_of(dims: &[i64]) -> i64 {
     let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
     elements.unwrap_or(0)
-}
-
-/// Returns the strides of a dense tensor with these extents in this memory order.
-fn strides_of(dims: &[i64], order: &[usize]) -> Vec<i64> {
-    let mut strides = vec![0; dims.len()];
-    let mut next = 1_i64;
-    for &axis in order.iter().rev() {
-        strides[axis] = next;
-        next = next.saturating_mul(dims[axis]);
-    }
-    strides
 }
 
 /// Returns whether channels (axis 1) are the innermost axis with more than one element.

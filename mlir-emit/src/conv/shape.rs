@@ -3,9 +3,9 @@
 use super::kernels::{WIDTH, has_tiles};
 use crate::counts::product;
 use crate::ir::Emitter;
-use crate::mlir::{Name, Value as Ssa};
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirks;
-use crate::value::{Ordered, extent, extents, reshape};
+use crate::value::{Ordered, extent, extents};
 use rotini_graph::{ConvGeometry, ConvMode};
 
 /// Returns the memory order N C spatial, or K C spatial.
@@ -214,13 +214,6 @@ pub(crate) fn split_axis<'c>(at: &Emitter<'c>, tensor: &Ordered<'c>, axis: usize
         }
         reassociation.push((start..shape.len()).collect());
     }
-    let ssa = reshape(
-        at,
-        Name::TensorExpandShape,
-        tensor.ssa,
-        &reassociation,
-        &shape,
-        tensor.dtype,
-    );
+    let ssa = at.expand(tensor.ssa, &reassociation, &shape);
     (ssa, shape)
 }

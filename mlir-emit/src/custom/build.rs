@@ -8,7 +8,7 @@ use crate::math::Math;
 use crate::mlir::{Attribute, Context, Name, Type, Value as Ssa, function_text, verified};
 use crate::quirks::Quirks;
 use crate::target::Target;
-use crate::value::groups_attribute;
+
 use rotini_custom::{
     Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Value,
 };
@@ -88,27 +88,8 @@ impl<'c> Builder<'_, 'c> {
             Operation::Scalar(_) => unreachable!("it has no tensor type"),
             Operation::Empty => at.one(Name::TensorEmpty, &[], result, &[]),
             Operation::Fill(number) => at.fill(self.values.get(*number), at.one(Name::TensorEmpty, &[], result, &[])),
-            Operation::Expand(source, groups) => {
-                let attributes = [
-                    ("reassociation", groups_attribute(groups)),
-                    ("static_output_shape", Attribute::i64_array(dims)),
-                ];
-                at.one(
-                    Name::TensorExpandShape,
-                    &[self.values.get(*source)],
-                    result,
-                    &attributes,
-                )
-            }
-            Operation::Collapse(source, groups) => {
-                let attributes = [("reassociation", groups_attribute(groups))];
-                at.one(
-                    Name::TensorCollapseShape,
-                    &[self.values.get(*source)],
-                    result,
-                    &attributes,
-                )
-            }
+            Operation::Expand(source, groups) => at.expand(self.values.get(*source), groups, dims),
+            Operation::Collapse(source, groups) => at.collapse(self.values.get(*source), groups, dims),
             Operation::Slice(source, slices) => self.slice(self.values.get(*source), slices, result),
             Operation::Concat(axis, sources) => self.concat(*axis, sources, dims, result),
             Operation::Apart(source) => at.barrier(self.values.get(*source)),
@@ -247,12 +228,7 @@ impl<'c> Builder<'_, 'c> {
                 axes.push(axis);
             }
         }
-        let attributes = [
-            ("reassociation", groups_attribute(&groups)),
-            ("static_output_shape", Attribute::i64_array(&ty.dims)),
-        ];
-        let whole = tensor_type(&self.at, &ty.dims, element);
-        self.at.one(Name::TensorExpandShape, &[result], whole, &attributes)
+        self.at.expand(result, &groups, &ty.dims)
     }
 
     /// Returns a tensor without the axes that its map fixes, and the places of the others: a fixed

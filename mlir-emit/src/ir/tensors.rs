@@ -99,4 +99,24 @@ impl<'c> Emitter<'c> {
         let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
         self.one(Name::TensorExtract, &operands, self.element_type(dtype), &[])
     }
+
+    /// Splits axes of a tensor: `groups` has the axes of the result that each becomes.
+    pub(crate) fn expand(&self, ssa: Value<'c>, groups: &[Vec<usize>], shape: &[i64]) -> Value<'c> {
+        let attributes = [
+            ("reassociation", Attribute::groups(groups)),
+            ("static_output_shape", Attribute::i64_array(shape)),
+        ];
+        let result = ssa.r#type().as_tensor().1.tensor(shape);
+        self.one(Name::TensorExpandShape, &[ssa], result, &attributes)
+    }
+
+    /// Merges axes of a tensor: `groups` has the axes that become each axis of the result.
+    pub(crate) fn collapse(&self, ssa: Value<'c>, groups: &[Vec<usize>], shape: &[i64]) -> Value<'c> {
+        self.one(
+            Name::TensorCollapseShape,
+            &[ssa],
+            ssa.r#type().as_tensor().1.tensor(shape),
+            &[("reassociation", Attribute::groups(groups))],
+        )
+    }
 }

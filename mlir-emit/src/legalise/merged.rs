@@ -2,9 +2,8 @@
 //! loops, it would drop the schedule.
 
 use crate::ir::Emitter;
-use crate::mlir::Name;
 use crate::step::count;
-use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
+use crate::value::{Data, Ordered, Value, drop_unit_axes};
 
 /// Returns an operand of a reduction with exactly those of the axes `wide` that it has, in their
 /// order, behind a barrier, so that its producer is not fused with the reduction.
@@ -21,7 +20,7 @@ pub(crate) fn settle<'c>(
     let missing = dims.len().saturating_sub(value.dims.len());
     let is_wide = |axis: &usize| value.dims.get(*axis).is_some_and(|&extent| extent > 1);
     let keep: Vec<bool> = order.iter().map(is_wide).collect();
-    let mut ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order), &keep, value.dtype);
+    let mut ssa = drop_unit_axes(at, *ssa, &keep);
     let own: Vec<usize> = order
         .iter()
         .copied()
@@ -93,19 +92,8 @@ impl Merged {
         }
         if own.len() != order.len() {
             // The barrier keeps the compiler from splitting the merged loop again.
-            ssa = at.barrier(reshape(
-                at,
-                Name::TensorCollapseShape,
-                ssa,
-                &groups,
-                &shape,
-                value.dtype,
-            ));
+            ssa = at.barrier(at.collapse(ssa, &groups, &shape));
         }
-        Value {
-            data: Data::Tensor { ssa, order: own },
-            dtype: value.dtype,
-            dims: merged,
-        }
+        Value::of(Ordered::new(ssa, own, value.dtype, merged))
     }
 }

@@ -53,6 +53,12 @@ impl Attribute {
         Attribute::Text(text.to_owned())
     }
 
+    /// Returns groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
+    pub(crate) fn groups(groups: &[Vec<usize>]) -> Self {
+        let group = |group: &Vec<usize>| format!("[{}]", list(group.iter().map(|axis| format!("{axis} : i64"))));
+        Attribute::Text(format!("[{}]", list(groups.iter().map(group))))
+    }
+
     /// Returns a reference to the function with this name.
     pub(crate) fn symbol(name: &str) -> Self {
         Attribute::Text(format!("@{name}"))

@@ -193,3 +193,33 @@ impl SdpaBackward {
         }
     }
 }
+
+/// Declares [`AttentionScores`] over the fields that both operations have.
+macro_rules! scores {
+    ($($field:ident: $ty:ty),+ $(,)?) => {
+        /// The operands and attributes of the scores, which both directions of attention have.
+        #[derive(Clone, Copy, Debug)]
+        #[expect(missing_docs, reason = "the fields of both operations")]
+        pub struct AttentionScores { $(pub $field: $ty),+ }
+
+        scores!(of Sdpa $($field)+);
+        scores!(of SdpaBackward $($field)+);
+    };
+    (of $op:ident $($field:ident)+) => {
+        impl $op {
+            /// Returns the operands and attributes of the scores.
+            #[must_use]
+            pub const fn scores(&self) -> AttentionScores {
+                AttentionScores { $($field: self.$field),+ }
+            }
+        }
+    };
+}
+
+scores! {
+    q: TensorId, k: TensorId, v: TensorId, attn_mask: Option<TensorId>, scale: Option<TensorId>,
+    seq_len_q: Option<TensorId>, seq_len_kv: Option<TensorId>, dropout_mask: Option<TensorId>,
+    attn_scale_value: Option<f32>, alibi_mask: bool, padding_mask: bool, causal_mask: bool,
+    causal_mask_bottom_right: bool, left_bound: Option<i64>, right_bound: Option<i64>,
+    diagonal_alignment: DiagonalAlignment,
+}

@@ -14,7 +14,7 @@ mod norm;
 mod reduction;
 mod resample;
 
-pub use attention::{AttentionImplementation, DiagonalAlignment, Sdpa, SdpaBackward};
+pub use attention::{AttentionImplementation, AttentionScores, DiagonalAlignment, Sdpa, SdpaBackward};
 pub use block_scale::{BlockScaleDequantize, BlockScaleQuantize};
 pub use conv::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad};
 pub use custom::CustomOp;
@@ -100,6 +100,12 @@ operations! {
 impl Op {
     /// Returns true if the results are sums over loops.
     pub fn is_sum(&self) -> bool {
+        let is_attention = matches!(self, Self::Sdpa(_) | Self::SdpaBackward(_));
+        matches!(self, Self::Reduction(_)) || self.contracts() && !is_attention
+    }
+
+    /// Returns true if the operation sums products of tensors.
+    pub fn contracts(&self) -> bool {
         matches!(
             self,
             Self::ConvFprop(_)
@@ -108,7 +114,8 @@ impl Op {
                 | Self::Matmul(_)
                 | Self::MoeGroupedMatmul(_)
                 | Self::MoeGroupedMatmulBwd(_)
-                | Self::Reduction(_)
+                | Self::Sdpa(_)
+                | Self::SdpaBackward(_)
         )
     }
 }

@@ -1,36 +1,7 @@
 //! Scaled dot-product attention, forward and backward.
 
-use crate::op::{DiagonalAlignment, Sdpa, SdpaBackward};
+use crate::op::{AttentionScores, DiagonalAlignment, Sdpa, SdpaBackward};
 use crate::{DataType, Graph, GraphError, TensorId, broadcast_dims};
-
-/// The fields that the forward and the backward operation share.
-struct Attention {
-    q: TensorId,
-    k: TensorId,
-    v: TensorId,
-    mask: Option<TensorId>,
-    scale: Option<TensorId>,
-    attn_scale_value: Option<f32>,
-    padding: Padding,
-    dropout_mask: Option<TensorId>,
-    diagonal: Diagonal,
-}
-
-/// Masking by sequence lengths.
-struct Padding {
-    asked: bool,
-    seq_len_q: Option<TensorId>,
-    seq_len_kv: Option<TensorId>,
-}
-
-/// Masking by position.
-struct Diagonal {
-    causal: bool,
-    causal_bottom_right: bool,
-    left: Option<i64>,
-    right: Option<i64>,
-    alignment: DiagonalAlignment,
-}
 
 /// The extents of an attention.
 struct Extents {
@@ -42,33 +13,6 @@ struct Extents {
     dv: i64,
 }
 
-/// Collects the shared fields of a forward or backward operation, whose structs use the same names.
-macro_rules! attention {
-    ($op:ident) => {
-        Attention {
-            q: $op.q,
-            k: $op.k,
-            v: $op.v,
-            mask: $op.attn_mask,
-            scale: $op.scale,
-            attn_scale_value: $op.attn_scale_value,
-            padding: Padding {
-                asked: $op.padding_mask,
-                seq_len_q: $op.seq_len_q,
-                seq_len_kv: $op.seq_len_kv,
-            },
-            dropout_mask: $op.dropout_mask,
-            diagonal: Diagonal {
-                causal: $op.causal_mask,
-                causal_bottom_right: $op.causal_mask_bottom_right,
-                left: $op.left_bound,
-                right: $op.right_bound,
-                alignment: $op.diagonal_alignment,
-            },
-        }
-    };
-}
-
 impl Graph {
     /// Checks the operands of attention. q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B,
     /// H, Sq, Dv; statistics: B, H, Sq, 1.
@@ -77,9 +21,7 @@ impl Graph {
             // With page tables, k and v are pages, whose shapes follow from the tables.
             return Ok(());
         }
-        let Some(extents) = self.check_attention(position, &attention!(op))? else {
-            return Ok(());
-        };
+        let extents = self.check_attention(position, &op.scores())?;
         let Extents { b, h, sq, dv, .. } = extents;
         if op.generate_stats == Some(true) && op.stats.is_none() {
             return Err(self.attribute(position, "generate_stats is set, but there is no stats tensor"));
@@ -106,18 +48,13 @@ impl Graph {
         for single in singles.into_iter().flatten() {
             self.check_single(position, single)?;
         }
-        match self.tensor(op.o) {
-            Some(o) => self.shape(position, o, vec![b, h, sq, dv]),
-            None => Ok(()),
-        }
+        self.shape(position, self.at(op.o), vec![b, h, sq, dv])
     }
 
     /// Checks the operands of the gradients of attention. Each gradient has the dims of its tensor;
     /// o and its gradient: B, H, Sq, Dv; statistics: B, H, Sq, 1.
     pub(crate) fn check_sdpa_backward(&self, position: usize, op: &SdpaBackward) -> Result<(), GraphError> {
-        let Some(extents) = self.check_attention(position, &attention!(op))? else {
-            return Ok(());
-        };
+        let extents = self.check_attention(position, &op.scores())?;
         for id in [op.o, op.d_o] {
             self.check_exactly(position, id, &[extents.b, extents.h, extents.sq, extents.dv])?;
         }
@@ -125,28 +62,15 @@ impl Graph {
         if op.dbias.is_some() && op.attn_mask.is_none() {
             return Err(self.attribute(position, "dbias is the gradient of an attn_mask that is not given"));
         }
-        let gradients = [
-            (Some(op.q), Some(op.dq)),
-            (Some(op.k), Some(op.dk)),
-            (Some(op.v), Some(op.dv)),
-            (op.attn_mask, op.dbias),
-        ];
-        for (of, gradient) in gradients {
-            let tensors = (
-                of.and_then(|id| self.tensor(id)),
-                gradient.and_then(|id| self.tensor(id)),
-            );
-            if let (Some(of), Some(gradient)) = tensors {
-                self.shape(position, gradient, of.dims.clone())?;
-            }
+        let gradients = [(op.q, op.dq), (op.k, op.dk), (op.v, op.dv)];
+        for (of, gradient) in gradients.into_iter().chain(op.attn_mask.zip(op.dbias)) {
+            self.shape(position, self.at(gradient), self.at(of).dims.clone())?;
         }
         Ok(())
     }
 
-    fn check_attention(&self, position: usize, op: &Attention) -> Result<Option<Extents>, GraphError> {
-        let (Some(q), Some(k), Some(v)) = (self.tensor(op.q), self.tensor(op.k), self.tensor(op.v)) else {
-            return Ok(None);
-        };
+    fn check_attention(&self, position: usize, op: &AttentionScores) -> Result<Extents, GraphError> {
+        let [q, k, v] = [op.q, op.k, op.v].map(|id| self.at(id));
         let (&[b, h, sq, d], &[k_b, k_heads, skv, k_d], &[v_b, v_heads, v_s, dv]) =
             (q.dims.as_slice(), k.dims.as_slice(), v.dims.as_slice())
         else {
@@ -167,7 +91,7 @@ impl Graph {
             }
         }
         let scores = [b, h, sq, skv];
-        if let Some(mask) = op.mask.and_then(|id| self.tensor(id)) {
+        if let Some(mask) = op.attn_mask.and_then(|id| self.tensor(id)) {
             let broadcasts = broadcast_dims(&mask.dims, &scores).as_deref() == Some(&scores);
             if mask.dims.len() > 4 || !broadcasts {
                 let what = format!("{mask} with dims {:?} does not broadcast to {scores:?}", mask.dims);
@@ -188,20 +112,20 @@ impl Graph {
             }
             self.check_single(position, scale)?;
         }
-        self.check_padding(position, &op.padding, b)?;
-        self.check_diagonal(position, &op.diagonal)?;
-        Ok(Some(Extents {
+        self.check_padding(position, op, b)?;
+        self.check_diagonal(position, op)?;
+        Ok(Extents {
             b,
             h,
             k_heads,
             v_heads,
             sq,
             dv,
-        }))
+        })
     }
 
-    fn check_padding(&self, position: usize, op: &Padding, batch: i64) -> Result<(), GraphError> {
-        if op.asked && (op.seq_len_q.is_none() || op.seq_len_kv.is_none()) {
+    fn check_padding(&self, position: usize, op: &AttentionScores, batch: i64) -> Result<(), GraphError> {
+        if op.padding_mask && (op.seq_len_q.is_none() || op.seq_len_kv.is_none()) {
             let what = "a padding mask needs seq_len_q and seq_len_kv";
             return Err(self.attribute(position, what));
         }
@@ -217,17 +141,19 @@ impl Graph {
 
     /// Checks bounds and alignment. A bound of -1 means no bound. The deprecated flags define both
     /// the alignment and the bounds, as in hipDNN's `PlanUtils.hpp`.
-    fn check_diagonal(&self, position: usize, op: &Diagonal) -> Result<(), GraphError> {
-        for (name, bound) in [("left_bound", op.left), ("right_bound", op.right)] {
+    fn check_diagonal(&self, position: usize, op: &AttentionScores) -> Result<(), GraphError> {
+        for (name, bound) in [("left_bound", op.left_bound), ("right_bound", op.right_bound)] {
             if let Some(bound) = bound.filter(|&bound| bound < -1) {
                 return Err(self.attribute(position, format!("{name} {bound} is below -1")));
             }
         }
-        let contradiction = if op.causal && op.causal_bottom_right {
+        let contradiction = if op.causal_mask && op.causal_mask_bottom_right {
             "causal_mask and causal_mask_bottom_right exclude each other"
-        } else if (op.causal || op.causal_bottom_right) && (op.left.is_some() || op.right.is_some()) {
+        } else if (op.causal_mask || op.causal_mask_bottom_right)
+            && (op.left_bound.is_some() || op.right_bound.is_some())
+        {
             "a deprecated causal mask excludes left_bound and right_bound"
-        } else if op.causal && op.alignment == DiagonalAlignment::BottomRight {
+        } else if op.causal_mask && op.diagonal_alignment == DiagonalAlignment::BottomRight {
             "causal_mask is aligned to the top left, not to the bottom right"
         } else {
             return Ok(());

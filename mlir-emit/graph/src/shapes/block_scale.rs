@@ -11,9 +11,7 @@ impl Graph {
         position: usize,
         op: &BlockScaleDequantize,
     ) -> Result<(), GraphError> {
-        let (Some(x), Some(scale), Some(y)) = (self.tensor(op.x), self.tensor(op.scale), self.tensor(op.y)) else {
-            return Ok(());
-        };
+        let [x, scale, y] = [op.x, op.scale, op.y].map(|id| self.at(id));
         let Some(leading) = x
             .dims
             .len()
@@ -51,9 +49,7 @@ impl Graph {
         position: usize,
         op: &BlockScaleQuantize,
     ) -> Result<(), GraphError> {
-        let (Some(x), Some(scale), Some(y)) = (self.tensor(op.x), self.tensor(op.scale), self.tensor(op.y)) else {
-            return Ok(());
-        };
+        let [x, scale, y] = [op.x, op.scale, op.y].map(|id| self.at(id));
         if op.block_size < 1 {
             return Err(self.contradiction(position, format!("block_size {} is below 1", op.block_size)));
         }

@@ -2,29 +2,24 @@
 //! convolution of x with w.
 
 use crate::op::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad};
+use crate::overrides::along;
 use crate::{Graph, GraphError, Tensor, conv_output_extent};
 
 impl Graph {
     pub(crate) fn check_conv_fprop(&self, position: usize, conv: &ConvFprop) -> Result<(), GraphError> {
-        let (Some(x), Some(w), Some(y)) = (self.tensor(conv.x), self.tensor(conv.w), self.tensor(conv.y)) else {
-            return Ok(());
-        };
+        let [x, w, y] = [conv.x, conv.w, conv.y].map(|id| self.at(id));
         let inferred = self.conv_output(position, [x, w, y], ["x", "w", "y"], &conv.geometry)?;
         self.shape(position, y, inferred)
     }
 
     pub(crate) fn check_conv_dgrad(&self, position: usize, conv: &ConvDgrad) -> Result<(), GraphError> {
-        let (Some(dx), Some(w), Some(dy)) = (self.tensor(conv.dx), self.tensor(conv.w), self.tensor(conv.dy)) else {
-            return Ok(());
-        };
-        self.check_gradient(position, [dx, w, dy], ["dx", "w", "dy"], &conv.geometry)
+        let tensors = [conv.dx, conv.w, conv.dy].map(|id| self.at(id));
+        self.check_gradient(position, tensors, ["dx", "w", "dy"], &conv.geometry)
     }
 
     pub(crate) fn check_conv_wgrad(&self, position: usize, conv: &ConvWgrad) -> Result<(), GraphError> {
-        let (Some(x), Some(dw), Some(dy)) = (self.tensor(conv.x), self.tensor(conv.dw), self.tensor(conv.dy)) else {
-            return Ok(());
-        };
-        self.check_gradient(position, [x, dw, dy], ["x", "dw", "dy"], &conv.geometry)
+        let tensors = [conv.x, conv.dw, conv.dy].map(|id| self.at(id));
+        self.check_gradient(position, tensors, ["x", "dw", "dy"], &conv.geometry)
     }
 
     /// Checks a gradient by the shape of its operand dy. With a stride, different extents of x and
@@ -72,19 +67,12 @@ impl Graph {
                 ),
             ));
         };
-        let ConvGeometry {
-            pre_padding,
-            post_padding,
-            stride,
-            dilation,
-            ..
-        } = geometry;
         let lists = [
             // A negative padding crops x.
-            ("pre_padding", pre_padding.as_slice(), i64::MIN),
-            ("post_padding", post_padding, i64::MIN),
-            ("stride", stride, 1),
-            ("dilation", dilation, 1),
+            ("pre_padding", geometry.pre_padding.as_slice(), i64::MIN),
+            ("post_padding", &geometry.post_padding, i64::MIN),
+            ("stride", &geometry.stride, 1),
+            ("dilation", &geometry.dilation, 1),
         ];
         self.check_spatial(position, x_spatial.len(), &lists)?;
         if c % c_per_group != 0 || k % (c / c_per_group) != 0 {
@@ -93,25 +81,27 @@ impl Graph {
                 format!("{c} input channels and {k} filters do not divide into groups of {c_per_group} channels"),
             ));
         }
-        let mut inferred = vec![*n, *k];
-        for axis in 0..x_spatial.len() {
-            let at = |list: &[i64]| list.get(axis).copied().unwrap_or(1);
-            let extent = conv_output_extent(
-                at(x_spatial),
-                at(w_spatial),
-                at(pre_padding),
-                at(post_padding),
-                at(stride),
-                at(dilation),
-            );
-            inferred.push(extent.ok_or_else(|| {
-                self.attribute(
-                    position,
-                    format!("the dilated filter does not fit the padded input along spatial axis {axis}"),
-                )
-            })?);
-        }
-        Ok(inferred)
+        let extents = self.window_extents(position, "dilated filter", [x_spatial, w_spatial], geometry)?;
+        Ok([&[*n, *k], extents.as_slice()].concat())
+    }
+
+    /// Returns the spatial extents of the output of a window over an input. `what` names the
+    /// window in messages.
+    pub(super) fn window_extents(
+        &self,
+        position: usize,
+        what: &str,
+        [input, window]: [&[i64]; 2],
+        geometry: &ConvGeometry,
+    ) -> Result<Vec<i64>, GraphError> {
+        let extent = |axis: usize| {
+            let [pre, post, stride, dilation] = along(geometry, axis)?;
+            conv_output_extent(input[axis], *window.get(axis)?, pre, post, stride, dilation)
+        };
+        let misfit = |axis: usize| format!("the {what} does not fit the padded input along spatial axis {axis}");
+        (0..input.len())
+            .map(|axis| extent(axis).ok_or_else(|| self.attribute(position, misfit(axis))))
+            .collect()
     }
 
     /// Checks that each list has one entry per spatial dimension, none below the list's minimum.

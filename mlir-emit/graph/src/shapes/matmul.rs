@@ -8,9 +8,7 @@ impl Graph {
     /// of which one divides the other; the output has the larger one. Missing leading batch axes
     /// count as 1, as in NumPy.
     pub(crate) fn check_matmul(&self, position: usize, op: &Matmul) -> Result<(), GraphError> {
-        let (Some(a), Some(b), Some(c)) = (self.tensor(op.a), self.tensor(op.b), self.tensor(op.c)) else {
-            return Ok(());
-        };
+        let [a, b, c] = [op.a, op.b, op.c].map(|id| self.at(id));
         let ranks = [a, b, c].map(|tensor| tensor.dims.len());
         let ([a_batch @ .., rows, inner], [b_batch @ .., b_inner, columns], true) =
             (a.dims.as_slice(), b.dims.as_slice(), ranks[2] == ranks[0].max(ranks[1]))

@@ -8,12 +8,8 @@ impl Graph {
     /// multiple of E, 1, 1; output: 1, rows, N. The rows are the tokens, or in GATHER mode the
     /// entries of token_index.
     pub(crate) fn check_moe_grouped_matmul(&self, position: usize, op: &MoeGroupedMatmul) -> Result<(), GraphError> {
-        let (Some(token), Some(weight)) = (self.tensor(op.token), self.tensor(op.weight)) else {
-            return Ok(());
-        };
-        let (Some(offset), Some(output)) = (self.tensor(op.first_token_offset), self.tensor(op.output)) else {
-            return Ok(());
-        };
+        let [token, weight] = [op.token, op.weight].map(|id| self.at(id));
+        let [offset, output] = [op.first_token_offset, op.output].map(|id| self.at(id));
         let ([1, tokens, inner], [experts, weight_inner, columns]) = (token.dims.as_slice(), weight.dims.as_slice())
         else {
             let what = format!(
@@ -48,7 +44,7 @@ impl Graph {
                 let what = format!("{:?} {} {name}", op.mode, if needed { "needs" } else { "has no" });
                 return Err(self.attribute(position, what));
             }
-            let Some(routing) = id.and_then(|id| self.tensor(id)) else {
+            let Some(routing) = id.map(|id| self.at(id)) else {
                 continue;
             };
             let [1, routed, 1] = routing.dims.as_slice() else {
@@ -84,12 +80,8 @@ impl Graph {
         position: usize,
         op: &MoeGroupedMatmulBwd,
     ) -> Result<(), GraphError> {
-        let (Some(doutput), Some(token)) = (self.tensor(op.doutput), self.tensor(op.token)) else {
-            return Ok(());
-        };
-        let (Some(offset), Some(dweight)) = (self.tensor(op.first_token_offset), self.tensor(op.dweight)) else {
-            return Ok(());
-        };
+        let [doutput, token] = [op.doutput, op.token].map(|id| self.at(id));
+        let [offset, dweight] = [op.first_token_offset, op.dweight].map(|id| self.at(id));
         let ([1, rows, columns], [1, tokens, inner]) = (doutput.dims.as_slice(), token.dims.as_slice()) else {
             let what = format!(
                 "doutput and token have dims {:?} and {:?}, but must have rank 3 and one batch",

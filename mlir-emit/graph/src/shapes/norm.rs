@@ -10,7 +10,7 @@ impl Graph {
     /// Checks that parameters and statistics have one element per channel, and that y has the dims
     /// of x.
     pub(crate) fn check_batchnorm_inference(&self, position: usize, op: &BatchnormInference) -> Result<(), GraphError> {
-        self.check_channels(position, op.x, &[op.mean, op.inv_variance, op.scale, op.bias], &[])?;
+        self.check_channels(position, op.x, &[op.mean, op.inv_variance, op.scale, op.bias])?;
         self.check_like(position, op.x, &[], &[op.y])
     }
 
@@ -20,7 +20,7 @@ impl Graph {
         position: usize,
         op: &BatchnormInferenceVariance,
     ) -> Result<(), GraphError> {
-        self.check_channels(position, op.x, &[op.mean, op.variance, op.scale, op.bias], &[])?;
+        self.check_channels(position, op.x, &[op.mean, op.variance, op.scale, op.bias])?;
         self.check_single(position, op.epsilon)?;
         self.check_like(position, op.x, &[], &[op.y])
     }
@@ -38,20 +38,12 @@ impl Graph {
             let what = "running statistics need the previous and the next mean and variance, and the momentum";
             return Err(self.attribute(position, what));
         }
-        let inputs: Vec<TensorId> = [
-            Some(op.scale),
-            Some(op.bias),
-            op.prev_running_mean,
-            op.prev_running_variance,
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let outputs: Vec<TensorId> = [op.mean, op.inv_variance, op.next_running_mean, op.next_running_variance]
+        let [previous_mean, previous_variance, next_mean, next_variance] = running;
+        let outputs = [op.mean, op.inv_variance, next_mean, next_variance];
+        let tensors = [Some(op.scale), Some(op.bias), previous_mean, previous_variance]
             .into_iter()
-            .flatten()
-            .collect();
-        self.check_channels(position, op.x, &inputs, &outputs)?;
+            .chain(outputs);
+        self.check_channels(position, op.x, &tensors.flatten().collect::<Vec<_>>())?;
         for single in [Some(op.epsilon), op.momentum].into_iter().flatten() {
             self.check_single(position, single)?;
         }
@@ -62,20 +54,21 @@ impl Graph {
     /// and dx have the dims of x, and that mean and inv_variance are given together or not at all.
     pub(crate) fn check_batchnorm_backward(&self, position: usize, op: &BatchnormBackward) -> Result<(), GraphError> {
         self.check_both(position, op.mean, op.inv_variance)?;
-        let inputs: Vec<TensorId> = [Some(op.scale), op.mean, op.inv_variance]
+        let statistics = [op.mean, op.inv_variance].into_iter().flatten();
+        let tensors: Vec<TensorId> = [op.scale]
             .into_iter()
-            .flatten()
+            .chain(statistics)
+            .chain([op.dscale, op.dbias])
             .collect();
-        self.check_channels(position, op.x, &inputs, &[op.dscale, op.dbias])?;
+        self.check_channels(position, op.x, &tensors)?;
         self.check_like(position, op.x, &[op.dy], &[op.dx])
     }
 
     /// Checks that scale and bias have the normalized dims, the statistics the other dims, and y
     /// those of x.
     pub(crate) fn check_layernorm(&self, position: usize, op: &Layernorm) -> Result<(), GraphError> {
-        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale, op.bias], &[])?;
-        let statistics: Vec<TensorId> = [op.mean, op.inv_variance].into_iter().flatten().collect();
-        for id in statistics {
+        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale, op.bias])?;
+        for id in [op.mean, op.inv_variance].into_iter().flatten() {
             self.check_statistics(position, op.x, first, id)?;
         }
         self.check_single(position, op.epsilon)?;
@@ -86,8 +79,8 @@ impl Graph {
     /// x, and that mean and inv_variance are given together or not at all.
     pub(crate) fn check_layernorm_backward(&self, position: usize, op: &LayernormBackward) -> Result<(), GraphError> {
         self.check_both(position, op.mean, op.inv_variance)?;
-        let outputs = [op.dscale, op.dbias];
-        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale], &outputs)?;
+        let scales = [op.scale, op.dscale, op.dbias];
+        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &scales)?;
         for id in [op.mean, op.inv_variance].into_iter().flatten() {
             self.check_statistics(position, op.x, first, id)?;
         }
@@ -109,9 +102,8 @@ impl Graph {
             }
             _ => {}
         }
-        let inputs: Vec<TensorId> = op.bias.into_iter().collect();
         let first = self.check_rms_scale(position, op.x, op.scale)?;
-        self.check_like(position, op.scale, &inputs, &[])?;
+        self.check_like(position, op.scale, op.bias.as_slice(), &[])?;
         if let Some(inv_rms) = op.inv_rms {
             self.check_statistics(position, op.x, first, inv_rms)?;
         }
@@ -137,16 +129,14 @@ impl Graph {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> Result<(), GraphError> {
-        let Some(model) = self.tensor(model) else {
-            return Ok(());
-        };
-        for input in inputs.iter().filter_map(|&id| self.tensor(id)) {
+        let model = self.at(model);
+        for input in inputs.iter().map(|&id| self.at(id)) {
             if input.dims != model.dims {
                 let what = format!("{input} has dims {:?}, but must have {:?}", input.dims, model.dims);
                 return Err(self.contradiction(position, what));
             }
         }
-        for output in outputs.iter().filter_map(|&id| self.tensor(id)) {
+        for output in outputs.iter().map(|&id| self.at(id)) {
             self.shape(position, output, model.dims.clone())?;
         }
         Ok(())
@@ -154,16 +144,8 @@ impl Graph {
 
     /// Checks that tensors have one element per channel of `x`: dims 1, C and any number of
     /// trailing 1s, as in hipDNN's front end, or C alone.
-    fn check_channels(
-        &self,
-        position: usize,
-        x: TensorId,
-        inputs: &[TensorId],
-        outputs: &[TensorId],
-    ) -> Result<(), GraphError> {
-        let Some(x) = self.tensor(x) else {
-            return Ok(());
-        };
+    fn check_channels(&self, position: usize, x: TensorId, tensors: &[TensorId]) -> Result<(), GraphError> {
+        let x = self.at(x);
         let &[_, channels, ..] = x.dims.as_slice() else {
             let what = format!(
                 "{x} has rank {}, but needs a batch and a channel dimension",
@@ -171,7 +153,7 @@ impl Graph {
             );
             return Err(self.attribute(position, what));
         };
-        for tensor in inputs.iter().chain(outputs).filter_map(|&id| self.tensor(id)) {
+        for tensor in tensors.iter().map(|&id| self.at(id)) {
             let is_per_channel = match tensor.dims.as_slice() {
                 [1, dim, rest @ ..] => *dim == channels && rest.iter().all(|&dim| dim == 1),
                 [dim] => *dim == channels,
@@ -195,12 +177,9 @@ impl Graph {
         position: usize,
         x: TensorId,
         count: i64,
-        inputs: &[TensorId],
-        outputs: &[TensorId],
+        tensors: &[TensorId],
     ) -> Result<usize, GraphError> {
-        let Some(x) = self.tensor(x) else {
-            return Ok(0);
-        };
+        let x = self.at(x);
         let rank = x.dims.len();
         let first = usize::try_from(count)
             .ok()
@@ -212,7 +191,7 @@ impl Graph {
             })?;
         let short = x.dims.get(first..).unwrap_or_default();
         let long = [vec![1; first].as_slice(), short].concat();
-        for tensor in inputs.iter().chain(outputs).filter_map(|&id| self.tensor(id)) {
+        for tensor in tensors.iter().map(|&id| self.at(id)) {
             if tensor.dims != short && tensor.dims != long {
                 return Err(self.not_dims(position, tensor, short));
             }
@@ -222,9 +201,7 @@ impl Graph {
 
     /// Checks an RMSNorm's scale. Returns the first normalized axis.
     fn check_rms_scale(&self, position: usize, x: TensorId, scale: TensorId) -> Result<usize, GraphError> {
-        let (Some(x), Some(scale)) = (self.tensor(x), self.tensor(scale)) else {
-            return Ok(0);
-        };
+        let (x, scale) = (self.at(x), self.at(scale));
         rms_normalized_axis(&x.dims, &scale.dims).ok_or_else(|| {
             let what = format!(
                 "{scale} with dims {:?} must be 1 in the leading and as {:?} in the normalized dims",
@@ -243,9 +220,7 @@ impl Graph {
         first: usize,
         statistics: TensorId,
     ) -> Result<(), GraphError> {
-        let (Some(x), Some(statistics)) = (self.tensor(x), self.tensor(statistics)) else {
-            return Ok(());
-        };
+        let (x, statistics) = (self.at(x), self.at(statistics));
         let short = x.dims.get(..first).unwrap_or_default();
         let long = [short, &vec![1; x.dims.len().saturating_sub(first)]].concat();
         let is_single = first == 0 && statistics.dims == [1];
@@ -269,8 +244,8 @@ impl Graph {
 
     /// Checks that a tensor has one element.
     pub(super) fn check_single(&self, position: usize, id: TensorId) -> Result<(), GraphError> {
-        match self.tensor(id) {
-            Some(tensor) if tensor.dims.iter().any(|&dim| dim != 1) => Err(self.not_dims(position, tensor, &[1])),
+        match self.at(id) {
+            tensor if tensor.dims.iter().any(|&dim| dim != 1) => Err(self.not_dims(position, tensor, &[1])),
             _ => Ok(()),
         }
     }

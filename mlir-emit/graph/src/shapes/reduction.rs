@@ -7,9 +7,7 @@ use crate::{Graph, GraphError};
 impl Graph {
     /// Checks that ranks are equal and that each output extent is the input's or 1.
     pub(crate) fn check_reduction(&self, position: usize, op: &Reduction) -> Result<(), GraphError> {
-        let (Some(input), Some(output)) = (self.tensor(op.input), self.tensor(op.output)) else {
-            return Ok(());
-        };
+        let [input, output] = [op.input, op.output].map(|id| self.at(id));
         if input.dims.len() != output.dims.len() {
             let what = format!(
                 "ranks of input and output are {} and {}, but must be equal",

@@ -1,30 +1,16 @@
 //! Pooling, forward and backward.
 
-use crate::op::{PaddingMode, ResampleBwd, ResampleFwd, ResampleMode};
-use crate::{DataType, Graph, GraphError, Tensor, conv_output_extent};
-
-/// The geometry of the windows, which both directions share.
-struct Windows<'a> {
-    pre_padding: &'a [i64],
-    post_padding: &'a [i64],
-    stride: &'a [i64],
-    window: &'a [i64],
-}
+use crate::op::{ConvGeometry, PaddingMode, ResampleBwd, ResampleFwd, ResampleMode};
+use crate::overrides::windows;
+use crate::{DataType, Graph, GraphError, Tensor};
 
 impl Graph {
     /// Checks that y has the extents of a convolution with the window as its filter. Only MAXPOOL
     /// may have an index, which has the dims of y.
     pub(crate) fn check_resample_fwd(&self, position: usize, op: &ResampleFwd) -> Result<(), GraphError> {
-        let (Some(x), Some(y)) = (self.tensor(op.x), self.tensor(op.y)) else {
-            return Ok(());
-        };
-        let windows = Windows {
-            pre_padding: &op.pre_padding,
-            post_padding: &op.post_padding,
-            stride: &op.stride,
-            window: &op.window,
-        };
-        let inferred = self.pooled_dims(position, [x, y], ["x", "y"], &windows)?;
+        let [x, y] = [op.x, op.y].map(|id| self.at(id));
+        let geometry = windows(&op.pre_padding, &op.post_padding, &op.stride, op.window.len());
+        let inferred = self.pooled_dims(position, [x, y], ["x", "y"], (&op.window, &geometry))?;
         self.shape(position, y, inferred)?;
         let is_max = op.resample_mode == ResampleMode::Maxpool;
         let is_padded = op
@@ -55,16 +41,9 @@ impl Graph {
     /// Checks that dy has the extents of the forward operation's output for dx. Only MAXPOOL has an
     /// index, which it requires and which has the dims of dy.
     pub(crate) fn check_resample_bwd(&self, position: usize, op: &ResampleBwd) -> Result<(), GraphError> {
-        let (Some(dx), Some(dy)) = (self.tensor(op.dx), self.tensor(op.dy)) else {
-            return Ok(());
-        };
-        let windows = Windows {
-            pre_padding: &op.pre_padding,
-            post_padding: &op.post_padding,
-            stride: &op.stride,
-            window: &op.window,
-        };
-        let inferred = self.pooled_dims(position, [dx, dy], ["dx", "dy"], &windows)?;
+        let [dx, dy] = [op.dx, op.dy].map(|id| self.at(id));
+        let geometry = windows(&op.pre_padding, &op.post_padding, &op.stride, op.window.len());
+        let inferred = self.pooled_dims(position, [dx, dy], ["dx", "dy"], (&op.window, &geometry))?;
         if dy.dims != inferred {
             let what = format!("{dy} has dims {:?}, but pooling dx makes {inferred:?}", dy.dims);
             return Err(self.attribute(position, what));
@@ -95,7 +74,7 @@ impl Graph {
         position: usize,
         [x, y]: [&Tensor; 2],
         [x_name, y_name]: [&str; 2],
-        windows: &Windows<'_>,
+        (window, geometry): (&[i64], &ConvGeometry),
     ) -> Result<Vec<i64>, GraphError> {
         let ([n, c, spatial @ ..], true) = (x.dims.as_slice(), x.dims.len() >= 3 && y.dims.len() == x.dims.len())
         else {
@@ -107,29 +86,14 @@ impl Graph {
             return Err(self.attribute(position, what));
         };
         let lists = [
-            ("pre_padding", windows.pre_padding, 0),
-            ("post_padding", windows.post_padding, 0),
-            ("stride", windows.stride, 1),
-            ("window", windows.window, 1),
+            ("pre_padding", geometry.pre_padding.as_slice(), 0),
+            ("post_padding", &geometry.post_padding, 0),
+            ("stride", &geometry.stride, 1),
+            ("window", window, 1),
         ];
         self.check_spatial(position, spatial.len(), &lists)?;
-        let mut inferred = vec![*n, *c];
-        for (axis, &extent) in spatial.iter().enumerate() {
-            let at = |list: &[i64]| list.get(axis).copied().unwrap_or(1);
-            let pooled = conv_output_extent(
-                extent,
-                at(windows.window),
-                at(windows.pre_padding),
-                at(windows.post_padding),
-                at(windows.stride),
-                1,
-            );
-            inferred.push(pooled.ok_or_else(|| {
-                let what = format!("the window does not fit the padded input along spatial axis {axis}");
-                self.attribute(position, what)
-            })?);
-        }
-        Ok(inferred)
+        let extents = self.window_extents(position, "window", [spatial, window], geometry)?;
+        Ok([&[*n, *c], extents.as_slice()].concat())
     }
 
     /// Checks that an index has a type that hipDNN's front end allows, and that the type can hold

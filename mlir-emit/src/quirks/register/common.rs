@@ -7,7 +7,8 @@ use crate::quirks::{Backend, Description, Guard, Quirk};
 pub(super) const GPUS: &[Backend] = &[Backend::Amd, Backend::Nvidia];
 const EVERYWHERE: &[Backend] = &[Backend::Cpu, Backend::Amd, Backend::Nvidia];
 
-/// The defaults of most quirks: seen on 3.13, on all backends, without a cost, not reported.
+/// The defaults of most quirks: wrong results, seen on 3.13, on all backends, without a cost, not
+/// reported.
 pub(super) const UNREPORTED: Description = Description {
     quirk: Quirk::FoldedTranspose,
     backends: EVERYWHERE,

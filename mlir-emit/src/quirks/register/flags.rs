@@ -1,7 +1,7 @@
 //! Quirks that compiler flags avoid.
 
 use super::common::UNREPORTED;
-use crate::quirks::Effect::{Crash, Rejected, Wrong};
+use crate::quirks::Effect::{Crash, Rejected};
 use crate::quirks::{Backend, Description, Guard, Quirk};
 
 pub(super) const FLAGS: &[Description] = &[
@@ -38,7 +38,6 @@ pub(super) const FLAGS: &[Description] = &[
     Description {
         quirk: Quirk::CudaMatmuls,
         backends: &[Backend::Nvidia],
-        effect: Wrong,
         what: "Both pipelines for matmuls compute wrong results where a matrix is transposed, as in a 1x1 convolution of NCHW data in f16; so does fused padding in a 1D convolution. Seen executed on an H200 and on an H100.",
         instead: "Flags turn both pipelines off.",
         costs: Some("slower matmuls"),

@@ -1,13 +1,12 @@
 //! Quirks of convolutions, products of matrices, and the spreading of reductions.
 
 use super::common::{GPUS, UNREPORTED};
-use crate::quirks::Effect::{Rejected, Slow, Wrong};
+use crate::quirks::Effect::{Rejected, Slow};
 use crate::quirks::{Backend, Description, Guard, Quirk};
 
 pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::FoldedTranspose,
-        effect: Wrong,
         what: "The transpose of an operand is folded into the convolution that reads it, as wrong addresses: an NCHW view of NHWC data in the implicit GEMM. On the CPU the convolution then runs tens of times slower.",
         instead: "An operand in another order is copied behind a compute barrier.",
         costs: Some("one pass over the operand"),
@@ -17,7 +16,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::LostSums,
         backends: GPUS,
-        effect: Wrong,
         what: "Where loops of a reduction do not become one, the innermost may be given to more subgroups than are added up, and parts of the sum are left out: 64 x 28 on gfx942, 14 x 16 on an H200. So are all but the first of 16 subgroups where eight lanes lie along the innermost loop.",
         instead: "Two reductions: the last axis, then the rest as one loop. Eight subgroups there.",
         costs: Some("one more dispatch, and its intermediate tensor"),
@@ -47,7 +45,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::PaddingOfUnitLoops,
         backends: GPUS,
-        effect: Wrong,
         what: "Padding that is fused into a convolution with a loop of one step is forgotten: the input is read as if it were not moved.",
         instead: "The padded input is a tensor of its own.",
         costs: Some("one pass over the padded input"),
@@ -57,7 +54,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::PaddingOfMixedFactors,
         backends: GPUS,
-        effect: Wrong,
         what: "Padding that is fused into a convolution that no matrix core computes: of i32, of u8, of f32 by bf16. Where windows lie along one axis, the input is not read at all.",
         instead: "Unless both factors are floats of one type, the padded input is a tensor of its own.",
         costs: Some("one pass over the padded input"),
@@ -67,7 +63,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::DroppedUnits,
         backends: GPUS,
-        effect: Wrong,
         what: "A result, channels last, with groups after an axis of extent 1, or with such an axis between two others: it is dropped, and the implicit GEMM reads x at wrong places.",
         instead: "Such a convolution is computed channels first.",
         costs: Some("copies of operands that are channels last"),
@@ -77,7 +72,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::BlocksAfterRows,
         backends: &[Backend::Amd],
-        effect: Wrong,
         what: "A grouped convolution whose result has its groups after its positions, with few filters in a group: the registers of a matrix instruction of several blocks (16x16x4, 4 blocks) are taken for rows.",
         instead: "The result is stored with its groups first, and brought into order afterwards.",
         costs: Some("nothing to speak of: both are one dispatch"),
@@ -87,7 +81,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::DilatedMultiplier,
         backends: GPUS,
-        effect: Wrong,
         what: "A dilated convolution with several filters for each group of one channel: wrong code of its implicit GEMM.",
         instead: "Each channel is repeated for its filters.",
         costs: Some("one pass over the repeated input"),
@@ -97,7 +90,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::UnreachedInput,
         backends: GPUS,
-        effect: Wrong,
         what: "Code for GPUs assumes that the last window ends where the input does.",
         instead: "What no window reaches is cut off.",
         guard: Guard::Case(Backend::Amd, "conv_one_window_nchw"),
@@ -114,7 +106,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     },
     Description {
         quirk: Quirk::MixedFactors,
-        effect: Wrong,
         what: "Floats of two types, neither of which is the compute type, are widened for a product only where the shape is a lucky one.",
         instead: "Both factors are converted to the compute type.",
         costs: Some("one pass over both factors"),
@@ -152,7 +143,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     },
     Description {
         quirk: Quirk::UnsignedBytes,
-        effect: Wrong,
         what: "Unsigned bytes are multiplied as signed ones.",
         instead: "They are widened to i32.",
         costs: Some("one pass over the factor, of four times the size"),
@@ -172,7 +162,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::ThinFnuz,
         backends: &[Backend::Amd],
-        effect: Wrong,
         what: "Products of FNUZ codes with two to four rows or columns, whose sums are no multiple of four: code reads shared memory beyond the workgroup's.",
         instead: "Both factors are widened.",
         costs: Some("one pass over both factors, of four times the size"),
@@ -182,7 +171,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::MaskedBatches,
         backends: &[Backend::Amd],
-        effect: Wrong,
         what: "The last step of a matrix core is filled up by masks; the mask over an axis that is not the innermost is lost if the innermost is cut off too, and the next matrix of the batch is read.",
         instead: "The operand lies with the summed axis last.",
         costs: Some("one pass over the operand"),
@@ -192,7 +180,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     Description {
         quirk: Quirk::StoredSums,
         backends: &[Backend::Amd],
-        effect: Wrong,
         what: "Sums that are stored beside a chain of stored tensors made of them, or beside one in another order: a tile that is cut off lies in shared memory, where threads overwrite each other's.",
         instead: "The sums are a dispatch of their own.",
         costs: Some("one pass over the sums"),
@@ -201,7 +188,6 @@ pub(super) const PRODUCTS: &[Description] = &[
     },
     Description {
         quirk: Quirk::FoldedSums,
-        effect: Wrong,
         what: "What is added to a sum of products becomes what the sum starts from, if all its products are one step: it is rounded with each of them, and what cancelled exactly does not.",
         instead: "The sum copies its own sign before it is added to, which nothing folds before the compiler has looked for contractions.",
         guard: Guard::Case(Backend::Amd, "matmul_beside_its_gelu_6x2x9"),

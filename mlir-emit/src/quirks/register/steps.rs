@@ -1,7 +1,7 @@
 //! Quirks of sums, elementwise operations, conversions, and reads at computed indices.
 
 use super::common::{GPUS, UNREPORTED};
-use crate::quirks::Effect::{Crash, Rejected, Slow, Wrong};
+use crate::quirks::Effect::{Crash, Rejected, Slow};
 use crate::quirks::{Backend, Description, Guard, Quirk};
 
 pub(super) const STEPS: &[Description] = &[
@@ -36,7 +36,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::SignedExtremes,
         backends: GPUS,
-        effect: Wrong,
         what: "The least or greatest of integers whose sign is known (of U8, magnitudes, x - x) is taken without a sign in some lanes, \
                and lanes beyond the end have the neutral element of that: -1 is the least of nothing, 0 the greatest.",
         instead: "The greatest without a sign, of integers with turned bits. Bodies of custom operations with `arith.minsi` or \
@@ -47,7 +46,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::ForgottenFunctions,
         backends: GPUS,
-        effect: Wrong,
         what: "A sum of products is taken for a contraction whatever function of one operand a factor or the product goes through: -x or exp(x) by y becomes x by y.",
         instead: "The factor of a custom operation is a dispatch of its own; a sum of functions of products is declined.",
         costs: Some("one pass over the factor"),
@@ -57,7 +55,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::PackedReductions,
         backends: &[Backend::Cpu],
-        effect: Wrong,
         what: "The result of a reduction is packed for the epilogue of a matmul as one column of all batches; the rows of later batches are not where they are read.",
         instead: "The result is a dispatch of its own where the graph has a contraction.",
         guard: Guard::Case(Backend::Cpu, "sdpa_backward_wider_values"),
@@ -66,7 +63,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::InnerLoops,
         backends: &[Backend::Amd],
-        effect: Wrong,
         what: "Sums of a loop inside of an element, computed in the dispatch of reductions: a row in five is wrong.",
         instead: "The sums are a dispatch of their own.",
         costs: Some("one pass over them, where the graph reads them"),
@@ -106,7 +102,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::LostNan,
         backends: GPUS,
-        effect: Wrong,
         what: "arith.maximumf and arith.minimumf become an instruction that passes over NaN.",
         instead: "NaN is asked for; along an axis floats are combined as integers of the same order.",
         guard: Guard::Case(Backend::Amd, "pw_edges_MAX_OP_f32"),
@@ -140,7 +135,6 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::ConstantSums,
-        effect: Wrong,
         what: "Where all elements turn out to be the same and are summed, too few are.",
         instead: "They are a dispatch of their own in graphs that have more than pointwise operations.",
         costs: Some("one pass over the elements"),
@@ -149,7 +143,6 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::ConstantTransposed,
-        effect: Wrong,
         what: "What reads an operand in another order than the result's and yields a constant is taken for a transposition, and copies the operand.",
         instead: "The result is computed in the operand's order, and reordered when it is stored.",
         guard: Guard::Case(Backend::Amd, "sub_with_itself_in_i64"),
@@ -157,7 +150,6 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::RoundedTwice,
-        effect: Wrong,
         what: "An f64 is rounded to 16 bits through f32: twice, and what is subnormal in f16 becomes 0.",
         instead: "The first rounding is to odd.",
         guard: Guard::Case(Backend::Amd, "lp_i32_rounded_to_bf16"),
@@ -175,7 +167,6 @@ pub(super) const STEPS: &[Description] = &[
     Description {
         quirk: Quirk::WideBf16,
         backends: &[Backend::Cpu],
-        effect: Wrong,
         what: "bf16 that is made and read in one dispatch is left in f32.",
         instead: "A custom operation's tensors of bf16 stand behind a barrier.",
         costs: Some("one pass over the tensor"),
@@ -184,7 +175,6 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::SumsInPlace,
-        effect: Wrong,
         what: "A reduction that starts from a tensor sums up in its memory, which may be the caller's.",
         instead: "It starts from one number, and the tensor is combined with the result.",
         costs: Some("one pass over the result"),
@@ -201,7 +191,6 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::SharedGather,
-        effect: Wrong,
         what: "Single rows of 16-bit floats become a gather, in which two waves write the same shared memory.",
         instead: "The rows are widened.",
         costs: Some("one pass over the matrices"),
