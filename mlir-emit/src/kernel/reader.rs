@@ -22,21 +22,13 @@ use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 /// Bytes per chunk.
 const CHUNK: i64 = 16;
 
-/// The state that all readers of a workgroup share.
-#[derive(Clone, Copy)]
-pub(super) struct Workgroup<'c> {
-    /// The lane's index in the workgroup.
-    pub(super) lane: Int<'c>,
-    pub(super) lanes: i64,
-}
-
 /// The copies of one operand.
 pub(super) struct Reader<'c> {
-    factor: Factor,
+    pub(super) factor: Factor,
     buffer: Ssa<'c>,
     element: Type<'c>,
     /// The LDS of the tile.
-    memory: Ssa<'c>,
+    pub(super) memory: Ssa<'c>,
     /// Rows of the tile.
     rows: i64,
     sum: Vec<i64>,
@@ -122,12 +114,13 @@ fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
 
 impl<'c> Reader<'c> {
     /// Prepares the copies of a tile whose first row is `first`, of an operand whose own axes have
-    /// the extents `own`. `batch`: the index of the product along each axis of the batch.
+    /// the extents `own`. `batch`: the index of the product along each axis of the batch. `lane`: the
+    /// lane's index in the workgroup, of `lanes`.
     pub(super) fn new(
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
         (own, sum): (&[i64], &[i64]),
         (first, rows, batch): (Int<'c>, i64, &[Int<'c>]),
-        (memory, workgroup): (Ssa<'c>, Workgroup<'c>),
+        (memory, lane, lanes): (Ssa<'c>, Int<'c>, i64),
     ) -> Self {
         let bytes = bytes(factor.dtype);
         let (factor, sum) = along_the_sum(factor, sum);
@@ -169,7 +162,6 @@ impl<'c> Reader<'c> {
         };
         let is_deep = deep > 1 && deep >= wide || strides.sum.last() == Some(&1) && wide == 1;
         let is_whole = side.count() % rows == 0;
-        let lanes = workgroup.lanes;
         let mut blocks = Vec::new();
         let place_of = |row: Int<'c>| {
             let number = first + row;
@@ -184,7 +176,7 @@ impl<'c> Reader<'c> {
         if is_deep {
             (width, depth) = (deep, CHUNK / bytes);
             let chunks = STEP_BYTES.cast_signed() / CHUNK;
-            let (row, chunk) = (workgroup.lane / chunks, workgroup.lane % chunks);
+            let (row, chunk) = (lane / chunks, lane % chunks);
             for pass in 0..rows * chunks / lanes {
                 let row = row + pass * lanes / chunks;
                 blocks.push(Block {
@@ -198,8 +190,8 @@ impl<'c> Reader<'c> {
             width = wide.min((each / 4).max(1));
             depth = (each / width).min(CHUNK / bytes);
             let across = rows / width;
-            let row = workgroup.lane % across * width;
-            let group = workgroup.lane / across;
+            let row = lane % across * width;
+            let group = lane / across;
             let place_of_row = place_of(row);
             for pass in 0..each / (width * depth) {
                 let group = group + pass * lanes / across;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `decode`, `parts`, `sum` | attention of few queries: the keys are split into parts |
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
+//! | `softmax` | the online softmax that both have |
 //! | `gradients`, `gradient_steps` | gradients of queries, of keys and values: one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
 //! | `cpu_gradients` | the gradients on CPUs |
@@ -31,6 +32,7 @@ mod gradient_steps;
 mod gradients;
 mod parts;
 mod prefill;
+mod softmax;
 mod steps;
 mod streamed;
 mod sum;
@@ -45,7 +47,6 @@ pub(crate) use gradients::Gradients;
 pub(crate) use prefill::Prefill;
 
 use super::code::{BEYOND, Code, Int, Ssa};
-use super::epilogue::RUN;
 use crate::kernel::problem::bytes;
 use crate::mlir::{Name, Type};
 use rotini_graph::DataType;
@@ -56,8 +57,7 @@ const SIXTEEN: i64 = INTRINSIC.cast_signed();
 /// Columns that a lane holds contiguously of an operand of the scores or of their gradients, and
 /// columns that it copies at once.
 const WIDE: i64 = 8;
-/// The least and the greatest finite f32.
-const LEAST: &str = "-3.40282347E+38";
+/// The greatest finite f32.
 const GREATEST: &str = "3.40282347E+38";
 /// The lower limit of a mask's finite elements, so that they stay finite in powers of 2. The upper
 /// limit is its opposite.
@@ -239,18 +239,6 @@ fn of_query<'c>(code: &Code<'c>, operation: Name, mut value: Ssa<'c>) -> Ssa<'c>
         value = code.same(operation, &[value, other]);
     }
     value
-}
-
-/// Returns the greatest score of a query: of the scores so far, and of the new scores in its four
-/// lanes.
-fn greatest_of<'c>(code: &Code<'c>, mut greatest: Ssa<'c>, scores: &[Ssa<'c>], float: Type<'c>) -> Ssa<'c> {
-    for &scores in scores {
-        for number in 0..RUN {
-            let score = code.extract(scores, number, float);
-            greatest = greatest.maxnumf(score);
-        }
-    }
-    of_query(code, Name::ArithMaxnumf, greatest)
 }
 
 /// Returns the scores of a block, or their gradients: the product of the rows of two operands,

@@ -3,7 +3,8 @@
 
 use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
-use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, lengths_of, of_query, product};
+use super::softmax::Sums;
+use super::{HIDDEN, MISSING, SIXTEEN, Strides, WIDE, lengths_of, of_query, product};
 use crate::counts::unsigned;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -98,15 +99,6 @@ struct Lanes<'a, 'c> {
     own: [Int<'c>; 2],
 }
 
-/// The results of the query of a lane's column so far.
-struct Sums<'c> {
-    greatest: Ssa<'c>,
-    /// The sum of exponentials over the lane's own keys.
-    total: Ssa<'c>,
-    /// For each column of v that the lane loads at once, a vector of four weighted sums.
-    weighted: Vec<Ssa<'c>>,
-}
-
 /// Keys and values of a step as they are loaded. For each block: of the keys one vector per 32
 /// columns, of the values one vector per key.
 struct Loaded<'c> {
@@ -185,14 +177,9 @@ impl<'c> Lanes<'_, 'c> {
     /// Goes over the keys of the part.
     fn sums(&self, q: &[Ssa<'c>], start: Int<'c>) -> Sums<'c> {
         let code = self.code;
-        let sums = Sums {
-            // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float_text(LEAST, self.float),
-            total: code.float_text("0.0", self.float),
-            weighted: vec![code.zeros(self.float.vector(&[RUN])); unsigned(self.width())],
-        };
+        let sums = Sums::none(code, self.float, unsigned(self.width()));
         let first = self.load(start);
-        let carried = [vec![sums.greatest, sums.total], sums.weighted, first.flat()].concat();
+        let carried = [sums.flat(), first.flat()].concat();
         let bounds = [start, self.end, Int::Known(STEP)];
         let carried = code.repeat(bounds, &carried, |key, carried| {
             let (sums, loaded) = self.apart(carried);
@@ -201,66 +188,46 @@ impl<'c> Lanes<'_, 'c> {
             let sums = self.step(q, &loaded, sums, key);
             // The loaded values move to the registers of the next iteration, which waits for them.
             code.schedule_barrier();
-            [vec![sums.greatest, sums.total], sums.weighted, next.flat()].concat()
+            [sums.flat(), next.flat()].concat()
         });
         self.apart(&carried).0
     }
 
     /// Splits the values that an iteration passes to the next.
     fn apart(&self, carried: &[Ssa<'c>]) -> (Sums<'c>, Loaded<'c>) {
-        let (&[greatest, total], rest) = carried.split_first_chunk().expect(MISSING);
         let number = |count: i64| unsigned(count);
-        let (weighted, rest) = rest.split_at(number(self.width()));
+        let (sums, rest) = carried.split_at(2 + number(self.width()));
         let blocks = number(STEP / SIXTEEN);
         let turns = number(self.turns());
         let (keys, values) = rest.split_at(blocks * turns);
-        let sums = Sums {
-            greatest,
-            total,
-            weighted: weighted.to_vec(),
-        };
         let loaded = Loaded {
             keys: keys.chunks(turns).map(<[_]>::to_vec).collect(),
             values: values.chunks(number(RUN)).map(<[_]>::to_vec).collect(),
         };
-        (sums, loaded)
+        (Sums::of(sums), loaded)
     }
 
     /// Adds the contributions of the keys of a step.
-    fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, sums: Sums<'c>, key: Int<'c>) -> Sums<'c> {
+    fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, mut sums: Sums<'c>, key: Int<'c>) -> Sums<'c> {
         let code = self.code;
-        let run = self.float.vector(&[RUN]);
         let scores: Vec<_> = (0..)
             .zip(&loaded.keys)
             .map(|(block, keys)| self.scores(q, keys, (block, key)))
             .collect();
-        let greatest = greatest_of(code, sums.greatest, &scores, self.float);
-        let factor = sums.greatest - greatest;
-        let factor = factor.exp2();
-        let mut total = sums.total * factor;
-        let factor = factor.broadcast(run);
-        let mut weighted = sums.weighted;
-        for sum in &mut weighted {
-            *sum = *sum * factor;
-        }
-        let subtracted = greatest.broadcast(run);
+        let subtracted = sums.raise(code, &scores, self.float, Name::MathExp2);
         for (scores, values) in scores.into_iter().zip(&loaded.values) {
             let weights = scores - subtracted;
             let weights = weights.exp2();
             for number in 0..RUN {
-                total = total + code.extract(weights, number, self.float);
+                sums.total = sums.total + code.extract(weights, number, self.float);
             }
             let weights = weights.truncf(self.half.vector(&[RUN]));
-            for (column, sum) in (0..).zip(&mut weighted) {
+            for (column, sum) in (0..).zip(&mut sums.weighted) {
                 let own = gathered(code, values, self.width(), column);
                 *sum = code.mfma([own, weights], *sum);
             }
         }
-        Sums {
-            greatest,
-            total,
-            weighted,
-        }
+        sums
     }
 
     /// Returns the scores of the lane's query and four keys of a block; -∞ for hidden keys.

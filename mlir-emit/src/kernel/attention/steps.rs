@@ -3,9 +3,10 @@
 
 use super::again::Matrix;
 use super::prefill::Prefill;
+use super::softmax::Sums;
 use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
-use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
+use super::{HIDDEN, INFINITE, LEAST_OF_MASK, Mask, SIXTEEN, of_query, product};
 use crate::counts::unsigned;
 use crate::ir::FloatPredicate;
 use crate::kernel::code::{Int, Ssa, gathered};
@@ -30,43 +31,15 @@ pub(super) struct Lanes<'a, 'c> {
     pub(super) streamed: Streamed<'a, 'c>,
 }
 
-/// The results so far of one of a lane's queries.
-#[derive(Clone)]
-pub(super) struct Sums<'c> {
-    greatest: Ssa<'c>,
-    /// The sum of exponentials over the lane's own keys.
-    total: Ssa<'c>,
-    /// For each column of v that the lane reads at once, the sums of four columns of the output.
-    weighted: Vec<Ssa<'c>>,
-}
-
 impl<'c> Lanes<'_, 'c> {
     /// Goes over the keys of a head.
     pub(super) fn sums(&self, q: &[Vec<Ssa<'c>>], numbers: [Int<'c>; 2]) -> Vec<Sums<'c>> {
         let (code, float) = (self.tile.code, self.tile.float);
         let [_, values] = &self.streamed.copied;
         let width = unsigned(values.width());
-        let none = Sums {
-            // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
-            greatest: code.float_text(LEAST, float),
-            total: code.float_text("0.0", float),
-            weighted: vec![code.zeros(float.vector(&[RUN])); width],
-        };
-        let flat = |sums: &[Sums<'c>]| -> Vec<Ssa<'c>> {
-            let own = |sums: &Sums<'c>| [vec![sums.greatest, sums.total], sums.weighted.clone()].concat();
-            sums.iter().flat_map(own).collect()
-        };
-        let apart = |carried: &[Ssa<'c>]| -> Vec<Sums<'c>> {
-            let own = |own: &[Ssa<'c>]| {
-                let (&[greatest, total], weighted) = own.split_first_chunk().expect(MISSING);
-                Sums {
-                    greatest,
-                    total,
-                    weighted: weighted.to_vec(),
-                }
-            };
-            carried.chunks(2 + width).map(own).collect()
-        };
+        let none = Sums::none(code, float, width);
+        let flat = |sums: &[Sums<'c>]| -> Vec<Ssa<'c>> { sums.iter().flat_map(Sums::flat).collect() };
+        let apart = |carried: &[Ssa<'c>]| -> Vec<Sums<'c>> { carried.chunks(2 + width).map(Sums::of).collect() };
         let seen = self.tile.seen();
         let none = flat(&vec![none; q.len()]);
         let carried = self.streamed.walk(
@@ -206,16 +179,7 @@ impl<'c> Lanes<'_, 'c> {
     fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Vec<Ssa<'c>> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN]);
-        let greatest = greatest_of(code, sums.greatest, scores, float);
-        let factor = sums.greatest - greatest;
-        let factor = code.same(Name::RocdlExp2, &[factor]);
-        sums.greatest = greatest;
-        sums.total = sums.total * factor;
-        let factor = factor.broadcast(run);
-        for sum in &mut sums.weighted {
-            *sum = *sum * factor;
-        }
-        let subtracted = greatest.broadcast(run);
+        let subtracted = sums.raise(code, scores, float, Name::RocdlExp2);
         let mut weights = Vec::new();
         let mut all = code.zeros(run);
         for &scores in scores {

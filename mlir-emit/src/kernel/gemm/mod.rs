@@ -7,8 +7,8 @@ use super::epilogue::{Epilogue, RUN, Spot};
 use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
-use super::reader::{Reader, Workgroup, terms};
-use crate::counts::{ceil_div, exactly, signed};
+use super::reader::{Reader, terms};
+use crate::counts::{ceil_div, signed};
 use crate::kernel::problem::bytes;
 use crate::mlir::{Context, Float, Type};
 use rotini_graph::DataType;
@@ -58,12 +58,7 @@ pub(super) fn write<'c>(
     let schedule = product.schedule;
     let [rows, columns] = schedule.tile.map(u64::cast_signed);
     let [down, across] = [axes.rows.iter().product::<i64>(), axes.columns.iter().product()];
-    let tiles = [down, across]
-        .into_iter()
-        .zip([rows, columns])
-        .map(|(all, tile)| ceil_div(all, tile));
-    let tiles: Vec<i64> = tiles.collect();
-    let [tall, wide] = exactly(&tiles);
+    let [tall, wide] = [ceil_div(down, rows), ceil_div(across, columns)];
     let parts = schedule.parts.cast_signed();
     let workgroups = batches * parts * tall * wide;
 
@@ -94,33 +89,24 @@ pub(super) fn write<'c>(
         _ => None,
     };
     let batch = coordinates(batch, &axes.batch);
-    let mut readers = Vec::new();
-    let mut memories = Vec::new();
-    let group = Workgroup {
-        lane,
-        lanes: schedule.lanes().cast_signed(),
-    };
     let own = [&axes.rows, &axes.columns];
-    for (index, factor) in factors.iter().enumerate() {
+    let readers = [0, 1].map(|side: usize| {
+        let factor = &factors[side];
         let r#type = element(context, factor.dtype);
-        let (own, first, tile, buffer) = (own[index], kernel.corner[index], schedule.tile[index], buffers[index]);
-        let bytes = bytes(factor.dtype);
-        let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
-        let memory = code.shared(size, r#type);
-        memories.push(memory);
-        let taken = chosen.as_ref().filter(|_| index == 1).unwrap_or(&batch);
-        readers.push(Reader::new(
-            (factor, buffer, r#type),
-            (own, &axes.sum),
-            (first, tile.cast_signed(), taken),
-            (memory, group),
-        ));
-    }
-    let [a, b] = readers.as_slice() else {
-        unreachable!("a product without factors");
-    };
-    let [first, second] = factors;
-    let sums = kernel.sums([a, b], [first, second], &memories, (part, count));
+        let tile = schedule.tile[side].cast_signed();
+        let memory = code.shared(
+            tile * terms(bytes(factor.dtype)) * schedule.buffers.cast_signed(),
+            r#type,
+        );
+        let taken = chosen.as_ref().filter(|_| side == 1).unwrap_or(&batch);
+        Reader::new(
+            (factor, buffers[side], r#type),
+            (own[side], &axes.sum),
+            (kernel.corner[side], tile, taken),
+            (memory, lane, schedule.lanes().cast_signed()),
+        )
+    });
+    let sums = kernel.sums(readers.each_ref(), (part, count));
     kernel.store(product, epilogue, (&batch, part), &sums, &buffers[read..]);
     workgroups
 }
@@ -199,11 +185,6 @@ impl<'c> Kernel<'_, 'c> {
         [0, 1].map(|side| (tile[side] / (subgroups[side] * INTRINSIC)).cast_signed())
     }
 
-    /// Returns whether the elements of a lane are in one row.
-    fn goes_along_columns(&self) -> bool {
-        self.axes.ends_with_columns
-    }
-
     /// Returns the subgroup's first row, or first column, in the tile.
     fn first(&self, side: usize) -> Int<'c> {
         let each = self.instructions()[side] * INTRINSIC.cast_signed();
@@ -230,7 +211,7 @@ impl<'c> Kernel<'_, 'c> {
         let sixteen = INTRINSIC.cast_signed();
         let (own, quarter) = (self.lane % sixteen, self.lane / sixteen);
         let run = quarter * RUN;
-        let along = self.goes_along_columns();
+        let along = self.axes.ends_with_columns;
         let [row, column] = if along { [own, run] } else { [run, own] };
         let first = [
             self.corner[0] + self.first(0) + row,

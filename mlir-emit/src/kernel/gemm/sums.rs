@@ -20,7 +20,6 @@ use super::{Kernel, element};
 use crate::counts::{ceil_div, unsigned};
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::problem::Factor;
 use crate::kernel::problem::bytes;
 use crate::kernel::reader::{Reader, swizzled, terms};
 use crate::mlir::{Float, Name, Type};
@@ -29,9 +28,7 @@ use rotini_schedule::gemm::INTRINSIC;
 /// The data that all steps have in common.
 struct Steps<'a, 'c> {
     kernel: &'a Kernel<'a, 'c>,
-    factors: [&'a Factor; 2],
     readers: [&'a Reader<'c>; 2],
-    memories: &'a [Ssa<'c>],
     /// The offsets in LDS at which a lane reads its terms, for each side, for each half of a step,
     /// and for each matrix instruction.
     places: [[Vec<Int<'c>>; 2]; 2],
@@ -55,14 +52,8 @@ struct Share<'c> {
 
 impl<'c> Kernel<'_, 'c> {
     /// Computes the sums of the workgroup's tile over its split-K part.
-    pub(super) fn sums(
-        &self,
-        readers: [&Reader<'c>; 2],
-        factors: [&Factor; 2],
-        memories: &[Ssa<'c>],
-        (part, count): (Int<'c>, Option<Int<'c>>),
-    ) -> Vec<Ssa<'c>> {
-        let bytes = bytes(factors[0].dtype);
+    pub(super) fn sums(&self, readers: [&Reader<'c>; 2], (part, count): (Int<'c>, Option<Int<'c>>)) -> Vec<Ssa<'c>> {
+        let bytes = bytes(readers[0].factor.dtype);
         let step = terms(bytes);
         let all: i64 = self.axes.sum.iter().product();
         let parts = self.schedule.parts.cast_signed();
@@ -82,9 +73,7 @@ impl<'c> Kernel<'_, 'c> {
         };
         let steps = Steps {
             kernel: self,
-            factors,
             readers,
-            memories,
             places: [self.places(0, bytes), self.places(1, bytes)],
             end: count.or((all % step != 0 || steps % parts != 0).then_some(Int::Known(all))),
         };
@@ -151,11 +140,7 @@ impl<'c> Steps<'_, 'c> {
         code.barrier();
         // An even number of steps leaves one step without a partner. If the number of terms is
         // known only at run time, the steps may go beyond the sum by one.
-        let single = if share.count % 2 == 0 && !share.is_counted {
-            Some(last - step)
-        } else {
-            None
-        };
+        let single = (share.count % 2 == 0 && !share.is_counted).then(|| last - step);
         let bounds = [first + 3 * step, single.unwrap_or(last), Int::Known(2 * step)];
         let (own, copies) = (zeros.len(), odd.len());
         let apart = |carried: &[Ssa<'c>]| {
@@ -225,13 +210,13 @@ impl<'c> Steps<'_, 'c> {
     /// Adds the products of a step in LDS to the sums.
     fn multiply(&self, sums: &[Ssa<'c>], buffer: i64) -> Vec<Ssa<'c>> {
         let code = self.code();
-        let dtype = self.factors[0].dtype;
+        let dtype = self.readers[0].factor.dtype;
         let element = element(code.context(), dtype);
         let float = Float::of_fnuz(dtype);
         let chunk = 16 / bytes(dtype);
         let vector = element.vector(&[chunk]);
         let read = |side: usize, half: usize| {
-            let memory = self.memories[side];
+            let memory = self.readers[side].memory;
             let start = buffer * self.readers[side].size();
             let chunks = self.places[side][half].iter();
             let chunks = chunks.map(|&place| code.read_vector(memory, place + start, vector));
@@ -256,7 +241,7 @@ impl<'c> Steps<'_, 'c> {
                 let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
                 for ((a, b), sum) in pairs.zip(&mut sums) {
                     // The rows of the second operand of the instruction lie along lanes.
-                    let factors = if self.kernel.goes_along_columns() {
+                    let factors = if self.kernel.axes.ends_with_columns {
                         [b, a]
                     } else {
                         [a, b]

@@ -277,11 +277,7 @@ impl<'c> Scan<'_, 'c> {
             };
             (loops, kind)
         };
-        let along = if kind == Kind::Row {
-            self.space.row_loops()
-        } else {
-            (0..self.space.extents.len()).collect()
-        };
+        let along = self.space.loops(kind == Kind::Row);
         // Returns the kernel's loops along which an operand varies, in the operand's order.
         let loops_of = |map: &[usize]| -> Option<Vec<usize>> {
             let of = |position: &usize| loops.iter().position(|number| number == position);
@@ -294,13 +290,7 @@ impl<'c> Scan<'_, 'c> {
         let mut sources = Vec::new();
         for (id, map) in operands.iter().zip(&inputs) {
             if let Some(held) = self.held.get(id) {
-                let has = loops_of(map)?;
-                let is_whole = if held.is_row {
-                    has == self.space.row_loops()
-                } else {
-                    has.iter().copied().eq(0..self.space.extents.len())
-                };
-                if !is_whole {
+                if loops_of(map)? != self.space.loops(held.is_row) {
                     return None;
                 }
                 sources.push(held.source);
@@ -407,12 +397,7 @@ impl<'c> Scan<'_, 'c> {
         let mut stored = Vec::new();
         for (&value, held) in held {
             let (shape, element) = self.context.value(value).r#type().as_tensor();
-            let loops = if held.is_row {
-                self.space.row_loops()
-            } else {
-                (0..self.space.extents.len()).collect()
-            };
-            let spread = self.spread(&loops, &shape);
+            let spread = self.spread(&self.space.loops(held.is_row), &shape);
             stored.push((
                 held.source,
                 Tensor {

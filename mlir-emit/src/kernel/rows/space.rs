@@ -25,9 +25,14 @@ impl Space {
         self.part(self.extents.iter().copied(), false)
     }
 
-    /// Returns the indices of the loops over rows.
-    pub(super) fn row_loops(&self) -> Vec<usize> {
-        self.part(0..self.extents.len(), false)
+    /// Returns the indices of the loops over rows, or of all loops.
+    pub(super) fn loops(&self, over_rows: bool) -> Vec<usize> {
+        let all = 0..self.extents.len();
+        if over_rows {
+            self.part(all, false)
+        } else {
+            all.collect()
+        }
     }
 }
 
@@ -37,10 +42,7 @@ pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<
     let kinds = operation.structure()?.loops;
     let loops = wide(&shape);
     Some(Space {
-        extents: loops
-            .iter()
-            .filter_map(|&position| shape.get(position).copied())
-            .collect(),
+        extents: shape.iter().copied().filter(|&extent| extent > 1).collect(),
         is_reduced: loops
             .iter()
             .map(|&position| kinds[position] == Loop::Reduction)
@@ -78,10 +80,7 @@ pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<
     let last = *partial.last()?;
     let first_of_row = partial.iter().rposition(|&has| has != last)? + 1;
     Some(Space {
-        extents: loops
-            .iter()
-            .filter_map(|&position| shape.get(position).copied())
-            .collect(),
+        extents: shape.iter().copied().filter(|&extent| extent > 1).collect(),
         is_reduced: (0..loops.len()).map(|number| number >= first_of_row).collect(),
     })
 }
