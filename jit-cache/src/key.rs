@@ -87,10 +87,7 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.0 {
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
 
@@ -111,20 +108,14 @@ impl FromStr for Key {
     /// Parses the format that [`Display`](fmt::Display) writes, and no other: a key has exactly one
     /// spelling.
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        let digit = |digit: u8| match digit {
-            b'0'..=b'9' => Ok(digit - b'0'),
-            b'a'..=b'f' => Ok(digit - b'a' + 10),
-            _ => Err(KeyError),
-        };
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        if pairs.len() != Self::LEN || !rest.is_empty() {
-            return Err(KeyError);
+        let key = blake3::Hash::from_hex(text).map_err(|_| KeyError)?;
+        let key = Self(key.into());
+        // Digits in upper case are no key.
+        if key.to_string() == text {
+            Ok(key)
+        } else {
+            Err(KeyError)
         }
-        let mut key = [0; Self::LEN];
-        for (byte, [high, low]) in key.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(Self(key))
     }
 }
 

@@ -16,12 +16,13 @@ use crate::directory::{Directory, Kind, SWEEP_LOCK, name};
 use crate::failure::{self, Failure, MAX_FAILURES};
 use crate::key::Key;
 use crate::lock::Lock;
+use serde::Serialize;
 
 /// Age from which a temporary file counts as abandoned: no publication takes this long.
 const TEMPORARY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of a sweep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Swept {
     /// Entries removed, good or bad.
     pub entries: u64,

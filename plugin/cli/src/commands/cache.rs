@@ -302,26 +302,7 @@ impl Directory<'_> {
             left_bytes,
         } = *swept;
         if self.output.json {
-            #[derive(Serialize)]
-            struct Found {
-                entries: u64,
-                bytes: u64,
-                temporaries: u64,
-                locks: u64,
-                failures: u64,
-                left_bytes: u64,
-            }
-            return self.document(
-                true,
-                Found {
-                    entries,
-                    bytes: size,
-                    temporaries,
-                    locks,
-                    failures,
-                    left_bytes,
-                },
-            );
+            return self.document(true, swept);
         }
         let mut parts = vec![format!("{} ({})", count(entries, "entry", "entries"), bytes(size))];
         for (number, one, more) in [
