@@ -8,7 +8,7 @@
 use crate::choice::{Chooser, Form};
 use crate::convert::convert;
 use crate::deferred::Deferred;
-use crate::ir::{Emitter, IndexMap, Loop};
+use crate::ir::{Emitter, IndexMap};
 use crate::kernel::{Attention, CpuKernel, CpuMatmul, Kernels, Product, Scatter, Transpose, append_product, fitted};
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirks;
@@ -366,15 +366,11 @@ impl<'g, 'c> Lowering<'g, 'c> {
     /// Converts a value to another type and memory order, in one elementwise operation that the
     /// compiler fuses with the producer.
     pub(crate) fn round(&self, value: &Ordered<'c>, dtype: DataType, order: Vec<usize>) -> Ordered<'c> {
-        let at = &self.at;
-        let rank = order.len();
         let results = value.order.iter().map(|&axis| position(&order, axis));
-        let identity = IndexMap::identity(rank);
-        let init = at.empty(&extents(&value.dims, &order), dtype);
-        let inputs = [(value.ssa, IndexMap::select(rank, results))];
-        let ssa = at.generic(&vec![Loop::Parallel; rank], &inputs, (init, identity), |elements| {
-            let element = elements[0];
-            convert(at, element, value.dtype, dtype)
+        let input = (value.ssa, IndexMap::select(order.len(), results));
+        let shape = extents(&value.dims, &order);
+        let ssa = self.at.elementwise(&shape, dtype, &[input], |elements| {
+            convert(&self.at, elements[0], value.dtype, dtype)
         });
         Ordered::new(ssa, order, dtype, value.dims.clone())
     }

@@ -5,7 +5,7 @@
 //! any other.
 
 use crate::convert::convert;
-use crate::ir::{Emitter, IndexMap, Input, Loop};
+use crate::ir::{Emitter, Input};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -91,12 +91,9 @@ impl<'c> Lowering<'_, 'c> {
         body: impl FnOnce(&Math<'c>, &[Ssa<'c>]) -> Scalar<'c>,
     ) -> Ordered<'c> {
         let at = self.emitter();
-        let rank = shape.order.len();
         let read = self.operands(operands, shape.dims, shape.order);
-        let init = at.empty(&extents(shape.dims, shape.order), shape.dtype);
-        let identity = IndexMap::identity(rank);
-        let loops = vec![Loop::Parallel; rank];
-        let ssa = at.generic(&loops, &inputs(&read, shape.order), (init, identity), |elements| {
+        let extents = extents(shape.dims, shape.order);
+        let ssa = at.elementwise(&extents, shape.dtype, &inputs(&read, shape.order), |elements| {
             let math = Math::new(at, self.target(), compute, shape.order.to_vec());
             let result = body(&math, &arguments(&at, &read, elements, compute));
             convert(&at, result, compute, shape.dtype)

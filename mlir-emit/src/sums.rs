@@ -104,14 +104,8 @@ pub(crate) fn in_type<'c>(at: &Emitter<'c>, ssa: Ssa<'c>, extents: &[i64], from:
     if from == to {
         return ssa;
     }
-    let rank = extents.len();
-    let identity = IndexMap::identity(rank);
-    at.generic(
-        &vec![Loop::Parallel; rank],
-        &[(ssa, identity.clone())],
-        (at.empty(extents, to), identity),
-        |elements| convert(at, only(elements), from, to),
-    )
+    let input = (ssa, IndexMap::identity(extents.len()));
+    at.elementwise(extents, to, &[input], |elements| convert(at, elements[0], from, to))
 }
 
 /// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
@@ -130,33 +124,27 @@ pub(crate) fn blocks<'c>(
             .map(|axis| if axis == 0 { vec![0, 1] } else { vec![axis + 1] })
             .collect();
         let ssa = at.barrier(ssa);
-        let identity = IndexMap::identity(rank);
         let inputs = (0..count)
             .map(|block| {
                 let offsets = [&[block], vec![0; rank].as_slice()].concat();
                 let slice = at.slice(ssa, &offsets, &sizes, compute);
                 let slice = at.collapse(slice, &groups, results);
-                (slice, identity.clone())
+                (slice, IndexMap::identity(rank))
             })
             .collect::<Vec<_>>();
-        return at.generic(
-            &vec![Loop::Parallel; rank],
-            &inputs,
-            (at.empty(results, compute), identity),
-            |elements| {
-                let mut sums = elements[..inputs.len()].to_vec();
-                while sums.len() > 1 {
-                    sums = sums
-                        .chunks(2)
-                        .map(|pair| match *pair {
-                            [a, b] => a + b,
-                            _ => only(pair),
-                        })
-                        .collect();
-                }
-                only(&sums)
-            },
-        );
+        return at.elementwise(results, compute, &inputs, |elements| {
+            let mut sums = elements[..inputs.len()].to_vec();
+            while sums.len() > 1 {
+                sums = sums
+                    .chunks(2)
+                    .map(|pair| match *pair {
+                        [a, b] => a + b,
+                        _ => only(pair),
+                    })
+                    .collect();
+            }
+            only(&sums)
+        });
     }
     let mut loops = vec![Loop::Parallel; rank];
     loops.push(Loop::Reduction);

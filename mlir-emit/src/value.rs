@@ -3,7 +3,7 @@
 //! A [`Value`] knows the logical axis of each of its physical axes. Repeated axes (with stride 0,
 //! or broadcast) have no physical axis: index maps leave them out, so no repetition is ever copied.
 
-use crate::ir::{Emitter, IndexMap, Input, Loop};
+use crate::ir::{Emitter, IndexMap, Input};
 use crate::mlir::Value as Ssa;
 use rotini_graph::{DataType, Scalar};
 
@@ -139,12 +139,8 @@ impl<'c> Value<'c> {
     /// Copies the elements to a new tensor in another order.
     pub(crate) fn copy_to(&self, at: &Emitter<'c>, order: &[usize]) -> Ssa<'c> {
         let operand = Operand::new(at, self, &self.dims);
-        let shape = extents(&self.dims, order);
-        let init = at.empty(&shape, self.dtype);
-        let identity = IndexMap::identity(order.len());
-        let loops = vec![Loop::Parallel; order.len()];
-        let inputs: Vec<_> = operand.input(order).into_iter().collect();
-        at.generic(&loops, &inputs, (init, identity), |elements| {
+        let inputs = operand.input(order);
+        at.elementwise(&extents(&self.dims, order), self.dtype, inputs.as_slice(), |elements| {
             operand.element(at, elements.first().copied())
         })
     }

@@ -102,11 +102,9 @@ impl<'c> Tensor<'c> {
             return self;
         }
         let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
-        let inputs = [(self.ssa, self.read(&loops, geometry))];
-        let init = (at.empty(&extents(axes), dtype), IndexMap::identity(loops.len()));
-        let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |elements| {
-            let element = elements[0];
-            convert(at, element, self.dtype, dtype)
+        let input = (self.ssa, self.read(&loops, geometry));
+        let ssa = at.elementwise(&extents(axes), dtype, &[input], |elements| {
+            convert(at, elements[0], self.dtype, dtype)
         });
         Tensor::new(ssa, dtype, axes.to_vec())
     }

@@ -75,9 +75,20 @@ impl<'c> Emitter<'c> {
     /// Appends a tensor whose elements `body` computes from the loop indices, one for each physical
     /// axis.
     pub(crate) fn tabulate(&self, shape: &[i64], dtype: DataType, body: impl FnOnce() -> Value<'c>) -> Value<'c> {
-        let rank = shape.len();
-        let init = (self.empty(shape, dtype), IndexMap::identity(rank));
-        self.generic(&vec![Loop::Parallel; rank], &[], init, |_| body())
+        self.elementwise(shape, dtype, &[], |_| body())
+    }
+
+    /// Appends a [`generic`](Self::generic) whose loops are the axes of the result, and whose body
+    /// computes each element from those that are read.
+    pub(crate) fn elementwise(
+        &self,
+        shape: &[i64],
+        dtype: DataType,
+        inputs: &[Input<'c>],
+        body: impl FnOnce(&[Value<'c>]) -> Value<'c>,
+    ) -> Value<'c> {
+        let init = (self.empty(shape, dtype), IndexMap::identity(shape.len()));
+        self.generic(&vec![Loop::Parallel; shape.len()], inputs, init, body)
     }
 
     /// Appends a loop over `from..to` inside the body of a structured operation: `body` computes

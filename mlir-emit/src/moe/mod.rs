@@ -18,8 +18,8 @@ mod tiles;
 
 use crate::Unsupported;
 use crate::convert::{checked_compute_type, compute_type};
+use crate::ir::IndexMap;
 use crate::ir::IntegerPredicate as I;
-use crate::ir::{IndexMap, Loop};
 use crate::lowering::Lowering;
 use crate::quirks::Quirks;
 use crate::value::{Ordered, Value, extent, extents, position};
@@ -109,8 +109,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_>, compute: DataType, op: &Moe
     let (row, column) = (position(&order, 1), position(&order, 2));
     let dtype = lowering.carried_type(op.output, compute);
     let input = (tiles.slots(taken), IndexMap::select(3, [row]));
-    let init = (at.empty(&extents(out, &order), compute), IndexMap::identity(3));
-    let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
+    let ssa = at.elementwise(&extents(out, &order), compute, &[input], |elements| {
         let body = Body(at);
         let slot = elements[0];
         let is_there = body.compare(I::GreaterEqual, slot, body.number(0));

@@ -170,9 +170,7 @@ impl<'l, 'g, 'c> Tiles<'l, 'g, 'c> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)];
         let input = (sources, IndexMap::select(3, [0, 1]));
-        let identity = IndexMap::identity(3);
-        let init = (at.empty(&dims, tensor.dtype), identity);
-        let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |elements| {
+        let ssa = at.elementwise(&dims, tensor.dtype, &[input], |elements| {
             let body = Body(at);
             let row = elements[0];
             let is_there = body.compare(I::GreaterEqual, row, body.number(0));
