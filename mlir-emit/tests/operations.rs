@@ -141,15 +141,9 @@ fn batchnorm_training_and_its_gradients() {
     let [mean, inverse, scale, dscale, dbias] =
         ["mean", "inverse", "scale", "dscale", "dbias"].map(|name| b.buffer(name, F32, &[1, 3, 1, 1]));
     let backward = BatchnormBackward {
-        dy,
-        x,
         mean: Some(mean),
         inv_variance: Some(inverse),
-        scale,
-        peer_stats: Vec::new(),
-        dx,
-        dscale,
-        dbias,
+        ..BatchnormBackward::new([dy, x, scale], [dx, dscale, dbias])
     };
     b.node("backward", F32, backward);
     insta::assert_snapshot!("batchnorm_backward", lowered(b.build(), "gfx942"));

@@ -45,19 +45,9 @@ fn training(dtype: DataType, channels_last: bool) -> Graph {
     let y = full(&mut b, "y", dtype, channels_last);
     let [mean, inv_variance] = channels(&mut b, ["mean", "inv_variance"]);
     let op = Batchnorm {
-        x,
-        scale,
-        bias,
-        epsilon,
-        peer_stats: vec![],
-        prev_running_mean: None,
-        prev_running_variance: None,
-        momentum: None,
-        y,
         mean: Some(mean),
         inv_variance: Some(inv_variance),
-        next_running_mean: None,
-        next_running_variance: None,
+        ..Batchnorm::new([x, scale, bias, epsilon], y)
     };
     b.node("bn_training_node", DataType::F32, op);
     b.build()
@@ -70,15 +60,9 @@ fn backward(dtype: DataType, channels_last: bool) -> Graph {
     let dx = full(&mut b, "dx", dtype, channels_last);
     let [dscale, dbias] = channels(&mut b, ["dscale", "dbias"]);
     let op = BatchnormBackward {
-        dy,
-        x,
         mean: Some(mean),
         inv_variance: Some(inv_variance),
-        scale,
-        peer_stats: vec![],
-        dx,
-        dscale,
-        dbias,
+        ..BatchnormBackward::new([dy, x, scale], [dx, dscale, dbias])
     };
     b.node("bn_backward_node", DataType::F32, op);
     b.build()

@@ -245,17 +245,7 @@ fn of_normalizations_and_attention() {
         DECLINED,
     );
     let gradient = one(&[&[2, 3, 4, 6], &y, &channels, &y, &channels, &channels], |t| {
-        BatchnormBackward {
-            dy: t[0],
-            x: t[1],
-            mean: None,
-            inv_variance: None,
-            scale: t[2],
-            peer_stats: vec![],
-            dx: t[3],
-            dscale: t[4],
-            dbias: t[5],
-        }
+        BatchnormBackward::new([t[0], t[1], t[2]], [t[3], t[4], t[5]])
     });
     check("a gradient unlike its tensor", gradient, MALFORMED);
 }

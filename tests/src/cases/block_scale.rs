@@ -320,15 +320,9 @@ pub(super) fn chains(cases: &mut Cases) {
         ["mean", "inv_variance", "dscale", "dbias"].map(|name| b.buffer(name, F16, &channels));
     let dx = b.buffer("dx", F16, &dims);
     let norm = BatchnormBackward {
-        dy: y,
-        x: y,
         mean: Some(mean),
         inv_variance: Some(inv_variance),
-        scale: mean,
-        peer_stats: Vec::new(),
-        dx,
-        dscale,
-        dbias,
+        ..BatchnormBackward::new([y, y, mean], [dx, dscale, dbias])
     };
     b.node("norm", F32, norm);
     cases.add("blocks_of_scales_with_gaps", b.build());

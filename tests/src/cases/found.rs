@@ -289,17 +289,7 @@ fn repeated_in_sums(cases: &mut Cases) {
         let [scale, dscale, dbias] =
             ["scale", "dscale", "dbias"].map(|name| b.buffer(name, DataType::F32, &[1, channels, 1, 1]));
         let dx = b.buffer("dx", DataType::F32, &dims);
-        let op = BatchnormBackward {
-            dy,
-            x,
-            mean: None,
-            inv_variance: None,
-            scale,
-            peer_stats: Vec::new(),
-            dx,
-            dscale,
-            dbias,
-        };
+        let op = BatchnormBackward::new([dy, x, scale], [dx, dscale, dbias]);
         b.node("norm", DataType::F32, op);
         cases.add(format!("bn_backward_repeated_{name}"), b.build());
     }

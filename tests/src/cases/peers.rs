@@ -195,15 +195,9 @@ fn drelu(dims: &[i64], dtype: DataType, order: Order) -> rotini_graph::Graph {
     b.node("norm", F32, forward);
     b.pointwise(F32, PointwiseMode::ReluBwd, &[dy, y], dnormal);
     let backward = BatchnormBackward {
-        dy: dnormal,
-        x,
         mean: Some(mean),
         inv_variance: Some(inv_variance),
-        scale,
-        peer_stats: Vec::new(),
-        dx,
-        dscale,
-        dbias,
+        ..BatchnormBackward::new([dnormal, x, scale], [dx, dscale, dbias])
     };
     b.node("gradient", F32, backward);
     b.build()

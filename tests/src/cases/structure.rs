@@ -105,15 +105,9 @@ fn unread(cases: &mut Cases) {
         ["mean", "inv_variance", "scale"].map(|name| b.buffer(name, DataType::F32, &channel));
     let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.virtual_tensor(name, DataType::F32, &channel));
     let op = BatchnormBackward {
-        dy,
-        x,
         mean: Some(mean),
         inv_variance: Some(inv_variance),
-        scale,
-        peer_stats: vec![],
-        dx,
-        dscale,
-        dbias,
+        ..BatchnormBackward::new([dy, x, scale], [dx, dscale, dbias])
     };
     b.node("norm", DataType::F32, op);
     cases.add("batchnorm_backward_of_dx_alone", b.build());

@@ -113,19 +113,9 @@ fn batchnorm() -> Graph {
         "norm",
         DataType::F32,
         Batchnorm {
-            x,
-            scale,
-            bias,
-            epsilon,
-            peer_stats: vec![],
-            prev_running_mean: None,
-            prev_running_variance: None,
-            momentum: None,
-            y,
             mean: Some(mean),
             inv_variance: Some(inv_variance),
-            next_running_mean: None,
-            next_running_variance: None,
+            ..Batchnorm::new([x, scale, bias, epsilon], y)
         },
     );
     b.build()

@@ -44,6 +44,28 @@ operation! {
     attributes {}
 }
 
+impl Batchnorm {
+    /// Returns a batch normalization that saves no statistics and updates none.
+    #[must_use]
+    pub const fn new([x, scale, bias, epsilon]: [TensorId; 4], y: TensorId) -> Self {
+        Batchnorm {
+            x,
+            scale,
+            bias,
+            epsilon,
+            peer_stats: Vec::new(),
+            prev_running_mean: None,
+            prev_running_variance: None,
+            momentum: None,
+            y,
+            mean: None,
+            inv_variance: None,
+            next_running_mean: None,
+            next_running_variance: None,
+        }
+    }
+}
+
 operation! {
     /// The gradients of batch normalization.
     BatchnormBackward
@@ -53,6 +75,24 @@ operation! {
     }
     writes { dx: TensorId, dscale: TensorId, dbias: TensorId }
     attributes {}
+}
+
+impl BatchnormBackward {
+    /// Returns the gradients of a batch normalization without saved statistics.
+    #[must_use]
+    pub const fn new([dy, x, scale]: [TensorId; 3], [dx, dscale, dbias]: [TensorId; 3]) -> Self {
+        BatchnormBackward {
+            dy,
+            x,
+            mean: None,
+            inv_variance: None,
+            scale,
+            peer_stats: Vec::new(),
+            dx,
+            dscale,
+            dbias,
+        }
+    }
 }
 
 operation! {

@@ -93,15 +93,9 @@ pub(super) fn batchnorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> 
         let dx = buffer(&mut b, "dx", dtype, &dims, order);
         let [dscale, dbias] = ["dscale", "dbias"].map(|name| parameter(&mut b, name));
         let op = BatchnormBackward {
-            dy,
-            x,
             mean,
             inv_variance,
-            scale,
-            peer_stats: Vec::new(),
-            dx,
-            dscale,
-            dbias,
+            ..BatchnormBackward::new([dy, x, scale], [dx, dscale, dbias])
         };
         b.node("batchnorm", F32, op);
         graphs.push(b.build());

@@ -353,33 +353,11 @@ fn norm(index: usize, dtype: DataType, compute: DataType) -> Graph {
             y: buffer("y"),
         }
         .into(),
-        2 => Batchnorm {
-            x,
-            scale,
-            bias: buffer("bias"),
-            epsilon: buffer("epsilon"),
-            peer_stats: Vec::new(),
-            prev_running_mean: None,
-            prev_running_variance: None,
-            momentum: None,
-            y: buffer("y"),
-            mean: None,
-            inv_variance: None,
-            next_running_mean: None,
-            next_running_variance: None,
-        }
-        .into(),
-        3 => BatchnormBackward {
-            dy: buffer("dy"),
-            x,
-            mean: None,
-            inv_variance: None,
-            scale,
-            peer_stats: Vec::new(),
-            dx: buffer("dx"),
-            dscale: buffer("dscale"),
-            dbias: buffer("dbias"),
-        }
+        2 => Batchnorm::new([x, scale, buffer("bias"), buffer("epsilon")], buffer("y")).into(),
+        3 => BatchnormBackward::new(
+            [buffer("dy"), x, scale],
+            [buffer("dx"), buffer("dscale"), buffer("dbias")],
+        )
         .into(),
         4 => Layernorm::new([x, scale, buffer("bias"), buffer("epsilon")], buffer("y"), 1).into(),
         5 => LayernormBackward::new(
