@@ -114,8 +114,8 @@ fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
 
 impl<'c> Reader<'c> {
     /// Prepares the copies of a tile whose first row is `first`, of an operand whose own axes have
-    /// the extents `own`. `batch`: the index of the product along each axis of the batch. `lane`: the
-    /// lane's index in the workgroup, of `lanes`.
+    /// the extents `own`. `batch`: the index of the product along each axis of the batch. `lane`:
+    /// the lane's index in the workgroup, of `lanes`.
     pub(super) fn new(
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
         (own, sum): (&[i64], &[i64]),
