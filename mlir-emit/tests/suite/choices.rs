@@ -1,7 +1,5 @@
 //! Choices: every candidate of every place can be demanded, and nothing changes without a demand.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use rotini_emit::{
     Candidate, Choices, EmitError, Place, Target, check, configurations, emit, emit_chosen, estimated_us, places,
     plan_chosen, promising, workspace_bound_chosen,

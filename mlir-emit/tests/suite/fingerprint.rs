@@ -1,7 +1,5 @@
 //! The fingerprint of the sources, which keeps code of an older lowering out of the cache.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-
 #[expect(dead_code, clippy::print_stdout, reason = "`main` is for the build")]
 #[path = "../../build.rs"]
 mod build;

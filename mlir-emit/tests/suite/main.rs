@@ -1,4 +1,10 @@
-//! Tests of the emitter without a compiler: what graphs are lowered to, and what is said of it.
+//! Tests of the emitter without a compiler: modules, plans, choices, bounds.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
 
 mod choices;
 mod fingerprint;

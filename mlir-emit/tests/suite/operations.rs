@@ -2,8 +2,6 @@
 //! matmuls, reductions, normalizations. `snapshots.rs` has convolutions, pointwise operations and
 //! layouts.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use crate::lowered::lowered;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, ConvDgrad, ConvGeometry, ConvWgrad, DataType, GraphBuilder, Layernorm, Matmul,

@@ -1,7 +1,5 @@
 //! Schedules are in the emitted text of a target that has them, and in no other.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use rotini_emit::{Emitted, Target, emit};
 use rotini_graph::{
     ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode,

@@ -1,8 +1,6 @@
 //! Snapshots of the module of each operation and form. The workspace's tests `gfx942` and `cases`
 //! feed the same forms to the real compiler, for AMD GPUs and for the CPU.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use crate::lowered::lowered;
 use rotini_emit::{Target, emit};
 use rotini_graph::{
