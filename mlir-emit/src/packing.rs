@@ -27,15 +27,15 @@ pub(crate) fn unpack<'c>(at: &Emitter<'c>, bytes: Ssa<'c>, shape: &[i64], dtype:
     let groups = Groups::of(shape, dtype);
     let filled = [(0, groups.bytes() - groups.length)];
     let (bytes, _) = at.pad(bytes, &[groups.length], &filled, (0.0, DataType::U8));
-    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8);
+    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes));
     let to = (groups.elements, i64::from(dtype.bits()));
     let codes = repack(at, bytes, &groups.lines, 8, to, dtype);
-    let codes = groups.joined(at, codes, groups.elements, dtype);
+    let codes = groups.joined(at, codes, groups.elements);
     if groups.fills(shape) {
         return codes;
     }
     let codes = at.crop(codes, &[groups.codes()], &[groups.count], dtype);
-    fold(at, codes, shape, dtype)
+    fold(at, codes, shape)
 }
 
 /// Packs the elements of a tensor of these physical extents into bytes. Unused bits of the last
@@ -46,14 +46,14 @@ pub(crate) fn pack<'c>(at: &Emitter<'c>, codes: Ssa<'c>, shape: &[i64], dtype: D
         let split = groups.shape(groups.elements);
         at.expand(codes, &innermost_pair(shape.len()), &split)
     } else {
-        let flat = unfold(at, codes, shape.len(), groups.count, dtype);
+        let flat = unfold(at, codes, shape.len(), groups.count);
         let filled = [(0, groups.codes() - groups.count)];
         let (flat, _) = at.pad(flat, &[groups.count], &filled, (0.0, dtype));
-        fold(at, flat, &groups.shape(groups.elements), dtype)
+        fold(at, flat, &groups.shape(groups.elements))
     };
     let to = (groups.group_bytes, 8);
     let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8);
-    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8);
+    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes());
     at.crop(bytes, &[groups.bytes()], &[groups.length], DataType::U8)
 }
 
@@ -111,7 +111,7 @@ impl Groups {
     }
 
     /// Merges the groups of a line and their parts into one axis.
-    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64, _dtype: DataType) -> Ssa<'c> {
+    fn joined<'c>(&self, at: &Emitter<'c>, tensor: Ssa<'c>, parts: i64) -> Ssa<'c> {
         let mut shape = self.lines.clone();
         *shape.last_mut().expect("no axis") *= parts;
         let rank = shape.len();
@@ -133,7 +133,7 @@ fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
 }
 
 /// Expands a flat tensor to these extents.
-fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], _dtype: DataType) -> Ssa<'c> {
+fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64]) -> Ssa<'c> {
     if shape.len() == 1 {
         return flat;
     }
@@ -142,7 +142,7 @@ fn fold<'c>(at: &Emitter<'c>, flat: Ssa<'c>, shape: &[i64], _dtype: DataType) ->
 }
 
 /// Collapses a tensor of this rank to a flat one.
-fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64, _dtype: DataType) -> Ssa<'c> {
+fn unfold<'c>(at: &Emitter<'c>, tensor: Ssa<'c>, rank: usize, count: i64) -> Ssa<'c> {
     if rank == 1 {
         return tensor;
     }

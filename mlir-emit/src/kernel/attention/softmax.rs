@@ -46,8 +46,8 @@ impl<'c> Sums<'c> {
     }
 
     /// Raises the greatest score to that of the new scores in the query's four lanes, scales the
-    /// sums, and returns the greatest score as a vector of four. `exp2`: the operation for powers
-    /// of two.
+    /// sums, and returns the greatest score as a vector of four. `exp2`: the operation that
+    /// computes powers of 2.
     pub(super) fn raise(&mut self, code: &Code<'c>, scores: &[Ssa<'c>], float: Type<'c>, exp2: Name) -> Ssa<'c> {
         let run = float.vector(&[RUN]);
         let mut greatest = self.greatest;
